@@ -12,9 +12,8 @@ from tests.commands import rows_of
 from tests.exit_codes import REFUSED, check_exit
 from tests.reference_serving import run_fabula, serving_process
 
-from fabula.measures.originality_measure import OriginalityMeasure
-from fabula.measures.scores import ScoreRun, to_row
-from fabula.measures.uniqueness import Levels
+from fabula.measures.originality_measure import Levels, OriginalityMeasure
+from fabula.measures.scores import score_rows, to_row
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents, remove_documents
@@ -91,10 +90,10 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
         assert score(at.url, str(first), out)[0] == 0
         part = open_served(at.url, max_retries=1, backoff_s=0.01)
         measure = OriginalityMeasure(Reference(part), levels=Levels(3, 6))
-        run = ScoreRun(measure, to_row, tmp_path / "killed.jsonl")
+        run = score_rows(read_documents([stories]), measure, to_row, tmp_path / "killed.jsonl")
         rows = []
         with pytest.raises(ServerAway, match="the same command with `out` resumes"):  # noqa: PT012
-            for _, row in run.rows(read_documents([stories])):
+            for _, row in run:
                 rows.append(row)
                 if len(rows) == 2:
                     at.process.kill()
@@ -115,13 +114,13 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
         assert score(at.url, stories, out)[0] == 0
         part = open_served(at.url)
         measure = OriginalityMeasure(Reference(part), levels=Levels(3, 6))
-        done = list(ScoreRun(measure, to_row, tmp_path / "killed.jsonl").rows(
-            read_documents([stories])))  # fmt: skip
+        stream = read_documents([stories])
+        done = list(score_rows(stream, measure, to_row, tmp_path / "killed.jsonl"))
         part.close()
     assert score(corpus, stories, tmp_path / "local.jsonl")[0] == 0
     assert out.read_bytes() == (tmp_path / "local.jsonl").read_bytes()
     local = OriginalityMeasure(Reference.open(corpus), levels=Levels(3, 6))
-    expected = list(ScoreRun(local, to_row, None).rows(read_documents([stories])))
+    expected = list(score_rows(read_documents([stories]), local, to_row, None))
     assert [row for _, row in done] == [row for _, row in expected]
 
 

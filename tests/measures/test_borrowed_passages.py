@@ -19,10 +19,11 @@ from fabula.measures.borrowed_passages import (
     BorrowedRun,
     rank_runs,
 )
-from fabula.measures.near import NearSearch, NearSettings
+from fabula.measures.near import Counterpart, NearSearch, NearSettings
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
-from fabula.reference import Occurrence, Reference
+from fabula.reference import Attribution, Occurrence, Reference
+from fabula.text import TextSettings
 from fabula.types import Document, Span
 
 COMMON = "it was the end of the day and the man was at the door of the house "
@@ -159,13 +160,14 @@ def some_runs(draw: st.DrawFn) -> list[BorrowedRun]:
         source = Occurrence(
             number, Document(f"d{number}", ""), Span(f"d{number}", place, place + n)
         )
-        runs.append(
-            BorrowedRun(
-                Span("t", first, first + n), first, n,
-                1 if similarity else draw(st.sampled_from([1, 2, 50, 1000])), 1,
-                (source,), similarity,
-            )
-        )  # fmt: skip
+        span, words = Span("t", first, first + n), TextSettings().locate("")
+        verbatim, near_one = None, None
+        if similarity is None:
+            count = draw(st.sampled_from([1, 2, 50, 1000]))
+            verbatim = Attribution(count, 1, is_bounded=False, sources=(source,))
+        else:
+            near_one = Counterpart(similarity, source, words, ())
+        runs.append(BorrowedRun(span, first, n, verbatim, near_one))
     return runs
 
 

@@ -16,12 +16,15 @@ from tests.commands import rows_of, write_rows
 
 from fabula.errors import InputError, MixError
 from fabula.formats import DETECTORS
-from fabula.measures.detector import Labelled, auroc, calibrate, find_threshold
-from fabula.measures.detector_verdicts import (
+from fabula.measures.detector import (
     Label,
+    Labelled,
     apply_to_rows,
+    auroc,
+    calibrate,
     calibrate_rows,
     calibration_row,
+    find_threshold,
     read_detectors,
     write_detectors,
 )

@@ -10,9 +10,8 @@ from tests.measures.test_near_paper import STOP, vectors
 
 from fabula.errors import InputError
 from fabula.measures.near import NearSearch, NearSettings
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.originality_measure import Levels, OriginalityMeasure, uniqueness
 from fabula.measures.scores import to_row
-from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
 from fabula.reference.parts import JoinedParts, LocalPart

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from fabula.errors import InputError
 from fabula.measures.near_paper import PaperSearch, PaperSettings
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.originality_measure import Levels, OriginalityMeasure, uniqueness
 from fabula.measures.scores import to_row
-from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.models.vectors import WordVectors, quantise
 from fabula.presentation.originality_page import article_of
 from fabula.reference import Reference

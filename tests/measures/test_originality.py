@@ -10,9 +10,8 @@ from tests import oracles
 from tests.serving import serving
 
 from fabula.errors import InputError, LookupFailed
-from fabula.measures.originality_measure import ExcludeIds, OriginalityMeasure
+from fabula.measures.originality_measure import ExcludeIds, Levels, OriginalityMeasure, uniqueness
 from fabula.measures.quoting import QuoteJudge
-from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.models.model_spec import ModelOptions, open_model
 from fabula.reference import Reference
 from fabula.reference.backend import dj_search

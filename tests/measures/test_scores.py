@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from fabula.errors import InputError
-from fabula.measures.exclusion import ExcludeSame
-from fabula.measures.originality_measure import OriginalityMeasure
-from fabula.measures.scores import ScoreRun, to_row
-from fabula.measures.uniqueness import Levels
+from fabula.measures.originality_measure import ExcludeSame, Levels, OriginalityMeasure
+from fabula.measures.scores import score_rows, to_row
 from fabula.reference import Reference
 from fabula.store import read_rows, write_rows
 from fabula.types import Document
@@ -31,7 +29,7 @@ def measure(tmp_path: Path) -> OriginalityMeasure:
 
 
 def run(measure: OriginalityMeasure, out: Path, texts: list[Document], **options: bool) -> bytes:
-    list(ScoreRun(measure, to_row, out, **options).rows(texts))
+    list(score_rows(texts, measure, to_row, out, **options))
     return out.read_bytes()
 
 

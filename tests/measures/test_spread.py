@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabula.measures import spread as module
-from fabula.measures.spread import find_spread
+from fabula.measures import originality_measure as module
+from fabula.measures.originality_measure import find_spread, uniqueness
 from fabula.reference import Reference
 from fabula.types import Document
 
@@ -86,8 +86,6 @@ def test_all_documents_leave_the_uniqueness_of_the_whole_reference(tmp_path: Pat
     reference = Reference.build(texts, tmp_path)
     words = list(rng.choice(list("abcdefghij"), 60))
     exact = reference.longest_matches(words)
-    from fabula.measures.uniqueness import uniqueness
-
     found = find_spread(reference, words, exact, 3, 1000)
     assert found.uniqueness[-1] == pytest.approx(uniqueness(exact, 3))
 

@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.study_browsing import CHROMIUM, DRIVER, chrome
 
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.originality_measure import Levels, OriginalityMeasure
 from fabula.measures.scores import to_row
-from fabula.measures.uniqueness import Levels
 from fabula.presentation.marked_text import Borrowed, segments_of
 from fabula.presentation.originality_page import write_page
 from fabula.reference import Reference

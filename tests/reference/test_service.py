@@ -20,9 +20,8 @@ from tests.reference_serving import TOKEN, serving_reference
 from fabula.errors import CorpusError, InputError, LookupFailed
 from fabula.measures.near import NearSearch
 from fabula.measures.near_paper import PaperSearch
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.originality_measure import Levels, OriginalityMeasure
 from fabula.measures.scores import to_row
-from fabula.measures.uniqueness import Levels
 from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import remove_documents

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from tests.commands import write_rows
 
-from fabula.measures.detector_verdicts import Label
-from fabula.measures.exclusion import ExcludeSame
+from fabula.measures.detector import Label
+from fabula.measures.originality_measure import ExcludeSame
 from fabula.reference import Reference
 from fabula.replicate.creativity_index import CLUSTER, Plan, machines, read_set
 from fabula.text import TextSettings, read_documents

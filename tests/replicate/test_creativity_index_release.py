@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fabula.errors import InputError
-from fabula.measures.detector_verdicts import Label
-from fabula.measures.uniqueness import Levels
+from fabula.measures.detector import Label
+from fabula.measures.originality_measure import Levels
 from fabula.presentation.sheet import render
 from fabula.reference import Reference
 from fabula.replicate.creativity_index import (

@@ -15,8 +15,7 @@ from fabula.jobs.result_files import plot_setting, restart_setting, share_of, sh
 from fabula.settings import Between, Settings, of_field, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.detector import Calibration
-    from fabula.measures.detector_verdicts import Label
+    from fabula.measures.detector import Calibration, Label
     from fabula.presentation.sheet import Block
 
 ScoreName = Literal["creativity_index", "log_likelihood", "log_rank", "curvature"]
@@ -61,17 +60,15 @@ def score(
     Raises `InputError`, `ModelError`.
     """
     from fabula.measures.probability import ProbabilityMeasure
-    from fabula.measures.scores import ScoreRun, probability_row
+    from fabula.measures.scores import probability_row, score_rows
     from fabula.models.surprisal import SurprisalModel
 
     rows = []
     with SurprisalModel(settings.model) as model:
         measure = ProbabilityMeasure(model)
         share = share_of(settings.share, settings.out)
-        run = ScoreRun(
-            measure, probability_row, settings.out, restart=settings.restart, share=share
-        )
-        for _document, row in run.rows(texts):
+        how: dict[str, Any] = {"restart": settings.restart, "share": share}
+        for _document, row in score_rows(texts, measure, probability_row, settings.out, **how):
             rows.append(row)
             each(row)
     return Probabilities(rows, str(measure.signature))
@@ -137,13 +134,13 @@ class Detector(Result):
         return calibration_tables(self.calibrations)
 
     def rows(self) -> list[Row]:
-        from fabula.measures.detector_verdicts import calibration_row
+        from fabula.measures.detector import calibration_row
 
         return [calibration_row(one) for one in self.calibrations]
 
     def writers(self) -> dict[str, Any]:
         """The detectors, for `detect apply`, and a picture of the ROC curves."""
-        from fabula.measures.detector_verdicts import write_detectors
+        from fabula.measures.detector import write_detectors
         from fabula.presentation.detection_tables import save_rocs
 
         def write(path: Path) -> None:
@@ -163,7 +160,7 @@ def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
 
     Raises `InputError` if a row lacks a field, `MixError` if rows were measured in different ways.
     """
-    from fabula.measures.detector_verdicts import Label, calibrate_rows
+    from fabula.measures.detector import Label, calibrate_rows
 
     label, cluster = Label.parse(settings.label), settings.cluster
     found = [
@@ -213,7 +210,7 @@ class DetectorFile:
 
     def read(self) -> list[dict[str, Any]]:
         """Raises `InputError`."""
-        from fabula.measures.detector_verdicts import detector_rows, read_detectors
+        from fabula.measures.detector import detector_rows, read_detectors
 
         if isinstance(self.source, Path):
             return read_detectors(self.source)
@@ -247,7 +244,7 @@ def apply(
 
     Raises `InputError`, and `MixError` for scores that were measured in another way.
     """
-    from fabula.measures.detector_verdicts import apply_to_rows
+    from fabula.measures.detector import apply_to_rows
     from fabula.store import write_rows
 
     detectors = detector.read()

@@ -88,9 +88,9 @@ def measure(
 
     Raises `InputError` if there are too few documents, or too few have a score.
     """
-    from fabula.measures.exclusion import ExcludeSame
     from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
-    from fabula.measures.scores import ScoreRun, to_row
+    from fabula.measures.originality_measure import ExcludeSame
+    from fabula.measures.scores import score_rows, to_row
     from fabula.reference import Reference
     from fabula.reference.search import is_elsewhere
     from fabula.reference.storage import HELD_OUT, corpus_folder
@@ -124,9 +124,9 @@ def measure(
             numbers = [passage.meta[_FIELD] for passage in passages]
             own = ExcludeSame(_FIELD, {one: frozenset((int(one),)) for one in numbers})
             progress.begin("measuring", len(passages))
-            run = ScoreRun(measure.held_out(own), to_row, scores, restart=settings.restart)
-            rows = []
-            for _, row in run.rows(passages):
+            held_out, rows = measure.held_out(own), []
+            run = score_rows(passages, held_out, to_row, scores, restart=settings.restart)
+            for _, row in run:
                 rows.append(row)
                 progress.advance(1)
     values = {"creativity_index": [row["creativity_index"] for row in rows]}

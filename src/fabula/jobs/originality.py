@@ -27,12 +27,10 @@ from fabula.settings import Between, Settings, SettingsError, changed, of_field,
 
 if TYPE_CHECKING:
     from fabula.cluster import Cluster
-    from fabula.measures.exclusion import ExcludeIds, ExcludeSame
     from fabula.measures.groups import Distribution
     from fabula.measures.near import NearSearch
     from fabula.measures.near_paper import PaperSearch
-    from fabula.measures.originality_measure import OriginalityMeasure
-    from fabula.measures.scores import RankedPassage
+    from fabula.measures.originality_measure import ExcludeIds, ExcludeSame, OriginalityMeasure
     from fabula.models.model_spec import ModelOptions
     from fabula.presentation.sheet import Block
     from fabula.reference import Backend, Reference
@@ -262,7 +260,7 @@ class OriginalityResult(Result):
         default_factory=list
     )
     """(id, words, Creativity Index, uniqueness at the lowest level, why it is missing)."""
-    passages: list[RankedPassage] = field(default_factory=list)
+    passages: list[Row] = field(default_factory=list)
     """The least probable over all texts."""
     n_passages: int = 0
     n_commonplaces: int = 0
@@ -283,7 +281,7 @@ class OriginalityResult(Result):
     n_by_remark: dict[str, int] = field(default_factory=dict)
 
     def add(self, document: Document, row: dict[str, Any]) -> None:
-        from fabula.measures.scores import COPIED_SHARE, RankedPassage, first_passages
+        from fabula.measures.scores import COPIED_SHARE, first_passages, ranked_passages
 
         self.n_rows += 1
         if self.kept is not None:
@@ -306,7 +304,7 @@ class OriginalityResult(Result):
         )
         self.n_passages += len(row["passages"] or ())
         self.n_commonplaces += len(row["commonplaces"] or ())
-        self.passages = first_passages([*self.passages, *RankedPassage.of_row(document, row)])
+        self.passages = first_passages([*self.passages, *ranked_passages(document, row)])
         if self.keep_texts and len(self.texts) < self.MAX_KEPT:
             self.texts.append((document, row))
 
@@ -403,7 +401,7 @@ def originality(
     its row says why.
     """
     from fabula.jobs.held_out import groups_of, held_out_of
-    from fabula.measures.scores import ScoreRun, to_row
+    from fabula.measures.scores import score_rows, to_row
     from fabula.reference.backend import described
     from fabula.resume import Ledger
 
@@ -435,11 +433,11 @@ def originality(
         measure = stack.enter_context(opened)
         result.size, result.age = described(measure.reference), measure.reference.age
         if cluster is None:
-            rows = ScoreRun(measure, to_row, settings.out, **how).rows(texts)
+            rows = score_rows(texts, measure, to_row, settings.out, **how)
         else:
             there = partial(open_measure, options, SILENT, terms=terms)
             on_cluster = _OnCluster(cluster, measure, there)
-            rows = ScoreRun(on_cluster, attrgetter("row"), settings.out, **how).rows(texts)
+            rows = score_rows(texts, on_cluster, attrgetter("row"), settings.out, **how)
         for document, row in rows:
             result.add(document, row)
             if each is not None:
@@ -465,9 +463,12 @@ def open_measure(
 
     same: what to exclude for each text, if `exclude_same` does not say so.
     """
-    from fabula.measures.exclusion import ExcludeIds, ExcludeSame
-    from fabula.measures.originality_measure import OriginalityMeasure
-    from fabula.measures.uniqueness import Levels
+    from fabula.measures.originality_measure import (
+        ExcludeIds,
+        ExcludeSame,
+        Levels,
+        OriginalityMeasure,
+    )
     from fabula.reference import Reference
     from fabula.reference.exclude import CopyRule
     from fabula.text import read_ids

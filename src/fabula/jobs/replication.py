@@ -255,8 +255,8 @@ def creativity_index(
 
 
 def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
-    from fabula.measures.detector_verdicts import Label
-    from fabula.measures.uniqueness import Levels
+    from fabula.measures.detector import Label
+    from fabula.measures.originality_measure import Levels
     from fabula.reference.exclude import CopyRule
     from fabula.replicate.creativity_index import Plan, machines, read_set, release_plan
 

@@ -51,7 +51,7 @@ def open_class(
     reference exists only during the run. Raises `InputError` for fewer than two texts, or if none
     of them contains a word.
     """
-    from fabula.measures.exclusion import ExcludeSame
+    from fabula.measures.originality_measure import ExcludeSame
     from fabula.reference import Reference
 
     if len(documents) < 2:

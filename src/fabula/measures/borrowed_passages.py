@@ -23,12 +23,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fabula.errors import ModelError
-from fabula.measures.counterparts import Counterpart
-from fabula.measures.near import NearSettings
-from fabula.reference import Backend, Occurrence, Reference
+from fabula.reference import Attribution, Backend, Occurrence, Reference
+from fabula.text import TextWords
 from fabula.types import Span
 
 if TYPE_CHECKING:
+    from fabula.measures.near import Counterpart, NearSettings
     from fabula.measures.near_paper import PaperSettings
 
 MIN_BITS = 38.0
@@ -47,26 +47,55 @@ _WEB_SCALE_BITS = 40.0
 
 @dataclass(frozen=True, slots=True)
 class BorrowedRun:
-    """A run of a text's words that occurs in the reference."""
+    """A run of a text's words that occurs in the reference, verbatim or in other words."""
 
     span: Span
     first_word: int
     n_words: int
-    count: int
-    """Places where it occurs; 1 for a near run."""
-    n_documents: int | None
-    """Documents that contain it; None if not all were checked."""
-    sources: tuple[Occurrence, ...] = ()
-    similarity: float | None = None
-    """Similarity to its source; None if verbatim."""
+    attribution: Attribution | None
+    """Where it occurs verbatim."""
+    counterpart: Counterpart | None = None
+    """What it resembles, if it does not occur verbatim."""
+
+    @classmethod
+    def of(
+        cls,
+        document_id: str,
+        words: TextWords,
+        first: int,
+        n_words: int,
+        attribution: Attribution | None,
+        counterpart: Counterpart | None = None,
+    ) -> BorrowedRun:
+        """`n_words` words of a text from word `first` on."""
+        span = Span(document_id, int(words.starts[first]), int(words.ends[first + n_words - 1]))
+        return cls(span, first, n_words, attribution, counterpart)
 
     @property
     def end_word(self) -> int:
         return self.first_word + self.n_words
 
     @property
-    def is_verbatim(self) -> bool:
-        return self.similarity is None
+    def count(self) -> int:
+        """Places where it occurs; 1 for a near run."""
+        return 1 if self.attribution is None else self.attribution.count
+
+    @property
+    def n_documents(self) -> int | None:
+        """Documents that contain it; None if not all were checked."""
+        found = self.attribution
+        return 1 if found is None else None if found.is_bounded else found.n_documents
+
+    @property
+    def sources(self) -> tuple[Occurrence, ...]:
+        if self.counterpart is not None:
+            return (self.counterpart.source,)
+        return () if self.attribution is None else self.attribution.sources
+
+    @property
+    def similarity(self) -> float:
+        """Similarity to its source; 1 if verbatim."""
+        return 1.0 if self.counterpart is None else self.counterpart.similarity
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,42 +216,52 @@ class WordInformation:
 
 
 def trim_near(
-    first_word: int,
-    n_words: int,
-    counterpart: Counterpart,
+    run: BorrowedRun,
+    words: TextWords,
     verbatim: Iterable[tuple[int, int]],
     settings: NearSettings | PaperSettings,
-) -> tuple[int, int, Counterpart] | None:
-    """Trim a near run of ends that only the rest of it pays for: (first, words, counterpart).
+) -> BorrowedRun | None:
+    """Trim a near run of ends that only the rest of it pays for.
 
     The segment of its content words with the largest sum of cosine minus the threshold is kept. If
     more than half of its words occur verbatim in the reference (`verbatim`: first word, number of
     words), a stretch beyond those needs as many content words as a match by itself. None if what is
-    left occurs verbatim.
+    left occurs verbatim, or has no content words. words: those of the text.
     """
-    threshold, floor = settings.threshold, settings.floor
-    end = first_word + n_words
-    inside = [(max(a, first_word), min(a + n, end)) for a, n in verbatim]
+    counterpart, begin, end = run.counterpart, run.first_word, run.end_word
+    assert counterpart is not None
+    inside = [(max(a, begin), min(a + n, end)) for a, n in verbatim]
     inside = [(a, b) for a, b in inside if b > a]
-    places = [first_word + mine for mine, _, _ in counterpart.pairs]
-    begin, stop = _best_segment([cosine - threshold for *_, cosine in counterpart.pairs])
-    if len({k for a, b in inside for k in range(a, b)}) > n_words / 2:
+    places = [begin + here for here, _, _ in counterpart.pairs]
+    start, stop = _best_segment([cosine - settings.threshold for *_, cosine in counterpart.pairs])
+    first, last = begin, end
+    if len({k for a, b in inside for k in range(a, b)}) > run.n_words / 2:
         left, right = min(a for a, _ in inside), max(b for _, b in inside)
-        n_before = sum(place < left for place in places[begin:stop])
-        n_after = sum(place >= right for place in places[begin:stop])
-        first, last = places[begin], places[stop - 1] + 1
-        first, last = min(first, left), max(last, right)
-        first, last = (left if n_before < floor else first), (right if n_after < floor else last)
-    elif stop - begin >= floor:
-        first, last = places[begin], places[stop - 1] + 1
-    else:
-        first, last = first_word, end
+        n_before = sum(place < left for place in places[start:stop])
+        n_after = sum(place >= right for place in places[start:stop])
+        first = left if n_before < settings.floor else min(places[start], left)
+        last = right if n_after < settings.floor else max(places[stop - 1] + 1, right)
+    elif stop - start >= settings.floor:
+        first, last = places[start], places[stop - 1] + 1
     if any(a <= first and last <= b for a, b in inside):
         return None
-    if (first, last) == (first_word, end):
-        return first_word, n_words, counterpart
-    part = _part_of(counterpart, first - first_word, last - first_word)
-    return None if part is None else (first, last - first, part)
+    if (first, last) == (begin, end):
+        return run
+    kept = [pair for pair in counterpart.pairs if first <= begin + pair[0] < last]
+    if not kept:
+        return None
+    low, high = min(there for _, there, _ in kept), max(there for _, there, _ in kept)
+    theirs = counterpart.words.part(low, high - low + 1)
+    source = counterpart.source
+    span = replace(source.span, start=int(theirs.starts[0]), end=int(theirs.ends[-1]))
+    part = replace(
+        counterpart,
+        similarity=min(1.0, math.fsum(cosine for *_, cosine in kept) / len(kept)),
+        source=replace(source, span=span),
+        words=theirs,
+        pairs=tuple((begin + here - first, there - low, cosine) for here, there, cosine in kept),
+    )
+    return BorrowedRun.of(run.span.document_id, words, first, last - first, None, part)
 
 
 def _best_segment(scores: Sequence[float]) -> tuple[int, int]:
@@ -239,61 +278,43 @@ def _best_segment(scores: Sequence[float]) -> tuple[int, int]:
     return -start, length - start
 
 
-def _part_of(counterpart: Counterpart, first: int, last: int) -> Counterpart | None:
-    """The counterpart of the words from `first` to before `last`, counted from its first.
-
-    None if it has no content words.
-    """
-    kept = [pair for pair in counterpart.pairs if first <= pair[0] < last]
-    if not kept:
-        return None
-    low, high = min(there for _, there, _ in kept), max(there for _, there, _ in kept)
-    words = counterpart.words.part(low, high - low + 1)
-    source = counterpart.source
-    span = replace(source.span, start=int(words.starts[0]), end=int(words.ends[-1]))
-    return replace(
-        counterpart,
-        similarity=min(1.0, math.fsum(cosine for *_, cosine in kept) / len(kept)),
-        source=replace(source, span=span),
-        words=words,
-        pairs=tuple((mine - first, there - low, cosine) for mine, there, cosine in kept),
-    )
-
-
 def rank_runs(
-    runs: Iterable[BorrowedRun], bits: Sequence[float] | None, chance_bits: float
+    runs: Iterable[BorrowedRun],
+    bits: Sequence[float] | None,
+    chance_bits: float,
+    word_counts: str | None = None,
 ) -> RankedRuns:
     """Passages and commonplaces, each ranked. No run lies within another of its kind.
 
     bits: of each word of the text that lies in a run; None if unknown. chance_bits: log2 of the
-    words of the reference. A passage that lies mostly in higher-ranked ones is not listed.
+    words of the reference; word_counts: where the bits are from. A passage that lies mostly in
+    higher-ranked ones is not listed.
     """
-    ordered = sorted(runs, key=_place)
-    found = [_passage(group, bits, chance_bits) for group in _joined(ordered)]
+
+    def place(run: BorrowedRun) -> tuple[int, int, float, list[int]]:
+        numbers = [source.number for source in run.sources]
+        return run.first_word, -run.n_words, -run.similarity, numbers
+
+    def rank(passage: BorrowedPassage) -> tuple[bool, float, int, int]:
+        score = passage.n_words if passage.over_chance is None else passage.over_chance
+        first = passage.runs[0].first_word
+        return passage.is_commonplace, -score, -passage.n_words, first
+
+    ordered = sorted(runs, key=place)
+    passages = [_passage(group, bits, chance_bits) for group in _joined(ordered)]
     taken: set[int] = set()
     listed = []
-    for passage in sorted(found, key=_rank):
-        words = _words_of(passage.runs)
+    for passage in sorted(passages, key=rank):
+        words = words_of(passage.runs)
         if 2 * len(words - taken) > len(words):
             listed.append(passage)
             taken |= words
     return RankedRuns(
-        passages=tuple(one for one in listed if not one.is_commonplace),
-        commonplaces=tuple(one for one in listed if one.is_commonplace),
+        passages=tuple(passage for passage in listed if not passage.is_commonplace),
+        commonplaces=tuple(passage for passage in listed if passage.is_commonplace),
         longest_run=max((run.n_words for run in ordered), default=0),
+        word_counts=word_counts,
     )
-
-
-def _place(run: BorrowedRun) -> tuple[int, int, float, list[int]]:
-    similarity = 1.0 if run.similarity is None else run.similarity
-    numbers = [source.number for source in run.sources]
-    return run.first_word, -run.n_words, -similarity, numbers
-
-
-def _rank(passage: BorrowedPassage) -> tuple[bool, float, int, int]:
-    first = passage.runs[0].first_word
-    score = passage.n_words if passage.over_chance is None else passage.over_chance
-    return passage.is_commonplace, -score, -passage.n_words, first
 
 
 @dataclass(slots=True)
@@ -305,23 +326,24 @@ class _Group:
 
     def n_held(self, run: BorrowedRun) -> int:
         """How many words of the run lie in one of these near runs that begins before it."""
-        near = [one.end_word for one in self.runs if not one.is_verbatim]
-        return min(run.n_words, max(near, default=0) - run.first_word)
+        ends = (other.end_word for other in self.runs if other.counterpart is not None)
+        return min(run.n_words, max(ends, default=0) - run.first_word)
 
     def numbers_with(self, run: BorrowedRun) -> set[int]:
         """The documents that contain the run near one of these, which is near it in the text."""
-        near = [one for one in self.runs if run.first_word - one.end_word <= MAX_GAP_WORDS]
+        near = [
+            (source.number, source.span)
+            for other in self.runs
+            if run.first_word - other.end_word <= MAX_GAP_WORDS
+            for source in other.sources
+        ]
         return self.numbers & {
             source.number
             for source in run.sources
-            for one in near
-            for other in one.sources
-            if other.number == source.number and _gap(source.span, other.span) <= MAX_GAP_CHARS
+            for number, span in near
+            if number == source.number
+            and max(source.span.start, span.start) - min(source.span.end, span.end) <= MAX_GAP_CHARS
         }
-
-
-def _gap(a: Span, b: Span) -> int:
-    return max(a.start, b.start) - min(a.end, b.end)
 
 
 def _joined(ordered: Sequence[BorrowedRun]) -> list[list[BorrowedRun]]:
@@ -332,12 +354,12 @@ def _joined(ordered: Sequence[BorrowedRun]) -> list[list[BorrowedRun]]:
         is_open = [
             group
             for group in is_open
-            if run.first_word - max(one.end_word for one in group.runs) <= MAX_GAP_WORDS
+            if run.first_word - max(other.end_word for other in group.runs) <= MAX_GAP_WORDS
         ]
         # Mostly within a near run: it is the verbatim part of that run.
-        group = max(is_open, key=lambda one: one.n_held(run), default=None)
+        group = max(is_open, key=lambda some: some.n_held(run), default=None)
         if group is None or 2 * group.n_held(run) <= run.n_words:
-            group = next((one for one in reversed(is_open) if one.numbers_with(run)), None)
+            group = next((some for some in reversed(is_open) if some.numbers_with(run)), None)
         if group is None:
             group = _Group([], {source.number for source in run.sources})
             groups.append(group)
@@ -352,20 +374,20 @@ def _passage(
 ) -> BorrowedPassage:
     shares: dict[int, float] = {}
     for run in runs:
-        share = 1.0 if run.similarity is None else run.similarity
         for k in range(run.first_word, run.end_word):
-            shares[k] = max(share, shares.get(k, 0.0))
+            shares[k] = max(run.similarity, shares.get(k, 0.0))
     count = min(run.count for run in runs)
     total = None if bits is None else math.fsum(share * bits[k] for k, share in shares.items())
     return BorrowedPassage(
         runs=tuple(runs),
         n_words=len(shares),
-        n_verbatim=len(_words_of(run for run in runs if run.is_verbatim)),
+        n_verbatim=len(words_of(run for run in runs if run.counterpart is None)),
         bits=total,
         over_chance=None if total is None else total - chance_bits - math.log2(max(1, count)),
         count=count,
     )
 
 
-def _words_of(runs: Iterable[BorrowedRun]) -> set[int]:
+def words_of(runs: Iterable[BorrowedRun]) -> set[int]:
+    """The words of the text that lie in any of the runs."""
     return {k for run in runs for k in range(run.first_word, run.end_word)}

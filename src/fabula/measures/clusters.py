@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.text.sketch import Sketch
+from fabula.types import Document
 
 USUAL_FIELDS = ("prompt_id", "pair_id", "author")
 """Fields that define clusters; the first one present is used."""
@@ -60,6 +61,12 @@ def cluster_field(rows: Sequence[Mapping[str, Any]], field: str | None) -> str |
 def has_value(value: Any) -> bool:
     """Whether a field has a value; an empty cell of a table does not count."""
     return value is not None and value != ""
+
+
+def own_field(document: Document, field: str) -> str | None:
+    """The value of a text's field, its id included; None if it has none."""
+    value = {"id": document.id, **document.fields}.get(field)
+    return str(value) if has_value(value) else None
 
 
 def find_clusters(

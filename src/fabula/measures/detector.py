@@ -7,27 +7,37 @@ papers that propose them, never from the data.
 
 A score may be unable to tell the two apart, or rank them the wrong way round. If the interval of
 the AUROC includes 0.5, or lies below it, there are no verdicts: they would accuse people falsely.
+
+The false-positive rate was measured on certain people's texts, and is valid for texts like them: of
+similar length, with as many line breaks, sentences and quotation marks of each style, in similar
+vocabulary. Texts outside the range of the people's texts get no verdict. Machines' texts do not
+matter here, since nothing is guaranteed about how often they are flagged.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError
-from fabula.measures.kind import Kind
+from fabula.errors import DAMAGE, InputError, MixError
+from fabula.formats import DETECTORS
+from fabula.measures.clusters import cluster_field, find_clusters, has_value
 from fabula.measures.scores import DIRECTIONS
 from fabula.packages import scipy
 from fabula.stats.prediction_powered import clopper_pearson_high, share_high
-from fabula.stats.resampling import MIN_UNITS, auroc_interval
-from fabula.types import Estimate
+from fabula.store import write_whole
+from fabula.text.sketch import Sketch
+from fabula.types import Estimate, Signature
 
-INSTRUMENTS: Mapping[str, str] = {
+_INSTRUMENTS: Mapping[str, str] = {
     "creativity_index": "originality",
     "log_likelihood": "probability",
     "log_rank": "probability",
@@ -39,7 +49,125 @@ Outcome = Literal["separates", "cannot tell", "reversed", "too few"]
 
 _N_FOLDS = 5
 _N_BINS = 10
-_MIN_GROUPS = MIN_UNITS
+
+OUTCOMES = {
+    "separates": "it tells them apart",
+    "cannot tell": "the interval of the AUROC includes 0.5",
+    "reversed": "it ranks them the wrong way round",
+    "too few": "there are too few clusters for an interval",
+}
+_NO_VERDICT = "the detector cannot tell human from machine"
+_CALIBRATED_ON = (
+    "the detector was calibrated on this text, or on one that shares 25 words in a row with it: "
+    "its error rates hold for other texts only; apply it to texts that it has not seen"
+)
+_MAX_EXCESS = 3
+"""Maximum ratio of the upper bound of false alarms to the requested rate."""
+
+_TRIMMED = 0.005
+"""Share of the people's texts trimmed at either end of a range: outliers do not widen it."""
+_SLACK_WORDS = 0.1
+_NAMES = {
+    "n_words": "{} words",
+    "line_breaks": "{} line breaks per 100 words",
+    "sentence_ends": "{} ends of sentences per 100 words",
+    "straight_quotes": "{} straight quotation marks per 100 words",
+    "curly_quotes": "{} curly quotation marks per 100 words",
+    "other_quotes": "{} single or foreign quotation marks per 100 words",
+    "unknown_words": "{} % words that no calibration text has",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The range of the people's texts, and what identifies the calibration texts."""
+
+    ranges: Mapping[str, tuple[float, float]]
+    vocabulary: NDArray[np.uint16]
+    """The words of all texts, as in sketches, sorted."""
+    runs: NDArray[np.uint64]
+    digests: frozenset[str]
+
+    @classmethod
+    def of(
+        cls,
+        sketches: Sequence[Sketch],
+        is_human: NDArray[np.bool_],
+        clusters: NDArray[np.int64],
+        digests: Sequence[str],
+    ) -> Kind:
+        """The kind of labelled texts, at least one of which is by a person."""
+        people = [s for s, human in zip(sketches, is_human, strict=True) if human]
+        ranges = {name: _range([traits(s)[name] for s in people]) for name in traits(people[0])}
+        words = np.concatenate([s.vocabulary for s in sketches])
+        owners = np.repeat(clusters, [len(s.vocabulary) for s in sketches])
+        pairs = np.unique(np.stack([words.astype(np.int64), owners]), axis=1)
+        n_clusters = np.bincount(pairs[0], minlength=1 << 16)
+        # The percentage of a text's words that no text of another cluster has: its own cluster has
+        # all of its words, so a word in one cluster is in no other.
+        unknown = [
+            100 * float(np.mean(n_clusters[s.vocabulary] < 2)) if s.n_words else 0.0 for s in people
+        ]
+        ranges["unknown_words"] = (0.0, _range(unknown)[1])
+        return cls(
+            ranges,
+            np.unique(words),
+            np.unique(np.concatenate([s.runs for s in sketches])),
+            frozenset(digests),
+        )
+
+    def refusal(self, sketch: Sketch) -> str | None:
+        """Why a text is of another kind, or None."""
+        if not sketch.n_words:
+            return None
+        unknown = 100 * float(np.mean(~np.isin(sketch.vocabulary, self.vocabulary)))
+        found = []
+        for name, value in {**traits(sketch), "unknown_words": unknown}.items():
+            low, high = self.ranges[name]
+            slack = _SLACK_WORDS * value if name == "n_words" else 100 / sketch.n_words
+            if not low - slack <= value <= high + slack:
+                shown = "up to " if name == "unknown_words" else f"{low:.3g} to "
+                found.append(f"{_NAMES[name].format(f'{value:.3g}')} (people's: {shown}{high:.3g})")
+        return f"of another kind than the calibration texts: {', '.join(found)}" if found else None
+
+    def holds(self, sketch: Sketch, digest: str) -> bool:
+        """Whether the text is one of the calibration texts, or shares a long run with one."""
+        return digest in self.digests or bool(np.isin(sketch.runs, self.runs).any())
+
+    def to_row(self) -> dict[str, Any]:
+        """As plain values; `of_row` reads them."""
+        return {
+            "ranges": {name: list(ends) for name, ends in self.ranges.items()},
+            "vocabulary": _packed(self.vocabulary.astype("<u2")),
+            "runs": _packed(self.runs.astype("<u8")),
+            "digests": sorted(self.digests),
+        }
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Kind:
+        """Read output of `to_row`. Raises `KeyError`, `TypeError` or `ValueError` if damaged."""
+        ranges = {name: row["ranges"][name] for name in _NAMES}
+        return cls(
+            {name: (float(low), float(high)) for name, (low, high) in ranges.items()},
+            np.frombuffer(base64.b64decode(row["vocabulary"], validate=True), "<u2"),
+            np.frombuffer(base64.b64decode(row["runs"], validate=True), "<u8"),
+            frozenset(map(str, row["digests"])),
+        )
+
+
+def traits(sketch: Sketch) -> dict[str, float]:
+    """Length and layout of a text."""
+    return {"n_words": float(sketch.n_words), **sketch.marks}
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    n_left_out = int(_TRIMMED * len(ordered))
+    return ordered[n_left_out], ordered[len(ordered) - 1 - n_left_out]
+
+
+def _packed(values: NDArray[Any]) -> str:
+    return base64.b64encode(values.tobytes()).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +278,9 @@ def calibrate(
         outcome = "cannot tell" if high >= 0.5 else "reversed"
     slope, intercept = _fit(texts.scores, texts.is_human)
     how = f"AUROC, score interval over {n_groups} clusters"
+    people, machines = np.sort(texts.scores[texts.is_human]), np.sort(texts.scores[~texts.is_human])
+    cuts = np.append(np.unique(texts.scores), np.inf)
+    below = zip(np.searchsorted(people, cuts), np.searchsorted(machines, cuts), strict=True)
     field = collected and collected.cluster
     own = signature if field is None else f"{signature}|cluster:{field}"
     return Calibration(
@@ -164,7 +295,7 @@ def calibrate(
         auroc=Estimate(value, low, high, n_human + n_machine, how, own),
         outcome=outcome,
         thresholds=tuple(find_threshold(texts, target) for target in targets),
-        curve=_curve(texts),
+        curve=tuple((float(a) / n_human, float(b) / n_machine) for a, b in below),
         slope=slope,
         intercept=intercept,
         calibration_error=_calibration_error(texts, groups, n_groups, seed),
@@ -195,7 +326,7 @@ def _auroc_interval(
     """
     sides = groups[texts.is_human], groups[~texts.is_human]
     n_clusters = [len(set(side)) for side in sides]
-    if min(n_clusters) < _MIN_GROUPS:
+    if min(n_clusters) < MIN_UNITS:
         return None, None
     n_human, n_machine = map(len, sides)
     people, machines = texts.scores[texts.is_human], texts.scores[~texts.is_human]
@@ -234,15 +365,6 @@ def find_threshold(texts: Labelled, target: float) -> Threshold:
         # One cluster may hold most of the texts; then they say more than the mean of clusters.
         false_positives_high=max(share_high(shares), clopper_pearson_high(n_false, len(people))),
         true_positives=float((machines < value).mean()),
-    )
-
-
-def _curve(texts: Labelled) -> tuple[tuple[float, float], ...]:
-    people, machines = np.sort(texts.scores[texts.is_human]), np.sort(texts.scores[~texts.is_human])
-    cuts = np.append(np.unique(texts.scores), np.inf)
-    return tuple(
-        (float(a) / len(people), float(b) / len(machines))
-        for a, b in zip(np.searchsorted(people, cuts), np.searchsorted(machines, cuts), strict=True)
     )
 
 
@@ -295,3 +417,311 @@ def _calibration_error(
     total = np.bincount(bins, minlength=_N_BINS)
     gap = np.bincount(bins, stated[known] - truth, minlength=_N_BINS)
     return float(np.abs(gap).sum() / total.sum())
+
+
+def calibration_row(calibration: Calibration) -> dict[str, Any]:
+    """As plain values for files and JSON output; `read_calibration` reads it back."""
+    # What identifies the texts is large, and written apart.
+    row = asdict(replace(calibration, curve=(), collected=None))
+    del row["curve"], row["collected"]
+    row["auroc"] = {name: row["auroc"][name] for name in ("value", "low", "high", "method")}
+    if (collected := calibration.collected) is not None:
+        row |= {
+            "cluster": collected.cluster,
+            "n_copies": collected.n_copies,
+            "n_clusters_before": collected.n_clusters_before,
+            "layout_auroc": {name: round(value, 4) for name, value in collected.layout.items()},
+        }
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Which rows are human: those whose field has the value."""
+
+    field: str
+    human: str
+
+    @classmethod
+    def parse(cls, text: str) -> Label:
+        field, equals, human = text.partition("=")
+        if not (field and equals and human):
+            raise InputError(f"`label` {text}: must be FIELD=VALUE, as in label=human")
+        return cls(field, human)
+
+    def __str__(self) -> str:
+        return f"{self.field}={self.human}"
+
+
+def calibrate_rows(
+    given: Iterable[dict[str, Any]],
+    label: Label,
+    path: str,
+    *,
+    cluster: str | None = None,
+    scores: Sequence[str] = (),
+    targets: Sequence[float] = (0.01, 0.05, 0.1),
+    seed: int = 0,
+) -> list[Calibration]:
+    """Calibrate each score in rows (those in `scores`, or all known ones); `path` names the rows.
+
+    Texts that share the field `cluster` count as one; by default `prompt_id`, `pair_id` or
+    `author`, whichever the rows have. Clusters whose texts are copies of each other are joined.
+
+    Raises `InputError` if a row lacks the label or the field, `MixError` if rows were not measured
+    in the same way.
+    """
+    found = []
+    rows = list(_checked(given, path))
+    measured = _measured(rows[0])
+    chosen = [name for name in scores or measured if name in measured]
+    if not chosen:
+        raise InputError(
+            f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; use files of "
+            "`fabula originality --out` or `fabula detect score --out`"
+        )
+    is_human = np.array([_is_human(row, label, path, k) for k, row in enumerate(rows, 1)])
+    if not is_human.any():
+        values = sorted({str(row[label.field]) for row in rows})
+        raise InputError(
+            f"{path}: no text has {label}; the values of its {label.field} are "
+            f"{', '.join(values[:10])}"
+        )
+    sketches = [_sketch(row, path, k) for k, row in enumerate(rows, 1)]
+    digests = [str(row["text_digest"]) for row in rows]
+    field = cluster_field(rows, cluster)
+    clusters = find_clusters(_keys(rows, field, path), sketches, is_human.tolist(), digests)
+    layout = {}
+    if not is_human.all():
+        for name in traits(sketches[0]):
+            of_text = np.array([traits(sketch)[name] for sketch in sketches])
+            layout[name] = auroc(of_text, is_human)
+    collected = Collected(
+        kind=Kind.of(sketches, is_human, clusters.numbers, digests),
+        n_copies=len(clusters.copies),
+        n_clusters_before=clusters.n_before,
+        cluster=field,
+        layout=layout,
+    )
+    for name in chosen:
+        known = np.array([row.get(name) is not None for row in rows])
+        values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
+        texts = Labelled(np.array(values, np.float64), is_human[known], clusters.numbers[known])
+        found.append(
+            calibrate(
+                texts,
+                score=name,
+                signature=str(rows[0]["signature"]),
+                n_missing=int((~known).sum()),
+                targets=targets,
+                seed=seed,
+                collected=collected,
+            )
+        )
+    return found
+
+
+def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, Any]]:
+    """The rows of a score file, all measured in the same way."""
+    signature: str | None = None
+    for number, row in enumerate(rows, 1):
+        found = row.get("signature")
+        if not isinstance(found, str) or "id" not in row or not _measured(row):
+            raise InputError(f"{path}, line {number}: not a row of scores")
+        for name in _measured(row):
+            value = row[name]
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            # The bound also excludes NaN and infinity.
+            if value is not None and not (is_number and abs(value) < 1e300):
+                raise InputError(
+                    f"{path}, line {number}: {name} is {repr(value)[:40]}, not a number"
+                )
+        if signature is None:
+            signature = found
+        else:
+            Signature.parse(signature).check_same(
+                found,
+                f"{path}, line {number} and the rows before it",
+                "score all texts with the same settings",
+            )
+        yield row
+    if signature is None:
+        raise InputError(f"{path}: contains no rows of scores")
+
+
+def _measured(row: dict[str, Any]) -> list[str]:
+    """The scores in the row that the instrument of its signature gives."""
+    instrument = str(row.get("signature")).partition("|")[0]
+    return [name for name in DIRECTIONS if _INSTRUMENTS[name] == instrument and name in row]
+
+
+def _is_human(row: dict[str, Any], label: Label, path: str, number: int) -> bool:
+    if label.field not in row or row[label.field] is None:
+        own = ", ".join(map(repr, row))
+        raise InputError(
+            f"{path}, line {number}: no field {label.field!r} to distinguish human from machine; "
+            f"the fields are {own}"
+        )
+    return str(row[label.field]) == label.human
+
+
+def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
+    sketch = Sketch.of_row(row.get("sketch"))
+    if sketch is None or "text_digest" not in row:
+        raise InputError(
+            f"{path}, line {number}: lacks the sketch of the text that rows of this version have; "
+            "score the texts again"
+        )
+    return sketch
+
+
+def _keys(rows: list[dict[str, Any]], field: str | None, path: str) -> list[str]:
+    """The cluster key of each row, as far as its fields say."""
+    if field is None:
+        return [f"text={row['text_digest']}" for row in rows]
+    for number, row in enumerate(rows, 1):
+        if not has_value(row.get(field)):
+            raise InputError(
+                f"{path}, line {number}: no field {field!r} to cluster by; clusters keep texts "
+                "that belong together from counting as independent: add the field, or choose "
+                "another field (`id` for none)"
+            )
+    return [f"{field}={row[field]}" for row in rows]
+
+
+def write_detectors(
+    path: Path, calibrations: Iterable[Calibration], label: Label, cluster: str | None
+) -> None:
+    """Write a file for `read_detectors`."""
+    calibrations = list(calibrations)
+    kinds = list({id(c.collected): c.collected.kind for c in calibrations if c.collected}.values())
+    places = {id(kind): place for place, kind in enumerate(kinds)}
+    content = {
+        **DETECTORS.mark,
+        "label": str(label),
+        "cluster": cluster,
+        "detectors": [
+            calibration_row(c) | {"kind": places[id(c.collected.kind)] if c.collected else None}
+            for c in calibrations
+        ],
+        "kinds": [kind.to_row() for kind in kinds],
+    }
+    write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def detector_rows(calibrations: Iterable[Calibration]) -> list[dict[str, Any]]:
+    """Detectors as from `read_detectors`, without a file."""
+    return [calibration_row(c) | {"kind": c.collected.kind} for c in calibrations if c.collected]
+
+
+def read_detectors(path: Path) -> list[dict[str, Any]]:
+    """Read the detectors of a file, each with its `Kind`. Raises `InputError` if it has none."""
+    try:
+        content = json.loads(path.read_bytes())
+        DETECTORS.check(content, path)
+        detectors = list(content["detectors"])
+        kinds = [Kind.of_row(row) for row in content["kinds"]]
+        for detector in detectors:
+            float(detector["slope"]), float(detector["intercept"]), int(detector["direction"])
+            str(detector["signature"]), [float(t["value"]) for t in detector["thresholds"]]
+            _low, _high = map(float, detector["score_range"])
+            [(float(t["target"]), float(t["false_positives_high"])) for t in detector["thresholds"]]
+            detector["kind"] = kinds[detector["kind"]]
+            if detector["outcome"] not in OUTCOMES or detector["score"] not in DIRECTIONS:
+                raise InputError(f"{path}: contains an unknown score or outcome")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except DAMAGE as error:
+        raise InputError(
+            f"{path}: not a file of detectors ({error!r}); `fabula detect calibrate --out` writes "
+            f"one"
+        ) from error
+    if not detectors:
+        raise InputError(f"{path}: contains no detectors")
+    return detectors
+
+
+def apply_to_rows(
+    detectors: Sequence[dict[str, Any]], given: Iterable[dict[str, Any]], path: str, target: float
+) -> Iterator[dict[str, Any]]:
+    """A row with the verdict on each row of scores: `machine`, `not flagged`, or none and why.
+
+    `target` is the allowed share of human texts called machine-written, one of the rates for which
+    the detector was calibrated; `path` names the rows in errors. There is no verdict if the
+    detector does not separate, or may flag far more of people's texts than that; nor on a text that
+    it was calibrated on, or a near-duplicate; nor on one of another kind. Raises `MixError` if the
+    scores were measured in another way than the detector's.
+    """
+    rows = list(_checked(given, path))
+    fitting = [d for d in detectors if _differences(d, rows[0]) == []]
+    if not fitting:
+        raise MixError(
+            f"{path}: not measured in the same way as any of the detectors "
+            f"({'; '.join(_differences(detectors[0], rows[0]))}); calibrate on scores of this kind"
+        )
+    detector = next((d for d in fitting if d["outcome"] == "separates"), fitting[0])
+    limit = next((t for t in detector["thresholds"] if abs(t["target"] - target) < 1e-9), None)
+    if limit is None:
+        known = ", ".join(f"{t['target']:g}" for t in detector["thresholds"])
+        raise InputError(
+            f"a rate of {target:g}: the detector was calibrated for {known}; choose one of these"
+        )
+    for number, row in enumerate(rows, 1):
+        yield _verdict(detector, row, _sketch(row, path, number), limit)
+
+
+def _differences(detector: dict[str, Any], row: dict[str, Any]) -> list[str]:
+    own = Signature.parse(str(detector["signature"]))
+    found = own.differences(Signature.parse(str(row["signature"])))
+    return found if detector["score"] in _measured(row) else [*found, f"no {detector['score']}"]
+
+
+def _verdict(
+    detector: dict[str, Any], row: dict[str, Any], sketch: Sketch, limit: dict[str, float]
+) -> dict[str, Any]:
+    value, kind = row[detector["score"]], detector["kind"]
+    verdict, probability = None, None
+    is_known = kind.holds(sketch, str(row["text_digest"]))
+    low, high = sorted(detector["direction"] * end for end in detector["score_range"])
+    slack = (high - low) / 10
+    missing = _no_verdict(detector, limit) or (_CALIBRATED_ON if is_known else None)
+    if missing is None and value is None:
+        missing = row.get("missing_reason") or "no score"
+    if missing is None:
+        missing = kind.refusal(sketch)
+    if missing is None and not low - slack <= value <= high + slack:
+        missing = (
+            f"of another kind than the calibration texts: a score of {value:.4g} (theirs: "
+            f"{low:.4g} to {high:.4g})"
+        )
+    if missing is None:
+        oriented = detector["direction"] * value
+        stated = _logistic(np.array([detector["slope"] * oriented + detector["intercept"]]))
+        probability = round(float(stated[0]), 4)
+        verdict = "machine" if oriented < limit["value"] else "not flagged"
+    return {
+        "id": row["id"],
+        "verdict": verdict,
+        "missing_reason": missing,
+        "probability_human": probability,
+        "score": detector["score"],
+        "value": value,
+        "calibrated_on": is_known,
+        "false_positives": limit["false_positives"],
+        "false_positives_high": limit["false_positives_high"],
+        "signature": row["signature"],
+    }
+
+
+def _no_verdict(detector: dict[str, Any], limit: dict[str, float]) -> str | None:
+    """Why the detector gives no verdict on any text, or None."""
+    if detector["outcome"] != "separates":
+        return f"{_NO_VERDICT}: {OUTCOMES[detector['outcome']]}"
+    asked, high = limit["target"], limit["false_positives_high"]
+    if high > _MAX_EXCESS * asked:
+        return (
+            f"it may flag up to {high:.1%} of such people's texts (95 % confidence), far above the "
+            f"{asked:.1%} that was asked; calibrate on texts by more people, or ask for a higher "
+            f"rate"
+        )
+    return None

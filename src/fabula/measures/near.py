@@ -22,9 +22,10 @@ may substitute words, and is kept small by what occurs, is the idea of Yoneda et
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +34,16 @@ from fabula.errors import InputError
 from fabula.kernels.movers import similarities
 from fabula.kernels.walk import PARTS
 from fabula.measures.alike_words import AlikeWords
-from fabula.measures.counterparts import Counterpart, SearchForNear
 from fabula.models.vectors import WordVectors
-from fabula.reference import Reference
-from fabula.reference.parts import Walk, WalkTerms
+from fabula.reference import Occurrence, Reference
+from fabula.reference.exclude import maximal_spans
+from fabula.reference.part_walk import Walk, WalkTerms
+from fabula.text import TextWords
+from fabula.text.language import language_gate
 from fabula.text.stopwords import StopWords
 
 if TYPE_CHECKING:
+    from fabula.measures.near_paper import PaperSettings
     from fabula.models.encoder import Encoder
 
 _MOST_BITS, _LEAST_BITS, _COMPANY_BITS = 12.0, 18.0, 8.0
@@ -90,48 +94,63 @@ class NearSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """A stretch of the text aligned with one of a document, half-open, in words."""
+class Counterpart:
+    """The span of the reference that an n-gram is most similar to."""
 
-    first: int
-    end: int
-    number: int
-    first_word: int
-    end_word: int
-    score: int
+    similarity: float
+    """The smaller of the two directional means, in [0, 1]."""
+    source: Occurrence
+    words: TextWords = field(compare=False)
+    """The words of the source's span, with their places in its document."""
+    pairs: tuple[tuple[int, int, float], ...]
+    """(word of the text, word of the source, cosine) for each content word of the n-gram with its
+    most similar counterpart; words are counted from the first of each n-gram."""
 
 
-class NearSearch(SearchForNear):
-    """Near-match search in a reference.
+class SearchForNear(ABC):
+    """Near matches in a reference, by this module's search or the published one.
 
-    `encoder` reads both sides of each match if `settings.meaning` requires it; the packaged one is
-    the default.
+    `settings.meaning` is the least cosine of the sentence vectors of both sides, 0 for no check;
+    `encoder` replaces the packaged one. `is_english`: the vectors are of English words, so texts in
+    other languages are not searched.
     """
+
+    settings: NearSettings | PaperSettings
 
     def __init__(
         self,
         reference: Reference,
         vectors: WordVectors,
         stop_words: StopWords,
-        settings: NearSettings = NearSettings(),
-        encoder: Encoder | None = None,
+        meaning: float,
+        encoder: Encoder | None,
         *,
-        is_english: bool = True,
+        is_english: bool,
     ) -> None:
-        """`is_english`: the vectors are of English words, so other texts are not searched."""
-        super().__init__(vectors, stop_words, settings.meaning, encoder, is_english=is_english)
+        from fabula.models.encoder import Encoder
+
         self.reference = reference
-        self.settings = settings
-        shards = reference.part.vocabularies()
-        self._alike = AlikeWords(shards, vectors, stop_words, settings.threshold)
-        self._chance_bits = math.log2(max(1, self._alike.n_words))
-        self._functions = [
-            ids[~self._alike.is_content & (ids > 0)].astype(np.int64) for ids in self._alike.ids
-        ]
+        self.vectors = vectors
+        self.stop_words = stop_words
+        self.is_english = is_english
+        self._meaning = meaning
+        # Single-threaded, so that its sums do not depend on the machine.
+        self._encoder = (encoder or Encoder(n_threads=1)) if meaning else None
 
     def signature_parts(self) -> dict[str, str]:
         """Everything that determines a near match besides the reference."""
-        return {**self.settings.signature_parts(), **super().signature_parts()}
+        return {
+            **self.settings.signature_parts(),
+            "stop": self.stop_words.name,
+            "vec": self.vectors.name,
+            **({"lang": language_gate()} if self.is_english else {}),
+            "sense": f"{self._encoder.name},{self._meaning:g}" if self._encoder else "none",
+        }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Notices for a reader of the matches."""
+        return (self.vectors.remark,) if self.vectors.remark else ()
 
     def search(
         self,
@@ -145,19 +164,22 @@ class NearSearch(SearchForNear):
 
         exact: int32 (n_words,), the longest verbatim matches. The lengths, int32 (n_words,), are
         those of `exact` where no longer near match was found. Counterparts are given by first word,
-        for each near match that no longer one contains. Of stretches that lie more than half in
-        better ones only the better count.
+        for each near match that no longer one contains.
         """
-        counterparts: dict[tuple[int, int], Counterpart] = {}
-        kept: list[_Stretch] = []
-        for one in self._stretches(words, min_words, exclude):
-            is_new = one.end - one.first > exact[one.first : one.end].max(initial=0)
-            if not is_new or any(_lies_in(one, better) for better in kept):
-                continue
-            if (counterpart := self._counterpart(words, one)) is not None:
-                kept.append(one)
-                counterparts[one.first, one.end] = counterpart
-        return self._longest(words, exact, counterparts, min_words)
+        nearest = self._nearest(words, exact, min_words, exclude)
+        if self._encoder is not None and nearest:
+            # Those that mean the same as what they resemble, as far as the encoder can tell.
+            here = [" ".join(words[first:end]) for first, end in nearest]
+            there = [" ".join(counterpart.words.words) for counterpart in nearest.values()]
+            vectors = self._encoder.encode([*here, *there])
+            cosines = (vectors[: len(here)] * vectors[len(here) :]).sum(axis=1).tolist()
+            both = zip(nearest.items(), cosines, strict=True)
+            nearest = dict(pair for pair, cosine in both if cosine >= self._meaning)
+        lengths = exact.copy()
+        for first, end in nearest:
+            lengths[first] = max(lengths[first], end - first)
+        longest = {(first, first + n) for first, n in maximal_spans(lengths, min_words)}
+        return lengths, {span[0]: one for span, one in nearest.items() if span in longest}
 
     def covered_by(
         self,
@@ -172,26 +194,96 @@ class NearSearch(SearchForNear):
         At least `min_words` words of each lie `within` the stretches that were kept.
         """
         kept = list(within)
-        covered: dict[int, list[tuple[int, int]]] = {}
-        for one in self._stretches(words, min_words, exclude) if kept else ():
-            both = {(max(one.first, a), min(one.end, b)) for a, b in kept}
-            covered.setdefault(one.number, []).extend((a, b) for a, b in both if b - a >= min_words)
-        return {number: sorted(set(spans)) for number, spans in covered.items() if spans}
+        covered: dict[int, set[tuple[int, int]]] = {}
+        for number, first, end in self._covering(words, min_words, exclude) if kept else ():
+            both = ((max(first, a), min(end, b)) for a, b in kept)
+            covered.setdefault(number, set()).update((a, b) for a, b in both if b - a >= min_words)
+        return {number: sorted(spans) for number, spans in covered.items() if spans}
+
+    @abstractmethod
+    def _nearest(
+        self, words: Sequence[str], exact: NDArray[np.int32], min_words: int, exclude: Iterable[int]
+    ) -> dict[tuple[int, int], Counterpart]:
+        """What n-grams resemble, by their half-open bounds in `words`."""
+
+    @abstractmethod
+    def _covering(
+        self, words: Sequence[str], min_words: int, exclude: Iterable[int]
+    ) -> Iterator[tuple[int, int, int]]:
+        """(document, first word, end) of every near match, the longest or not."""
+
+
+class _Stretch(NamedTuple):
+    """A stretch of the text aligned with one of a document, half-open, in words."""
+
+    first: int
+    end: int
+    number: int
+    first_word: int
+    end_word: int
+    score: int
+
+
+class NearSearch(SearchForNear):
+    """Near-match search in a reference."""
+
+    settings: NearSettings
+
+    def __init__(
+        self,
+        reference: Reference,
+        vectors: WordVectors,
+        stop_words: StopWords,
+        settings: NearSettings = NearSettings(),
+        encoder: Encoder | None = None,
+        *,
+        is_english: bool = True,
+    ) -> None:
+        super().__init__(
+            reference, vectors, stop_words, settings.meaning, encoder, is_english=is_english
+        )
+        self.settings = settings
+        shards = reference.part.vocabularies()
+        self._alike = AlikeWords(shards, vectors, stop_words, settings.threshold)
+        self._chance_bits = math.log2(max(1, self._alike.n_words))
+        self._functions = [
+            ids[~self._alike.is_content & (ids > 0)].astype(np.int64) for ids in self._alike.ids
+        ]
+
+    def _nearest(
+        self, words: Sequence[str], exact: NDArray[np.int32], min_words: int, exclude: Iterable[int]
+    ) -> dict[tuple[int, int], Counterpart]:
+        """Of stretches that lie more than half in better ones only the better count."""
+        nearest: dict[tuple[int, int], Counterpart] = {}
+        for one in self._stretches(words, min_words, exclude):
+            n = one.end - one.first
+            is_new = n > exact[one.first : one.end].max(initial=0) and not any(
+                2 * (min(one.end, end) - max(one.first, first)) > min(n, end - first)
+                for first, end in nearest
+            )
+            if is_new and (counterpart := self._counterpart(words, one)) is not None:
+                nearest[one.first, one.end] = counterpart
+        return nearest
+
+    def _covering(
+        self, words: Sequence[str], min_words: int, exclude: Iterable[int]
+    ) -> Iterator[tuple[int, int, int]]:
+        for one in self._stretches(words, min_words, exclude):
+            yield one.number, one.first, one.end
 
     def _stretches(
         self, words: Sequence[str], min_words: int, exclude: Iterable[int]
     ) -> list[_Stretch]:
         """Stretches with enough bits, the best first."""
         out, ratio = sorted(exclude), self.settings.ratio
-        found = []
+        found: list[_Stretch] = []
         n_begins = max(1, len(words) - _OVERLAP) if words else 0
         for begin in range(0, n_begins, _WINDOW - _OVERLAP):
             walks = self._walks(words[begin : begin + _WINDOW])
             for one in self.reference.part.walk(walks, exclude=out):
                 here = one.firsts + begin, one.ends + begin
                 columns = *here, one.numbers, one.first_words, one.end_words, one.scores
-                rows = zip(*(column.tolist() for column in columns), strict=True)
-                found += [_Stretch(*row) for row in rows]
+                found += map(_Stretch, *(column.tolist() for column in columns))
         found = [
             one
             for one in set(found)
@@ -302,9 +394,3 @@ class NearSearch(SearchForNear):
 def _in_parts(bits: NDArray[Any]) -> NDArray[np.int32]:
     parts: NDArray[np.int32] = np.rint(np.asarray(bits) * PARTS).astype(np.int32)
     return parts
-
-
-def _lies_in(one: _Stretch, other: _Stretch) -> bool:
-    """Whether the shorter of the two lies more than half in the other."""
-    n_shared = max(0, min(one.end, other.end) - max(one.first, other.first))
-    return 2 * n_shared > min(one.end - one.first, other.end - other.first)

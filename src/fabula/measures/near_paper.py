@@ -16,7 +16,7 @@ What the paper leaves open is decided as follows:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.kernels.movers import best_passage, search_near, similarities
-from fabula.measures.counterparts import Counterpart, SearchForNear
+from fabula.measures.near import Counterpart, SearchForNear
 from fabula.models.vectors import WordVectors
 from fabula.reference import Reference
 from fabula.text.stopwords import StopWords
@@ -54,6 +54,13 @@ class PaperSettings:
             )
         if self.floor < 1 or self.n_passages < 1 or not 0 <= self.overlap < self.passage_words:
             raise InputError("near matches: a number of words or passages is out of its range")
+
+    def signature_parts(self) -> dict[str, str]:
+        return {
+            "T": repr(self.threshold),
+            "floor": str(self.floor),
+            "bm25": f"{self.n_passages}of{self.passage_words}-{self.overlap}",
+        }
 
     def cut(self, n_words: int) -> list[tuple[int, int]]:
         """(first word, number of words) of each passage of a document."""
@@ -104,9 +111,10 @@ class _Passages:
 class PaperSearch(SearchForNear):
     """Near-verbatim search in a corpus on this machine's disk, whose passages it keeps in memory.
 
-    `is_english`: the vectors are of English words, so other texts are not searched. Raises
-    `InputError` for a reference that is not on this machine's disk.
+    Raises `InputError` for a reference that is not on this machine's disk.
     """
+
+    settings: PaperSettings
 
     def __init__(
         self,
@@ -117,8 +125,7 @@ class PaperSearch(SearchForNear):
         *,
         is_english: bool = True,
     ) -> None:
-        super().__init__(vectors, stop_words, 0, None, is_english=is_english)
-        self.reference = reference
+        super().__init__(reference, vectors, stop_words, 0, None, is_english=is_english)
         self.settings = settings
         self._number: dict[str, int] = {}
         """Content words of the reference, numbered from 0."""
@@ -129,66 +136,31 @@ class PaperSearch(SearchForNear):
         # As the kernel has it: the row of a word's vector, or a negative number of its own.
         self._units = np.where(rows >= 0, rows, -3 - np.arange(len(words))).astype(np.int32)
 
-    def signature_parts(self) -> dict[str, str]:
-        """Everything that determines a near match besides the reference."""
-        settings = self.settings
-        return {
-            "T": repr(settings.threshold),
-            "floor": str(settings.floor),
-            "bm25": f"{settings.n_passages}of{settings.passage_words}-{settings.overlap}",
-            **super().signature_parts(),
-        }
-
-    def search(
-        self,
-        words: Sequence[str],
-        exact: NDArray[np.int32],
-        min_words: int,
-        *,
-        exclude: Iterable[int] = (),
-    ) -> tuple[NDArray[np.int32], dict[int, Counterpart]]:
-        """The longest match at each word, verbatim or near, and what the near ones resemble.
-
-        exact: int32 (n_words,), the longest verbatim matches. The lengths, int32 (n_words,), are
-        those of `exact` where no longer near match was found. Counterparts are given by first word,
-        for each near match that no longer one contains.
-        """
+    def _nearest(
+        self, words: Sequence[str], exact: NDArray[np.int32], min_words: int, exclude: Iterable[int]
+    ) -> dict[tuple[int, int], Counterpart]:
         passages = self._passages.some(self._best(words, exclude))
         columns, sims, passages = self._compared(words, passages)
-        found = self._lengths(columns, sims, passages, exact, min_words)
+        lengths = self._lengths(columns, sims, passages, exact, min_words)
         nearest: dict[tuple[int, int], Counterpart] = {}
         reach = 0
-        for first, n in enumerate(found.tolist()):
+        for first, n in enumerate(lengths.tolist()):
             if n >= min_words and first + n > reach:
                 reach = first + n
                 if n > exact[first]:
-                    span = slice(first, reach)
-                    nearest[first, reach] = self._nearest(columns[span], sims, passages, min_words)
-        return self._longest(words, exact, nearest, min_words)
+                    here = columns[first:reach]
+                    nearest[first, reach] = self._counterpart(here, sims, passages, min_words)
+        return nearest
 
-    def covered_by(
-        self,
-        words: Sequence[str],
-        min_words: int,
-        *,
-        within: Iterable[tuple[int, int]],
-        exclude: Iterable[int] = (),
-    ) -> dict[int, list[tuple[int, int]]]:
-        """The half-open stretches of words that lie in a near match with each document, by number.
-
-        Only stretches with at least `min_words` words `within` those that were kept.
-        """
-        kept = list(within)
-        covered: dict[int, list[tuple[int, int]]] = {}
-        for p in self._best(words, exclude) if kept else ():
-            columns, sims, one = self._compared(words, self._passages.some(np.array([p])))
-            none = np.zeros(len(words), np.int32)
-            found = self._lengths(columns, sims, one, none, min_words)
-            spans = [(int(i), int(i + found[i])) for i in np.flatnonzero(found)]
-            both = {(max(a, c), min(b, d)) for a, b in spans for c, d in kept}
-            if here := sorted((a, b) for a, b in both if b - a >= min_words):
-                covered.setdefault(int(one.numbers[0]), []).extend(here)
-        return covered
+    def _covering(
+        self, words: Sequence[str], min_words: int, exclude: Iterable[int]
+    ) -> Iterator[tuple[int, int, int]]:
+        none = np.zeros(len(words), np.int32)
+        for p in self._best(words, exclude):
+            columns, sims, passage = self._compared(words, self._passages.some(np.array([p])))
+            lengths = self._lengths(columns, sims, passage, none, min_words)
+            for first in np.flatnonzero(lengths).tolist():
+                yield int(passage.numbers[0]), first, first + int(lengths[first])
 
     def _read(self) -> _Passages:
         """Cut all documents into passages."""
@@ -285,7 +257,7 @@ class PaperSearch(SearchForNear):
         search_near(sims, columns, exact, *passages.arrays, *limits, found)
         return found
 
-    def _nearest(
+    def _counterpart(
         self,
         columns: NDArray[np.int32],
         sims: NDArray[np.float32],

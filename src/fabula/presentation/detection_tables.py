@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.detector import Calibration
-from fabula.measures.detector_verdicts import OUTCOMES
+from fabula.measures.detector import OUTCOMES, Calibration
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of
 from fabula.presentation.sheet import Block, Column, Displayed, Sheet, known
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from fabula.measures.groups import Distribution
-from fabula.measures.scores import RankedPassage
-from fabula.presentation.sheet import Block, Cell, Column, Displayed, Sheet, known
+from fabula.presentation.sheet import Block, Cell, Column, Displayed, Sheet, interval_notes, known
 from fabula.reasons import explain
 
 _QUOTE_CHARS = 60
@@ -54,7 +54,7 @@ def originality_table(
 
 
 def passages_table(
-    passages: Sequence[RankedPassage], n_passages: int, n_commonplaces: int
+    passages: Sequence[dict[str, Any]], n_passages: int, n_commonplaces: int
 ) -> list[Block]:
     """The first of the borrowed passages, the least probable first; empty if there are none."""
     if not n_passages and not n_commonplaces:
@@ -63,22 +63,23 @@ def passages_table(
     if not passages:
         return ["", f"no borrowed passage; {common}"]
     columns = [Column("passage", cut=True, of="quote"), _TEXT, *_WORDS, _PLACES, _SOURCE]
-    if len({one.id for one in passages}) == 1:
+    if len({one["id"] for one in passages}) == 1:
         columns.remove(_TEXT)
     n_more = n_passages - len(passages)
     more = f"and {n_more:,} more borrowed passages; " if n_more else ""
     return ["", Sheet.of("passages", passages, columns), f"{more}{common}"]
 
 
-def ranked_sheet(passages: Sequence[RankedPassage]) -> list[Block]:
+def ranked_sheet(passages: Sequence[dict[str, Any]]) -> list[Block]:
     """All borrowed passages of all texts with their ranks, as files store them."""
     if not passages:
         return []
 
-    def passage(one: RankedPassage) -> Cell:
+    def passage(one: dict[str, Any]) -> Cell:
         """In full in CSV, elsewhere as many words as fit on a line."""
-        cut = one.quote[:_QUOTE_CHARS].rpartition(" ")[0] + " ..."
-        return Displayed(one.quote, cut) if len(one.quote) > _QUOTE_CHARS else one.quote
+        quote: str = one["quote"]
+        cut = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " ..."
+        return Displayed(quote, cut) if len(quote) > _QUOTE_CHARS else quote
 
     columns = [
         _TEXT,
@@ -86,7 +87,7 @@ def ranked_sheet(passages: Sequence[RankedPassage]) -> list[Block]:
         Column("passage", of=passage),
         *_WORDS,
         Column(
-            "bits over chance", ".0f", name="over_chance", of=lambda one: known(one.over_chance)
+            "bits over chance", ".0f", name="over_chance", of=lambda one: known(one["over_chance"])
         ),
         _PLACES,
         Column("documents", ",", name="n_documents"),
@@ -99,7 +100,7 @@ _TEXT = Column("text", once=True, of="id")
 _WORDS = (
     Column("words", "d", name="n_words"),
     Column("word for word", "d", name="n_verbatim"),
-    Column("bits", ".0f", of=lambda one: known(one.bits)),
+    Column("bits", ".0f", of=lambda one: known(one["bits"])),
 )
 _PLACES = Column("places", ",", name="count")
 _SOURCE = Column("also found in", name="source")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from fabula.measures.scores import RankedPassage, first_passages, to_row
+from fabula.measures.scores import first_passages, ranked_passages, to_row
 from fabula.presentation.findings_view import first_lines, place_columns
 from fabula.presentation.originality_tables import passages_table, ranked_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
@@ -98,13 +98,13 @@ def _phrases_found(text: TextReview) -> list[Block]:
     return parts
 
 
-def _ranked(review: Review) -> list[RankedPassage]:
+def _ranked(review: Review) -> list[dict[str, Any]]:
     """The borrowed passages of all texts, each text's by rank."""
     return [
         passage
         for text in review.texts
         if text.originality is not None
-        for passage in RankedPassage.of_row(text.document, to_row(text.originality))
+        for passage in ranked_passages(text.document, to_row(text.originality))
     ]
 
 

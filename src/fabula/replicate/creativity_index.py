@@ -20,24 +20,13 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.clusters import cluster_field, find_clusters, has_value
-from fabula.measures.comparison import (
-    INDEX,
-    ComparedGroup,
-    Comparison,
-    MeasuredTexts,
-    compare_all,
-    compare_groups,
-    contrast,
-)
-from fabula.measures.detector import Calibration
-from fabula.measures.detector_verdicts import Label, calibrate_rows, calibration_row
-from fabula.measures.exclusion import ExcludeSame, own_field
-from fabula.measures.near_paper import PaperSearch
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.clusters import cluster_field, find_clusters, has_value, own_field
+from fabula.measures.detector import Calibration, Label, calibrate_rows
+from fabula.measures.comparison import Comparison, compare_rows, difference, omnibus
+from fabula.measures.near_paper import PaperSearch, PaperSettings
+from fabula.measures.originality_measure import ExcludeSame, Levels, OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
-from fabula.measures.scores import COPIED_SHARE, ScoreRun, probability_row, to_row
-from fabula.measures.uniqueness import Levels
+from fabula.measures.scores import COPIED_SHARE, probability_row, score_rows, to_row
 from fabula.models.surprisal import SurprisalModel
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of, save_comparison
@@ -418,7 +407,7 @@ def _score_files(
                     n_threads=plan.n_threads,
                 )
                 file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
-                for k, _ in enumerate(ScoreRun(measure, to_row, file).rows(texts), 1):
+                for k, _ in enumerate(score_rows(texts, measure, to_row, file), 1):
                     report(
                         f"{name} against {reference_name}, {match}: {k:,} of {len(texts):,} texts"
                     )
@@ -543,7 +532,7 @@ def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[D
         measure = ProbabilityMeasure(model)
         for name, texts in plan.texts.items():
             file = out / "scores" / f"{name}-probability.jsonl"
-            for k, _ in enumerate(ScoreRun(measure, probability_row, file).rows(texts), 1):
+            for k, _ in enumerate(score_rows(texts, measure, probability_row, file), 1):
                 report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
             calibrations = calibrate_rows(
                 read_rows(file), plan.label, str(file), cluster=CLUSTER, seed=plan.seed

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabula.errors import InputError
-from fabula.measures.uniqueness import Levels
+from fabula.measures.originality_measure import Levels
 from fabula.reference.layout import text_digest
 from fabula.rubrics.released import released_rows
 from fabula.text.sketch import sketch_of

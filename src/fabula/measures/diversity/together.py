@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fabula.errors import InputError
+from fabula.measures.clusters import own_field
 from fabula.measures.diversity.diversity_tests import Resampling
 from fabula.measures.diversity.grouped_texts import GroupedTexts
 from fabula.measures.diversity.measure import ALL_TEXTS, Plan, measure_diversity
@@ -17,7 +18,6 @@ from fabula.measures.diversity.text_pairs import (
     shared_texts,
     similar_pairs,
 )
-from fabula.measures.exclusion import own_field
 from fabula.stats.resampling import MIN_UNITS
 from fabula.types import Document
 

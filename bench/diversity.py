@@ -20,8 +20,8 @@ import numpy as np
 
 import corpora
 from fabula.kernels.ngram_counts import count_in_subsets
-from fabula.measures.diversity import Plan, Resampling, measure_diversity
-from fabula.measures.diversity.measure import compression_ratio
+from fabula.measures.diversity.diversity_tests import Resampling
+from fabula.measures.diversity.measure import Plan, compression_ratio, measure_diversity
 from fabula.measures.diversity.shared_ngrams import (
     DISTINCT,
     REPEATED,

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import corpora
-from fabula.measures.diversity import Resampling
-from fabula.measures.diversity.diversity_tests import Measures, measure_groups
-from fabula.measures.diversity.equal_samples import plan_pool
+from fabula.measures.diversity.diversity_tests import Measures, Resampling, measure_groups
+from fabula.measures.diversity.grouped_texts import plan_pool
 from fabula.measures.diversity.measure import Compression
 from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, WordTable
 from fabula.text import TextSettings

@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import corpora
-from fabula.measures.diversity import Plan, Resampling, measure_diversity
+from fabula.measures.diversity.diversity_tests import Resampling
+from fabula.measures.diversity.measure import Plan, measure_diversity
 from fabula.text import TextSettings
 from fabula.types import Document, Estimate
 from fabula.workers import default_jobs

@@ -15,13 +15,27 @@ from tests import oracles
 
 from fabula.errors import InputError
 from fabula.kernels.ngram_counts import count_in_subsets
-from fabula.measures.diversity import Diversity, Plan, Resampling, Stages, measure_diversity
-from fabula.measures.diversity.diversity_tests import measure_groups
-from fabula.measures.diversity.equal_samples import plan_pool
-from fabula.measures.diversity.measure import Compression, Embeddings, compression_ratio
-from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, WordTable
-from fabula.measures.diversity.templates import Tagged, Templates, template_ngrams
-from fabula.measures.diversity.text_pairs import common_runs, shared_texts
+from fabula.measures.diversity.diversity_tests import Resampling, measure_groups
+from fabula.measures.diversity.grouped_texts import Stages, plan_pool
+from fabula.measures.diversity.measure import (
+    Compression,
+    Diversity,
+    Embeddings,
+    Plan,
+    compression_ratio,
+    measure_diversity,
+)
+from fabula.measures.diversity.shared_ngrams import (
+    SHARED,
+    Located,
+    NgramMeasures,
+    Tagged,
+    Templates,
+    WordTable,
+    templates_of,
+)
+from fabula.measures.diversity.text_pairs import PairTable, SharedText, common_runs
+from fabula.text import TextWords
 from fabula.types import Document
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "diversity.json").read_text("utf-8"))
@@ -162,30 +176,34 @@ def test_vectors_are_compared_pair_by_pair():
 
 def test_templates_are_the_commonest_sequences_within_sentences():
     tags = [*map(str.split, ("DT NN VB IN DT NN", "DT NN VB IN DT JJ", "NN NN NN NN NN NN"))]
-    tagged = [Tagged(one, [(k, k + 1) for k in range(6)], [6]) for one in tags]
-    templates = Templates(template_ngrams(tagged), np.array([6, 6, 6]))
+    texts = [TextWords(one, np.arange(6), np.arange(6)) for one in tags]
+    ngrams, _ = templates_of([Tagged(one, [6]) for one in texts])
+    templates = Templates(ngrams, np.array([6, 6, 6]))
     # One sequence of five stands in two texts; what one text repeats is no template.
     assert templates.values(np.ones((1, 3), np.uint8))[0, 0] == pytest.approx(2 / 18)
-    parted = [Tagged(one.tags, one.places, [3, 6]) for one in tagged]
-    across = Templates(template_ngrams(parted), np.array([6, 6, 6]))
+    ngrams, _ = templates_of([Tagged(one, [3, 6]) for one in texts])
+    across = Templates(ngrams, np.array([6, 6, 6]))
     assert across.values(np.ones((1, 3), np.uint8))[0, 0] == 0
+
+
+def shared_of(
+    ids: list[str], texts: list[list[str]], owners: list[int] | None = None
+) -> dict[str, SharedText]:
+    places = [TextWords(one, np.arange(len(one)), np.arange(len(one))) for one in texts]
+    table = PairTable.of(Located.of(ids, places), WordTable.of(texts), 3, owners)
+    return {one.id: one for one in table.shared_texts()}
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=14), min_size=2, max_size=6))
 def test_texts_of_one_owner_are_not_compared(texts: list[list[str]]):
     ids = [str(k) for k in range(len(texts))]
     owners = [k % 2 for k in range(len(texts))]
-    table = WordTable.of(texts)
-    found = {one.id: one for one in shared_texts(ids, table, 3, owners)}
+    found = shared_of(ids, texts, owners)
     for k, own in enumerate(owners):
         # The same as that text alone among those of other owners.
         several = [texts[k], *(one for j, one in enumerate(texts) if owners[j] != own)]
         names = [str(j) for j in range(len(several))]
-        (alone,) = [
-            one
-            for one in shared_texts(names, WordTable.of(several), 3, [0] + [1] * (len(names) - 1))
-            if one.id == "0"
-        ]
+        alone = shared_of(names, several, [0] + [1] * (len(names) - 1))["0"]
         one = found[str(k)]
         assert (one.share, one.n_others) == (alone.share, alone.n_others)
         if one.most_with is not None:
@@ -196,7 +214,7 @@ def test_texts_of_one_owner_are_not_compared(texts: list[list[str]]):
 def test_what_a_text_shares_is_what_stands_in_any_other(texts: list[list[str]]):
     n = 3
     ids = [str(k) for k in range(len(texts))]
-    found = {one.id: one for one in shared_texts(ids, WordTable.of(texts), n)}
+    found = shared_of(ids, texts)
     grams = [{tuple(text[i : i + n]) for i in range(len(text) - n + 1)} for text in texts]
     for k, text in enumerate(texts):
         others = [grams[j] for j in range(len(texts)) if j != k]

@@ -12,7 +12,7 @@ import pytest
 from tests import oracles
 
 from fabula.errors import InputError
-from fabula.measures.diversity.equal_samples import plan_pool
+from fabula.measures.diversity.grouped_texts import plan_pool
 from fabula.measures.diversity.key_phrases import KeynessPlan, KeyPhrases, find_key_phrases
 from fabula.reference import Reference
 from fabula.stats.keyness import log_odds

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from fabula.presentation.borrowed_view import borrowed_of, passages_of
-from fabula.presentation.originality_page import write_page
+from fabula.presentation.originality_page import (
+    borrowed_of,
+    commonplaces_of,
+    passages_of,
+    write_page,
+)
 from fabula.types import Document
 
 LEVELS = {str(level): 0.95 for level in range(5, 13)}
@@ -90,14 +94,15 @@ def test_marks_do_not_overlap_and_word_for_word_comes_before_near():
     within = {"start": 16, "end": 39, "n_words": 6}
     near |= {"n_verbatim": 6, "runs": [*near["runs"], within]}
     row = row_of([near, ranked(15, 10)], [ranked(22, 5)])
-    marks = borrowed_of(row, DOCUMENT.text, passages_of(row, DOCUMENT.text, None))
+    text = DOCUMENT.text
+    marks = borrowed_of(row, text, passages_of(row, text, None), commonplaces_of(row, text))
     shown = [(m.start // 4, (m.end + 1) // 4, m.number, m.is_near, m.is_common) for m in marks]
     assert shown == [
         (0, 4, 1, True, False), (4, 10, 1, False, False), (10, 20, 1, True, False),
         (20, 25, 2, False, False), (25, 27, 0, False, True),
     ]  # fmt: skip
     assert marks[1].shade > marks[0].shade
-    assert marks[0].frequency.startswith("20 words, 6 of them word for word, ")
+    assert marks[0].reason.startswith("20 words, 6 of them word for word, ")
 
 
 @pytest.mark.parametrize(

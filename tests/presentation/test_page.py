@@ -73,7 +73,7 @@ def maximal(draw: st.DrawFn) -> list[Borrowed]:
     spans, end = [], 0
     for k, start in enumerate(starts, 1):
         end = max(end + 1, start + draw(st.integers(1, 12)))
-        spans.append(Borrowed(k, start, end, end - start, 0.2, "", 0, []))
+        spans.append(Borrowed(k, start, end, end - start))
     return spans
 
 

@@ -56,7 +56,7 @@ def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Liste
     spans, end = [], 0
     for k, (a, b) in enumerate(sorted(set(draw(st.lists(place, max_size=5)))), 1):
         if b > max(a, end):
-            spans.append(Borrowed(k, a, b, b - a, 0.3, "", 0, []))
+            spans.append(Borrowed(k, a, b, b - a))
             end = b
     starts = [span.start for span in spans]
     spans = [span for k, span in enumerate(spans) if starts.count(span.start) == 1 or not k]

@@ -15,7 +15,7 @@ from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.diversity import Diversity
+    from fabula.measures.diversity.measure import Diversity
     from fabula.presentation.sheet import Block
 
 
@@ -138,7 +138,9 @@ def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress =
     Raises `InputError` if a text lacks a field, if no group has two texts that are long enough, or
     if SciPy (extra `[stats]`) is not installed.
     """
-    from fabula.measures.diversity import Plan, Resampling, Stages, measure_diversity
+    from fabula.measures.diversity.diversity_tests import Resampling
+    from fabula.measures.diversity.grouped_texts import Stages
+    from fabula.measures.diversity.measure import Plan, measure_diversity
     from fabula.packages import check_scipy
     from fabula.text import TextSettings
 

@@ -184,7 +184,7 @@ def phrases(
     """
     from contextlib import ExitStack, closing
 
-    from fabula.measures.diversity import Stages
+    from fabula.measures.diversity.grouped_texts import Stages
     from fabula.measures.diversity.key_phrases import KeynessPlan, find_key_phrases
     from fabula.measures.phrase_list import write_key_phrases
     from fabula.packages import check_scipy

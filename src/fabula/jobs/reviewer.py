@@ -363,7 +363,7 @@ class Reviewer:
             return review
         if not (self.plan.asks(SET) or self.plan.against_each_other):
             return _without(review, SET)
-        from fabula.measures.diversity.together import measure_together
+        from fabula.measures.diversity.measure import measure_together
 
         progress.begin("comparing texts", None)
         found = measure_together(

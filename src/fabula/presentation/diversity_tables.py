@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fabula.measures.diversity import Diversity, GroupDiversity, SharedPhrase, SimilarPair
+from fabula.measures.diversity.diversity_tests import DiversityTest
 from fabula.measures.diversity.key_phrases import GroupSize, KeyPhrases
-from fabula.measures.diversity.result import reason_of
-from fabula.measures.diversity.together import Together
-from fabula.presentation.contrast_tables import contrast_sheet
+from fabula.measures.diversity.measure import Diversity, GroupDiversity, Together, reason_of
+from fabula.measures.diversity.shared_ngrams import SharedPhrase
+from fabula.measures.diversity.text_pairs import SimilarPair
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
 from fabula.types import Contrast, Span

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -30,22 +30,31 @@ class Gloss:
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """A borrowed span as the page shows it."""
+    """A borrowed passage, or a stretch of one, as the page shows it in the text and in lists."""
 
     number: int
+    """Its rank, 0 for a commonplace."""
     start: int
     end: int
     n_words: int
-    shade: float
-    frequency: str
-    n_more: int
-    sources: list[dict[str, Any]]
+    reason: str = ""
+    """Why it has its rank: words, bits, places."""
+    sources: Sequence[dict[str, Any]] = ()
+    n_more: int = 0
+    """Documents that contain it and are not named."""
+    quote: str = ""
     is_near: bool = False
+    is_marked: bool = False
+    is_common: bool = False
+    """Whether it is hidden until requested."""
     similarity: float | None = None
     glosses: tuple[Gloss, ...] = ()
     """A near span's words, each with the most similar word of the source."""
-    is_common: bool = False
-    """Whether it is hidden until requested."""
+
+    @property
+    def shade(self) -> float:
+        """The darkness of its mark."""
+        return 0.3 if self.is_near else 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,55 +149,47 @@ class _Cutter:
         listed: Sequence[Listed],
     ) -> None:
         self._text = text
+        self._notes = notes
         self._segments = segments_of(borrowed)
-        self._listed = segments_of(_outermost(listed))
+        outermost: list[Listed] = []
+        for one in sorted(listed, key=lambda one: (one.start, -one.end)):
+            # Of two on the same words the first.
+            if not outermost or one.end > outermost[-1].end:
+                outermost.append(one)
+        self._listed = segments_of(outermost)
         self._anchors: dict[int, list[str]] = {}
         for one in listed:
             if one.anchor:
                 self._anchors.setdefault(one.start, []).append(one.anchor)
         self._marked = sorted((a, b, k) for k, note in enumerate(notes) for a, b in note.places)
-        self._notes = notes
-        edges = {edge for a, b, _ in (*self._segments, *self._marked) for edge in (a, b)}
-        edges |= {edge for a, b, _ in self._listed for edge in (a, b)} | self._anchors.keys()
-        self._edges = sorted(edges)
-        self._segment_starts = [a for a, _, _ in self._segments]
-        self._listed_starts = [a for a, _, _ in self._listed]
+        stretches = (*self._segments, *self._marked, *self._listed)
+        self._edges = sorted({k for a, b, _ in stretches for k in (a, b)} | self._anchors.keys())
         self._spans_shown: set[int] = set()
         self._notes_shown: set[int] = set()
 
-    def paragraph(self, start: int, end: int) -> list[Piece]:
+    def paragraph(self, start: int, end: int) -> Iterator[Piece]:
         first = bisect.bisect_right(self._edges, start)
         last = bisect.bisect_left(self._edges, end)
-        cuts = [start, *self._edges[first:last], end]
-        pieces: list[Piece] = []
-        for a, b in pairwise(cuts):
-            pieces += self._lines(a, b)
-        return pieces
-
-    def _lines(self, a: int, b: int) -> list[Piece]:
-        segment = _segment_at(a, self._segments, self._segment_starts)
-        phrase = _segment_at(a, self._listed, self._listed_starts)
-        span = segment[2] if segment else None
-        here = dict.fromkeys(k for start, end, k in self._marked if start <= a < end)
-        pieces: list[Piece] = []
-        lines = self._text[a:b].split("\n")
-        for number, line in enumerate(lines):
-            if number:
-                pieces.append(Piece(is_break=True))
-            if not line:
-                continue
-            is_first = span is not None and span.number not in self._spans_shown
-            if span is not None:
-                self._spans_shown.add(span.number)
-            new = [k for k in here if k not in self._notes_shown]
-            self._notes_shown.update(new)
-            is_end = number == len(lines) - 1
-            # HTML would collapse the indent of a line of verse.
-            n_spaces = len(line) - len(line.lstrip(" ")) if number else 0
-            indented = "\u00a0" * n_spaces + line[n_spaces:]
-            pieces.append(
-                Piece(
-                    visible(indented),
+        for a, b in pairwise([start, *self._edges[first:last], end]):
+            segment, phrase = _segment_at(a, self._segments), _segment_at(a, self._listed)
+            span = segment[2] if segment else None
+            here = dict.fromkeys(k for begin, stop, k in self._marked if begin <= a < stop)
+            lines = self._text[a:b].split("\n")
+            for number, line in enumerate(lines):
+                if number:
+                    yield Piece(is_break=True)
+                if not line:
+                    continue
+                is_first = span is not None and span.number not in self._spans_shown
+                if span is not None:
+                    self._spans_shown.add(span.number)
+                new = [k for k in here if k not in self._notes_shown]
+                self._notes_shown.update(new)
+                is_end = number == len(lines) - 1
+                # HTML would collapse the indent of a line of verse.
+                n_spaces = len(line) - len(line.lstrip(" ")) if number else 0
+                yield Piece(
+                    visible("\u00a0" * n_spaces + line[n_spaces:]),
                     span,
                     is_first,
                     is_last=is_end and segment is not None and b == segment[1],
@@ -197,27 +198,14 @@ class _Cutter:
                     listed=phrase[2] if phrase else None,
                     anchors=tuple(self._anchors.pop(a, ())),
                 )
-            )
-        return pieces
 
 
 S = TypeVar("S", Borrowed, Listed)
 
 
-def _segment_at(
-    place: int, segments: Sequence[tuple[int, int, S]], starts: Sequence[int]
-) -> tuple[int, int, S] | None:
-    k = bisect.bisect_right(starts, place) - 1
+def _segment_at(place: int, segments: Sequence[tuple[int, int, S]]) -> tuple[int, int, S] | None:
+    k = bisect.bisect_right(segments, place, key=lambda segment: segment[0]) - 1
     return segments[k] if k >= 0 and place < segments[k][1] else None
-
-
-def _outermost(listed: Iterable[Listed]) -> list[Listed]:
-    """Those not within another, in order; of two on the same words the first."""
-    found: list[Listed] = []
-    for one in sorted(listed, key=lambda one: (one.start, -one.end)):
-        if not found or one.end > found[-1].end:
-            found.append(one)
-    return found
 
 
 def segments_of(borrowed: Iterable[S]) -> list[tuple[int, int, S]]:

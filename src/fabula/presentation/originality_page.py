@@ -5,20 +5,17 @@ The page is one file without scripts. It is built from the rows of `scores.jsonl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
-from fabula.presentation.borrowed_view import (
-    PassageView,
-    borrowed_of,
-    commonplaces_of,
-    near_of,
-    passages_of,
-)
-from fabula.presentation.marked_text import Listed, Note, cut_text
+from fabula.presentation.marked_text import Borrowed, Gloss, Listed, Note, cut_text
 from fabula.presentation.page_file import write_page_file
 from fabula.reasons import explain
 from fabula.types import Document
@@ -31,6 +28,13 @@ _ENOUGH_WORDS = 10_000_000
 """A smaller reference finds almost nothing in most texts: the 5.5 million words of books used in
 docs/originality.md leave 100 openings of novels at 7.93 of 8 on average."""
 _NEARLY_ALL = 0.9
+MARKS_PER_1000 = 20
+"""Passages marked per 1,000 words by default: one in fifty words."""
+_MIN_MARKS = 5
+"""Marked in any text, however short."""
+_QUOTE_CHARS = 240
+
+Row = Mapping[str, Any]
 
 
 def write_page(
@@ -69,7 +73,7 @@ def article_of(
     low, high = min(levels), max(levels)
     passages = passages_of(row, document.text, n_marks)
     commonplaces = commonplaces_of(row, document.text)
-    borrowed = borrowed_of(row, document.text, passages)
+    borrowed = borrowed_of(row, document.text, passages, commonplaces)
     n_marked = sum(one.is_marked for one in passages)
     sources = _by_source(passages)
     curve = [
@@ -166,7 +170,7 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     return notices
 
 
-def _by_source(passages: Iterable[PassageView]) -> list[dict[str, Any]]:
+def _by_source(passages: Iterable[Borrowed]) -> list[dict[str, Any]]:
     """The named sources, the one with the most shared words first."""
     found: dict[str, dict[str, Any]] = {}
     for one in passages:
@@ -201,3 +205,162 @@ def _spread(spread: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def _x(level: int, low: int, high: int) -> float:
     return round(40 + 284 * (level - low) / max(1, high - low), 1)
+
+
+def passages_of(row: Row, text: str, n_marks: int | None) -> list[Borrowed]:
+    """The passages of a row of scores by rank; `n_marks` of them are marked per 1,000 words."""
+    per_1000 = MARKS_PER_1000 if n_marks is None else n_marks
+    n_most = max(_MIN_MARKS, math.ceil(row["n_words"] * per_1000 / 1000)) if per_1000 else 0
+    return [
+        _passage(number, one, text, one["sources"], is_marked=number <= n_most)
+        for number, one in enumerate(row["passages"] or (), 1)
+    ]
+
+
+def commonplaces_of(row: Row, text: str) -> list[Borrowed]:
+    """The commonplaces of a row of scores, each with its first named source."""
+    named = {(one["start"], one["end"]): one["sources"][:1] for one in row["covered"]}
+    return [
+        _passage(0, one, text, named.get((one["start"], one["end"]), ()), is_common=True)
+        for one in row["commonplaces"] or ()
+    ]
+
+
+def _passage(number: int, one: Row, text: str, sources: Sequence[Row], **options: bool) -> Borrowed:
+    quote = " ".join(text[one["start"] : one["end"]].split())
+    if len(quote) > _QUOTE_CHARS:
+        quote = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " …"
+    return Borrowed(
+        number=number,
+        start=one["start"],
+        end=one["end"],
+        n_words=one["n_words"],
+        reason=_reason(one),
+        sources=[source_of(source) for source in sources],
+        n_more=max(0, (one["n_documents"] or one["count"]) - len(sources)),
+        quote=visible(quote),
+        is_near=one["n_verbatim"] < one["n_words"],
+        **options,
+    )
+
+
+def _reason(one: Row) -> str:
+    """Its words, their bits, and how often they occur."""
+    parts = [f"{one['n_words']} words"]
+    n_verbatim, n_runs = one["n_verbatim"], len(one["runs"])
+    if n_verbatim == one["n_words"]:
+        parts.append("word for word" + (f" in {n_runs} runs" if n_runs > 1 else ""))
+    elif n_verbatim:
+        parts.append(f"{n_verbatim} of them word for word")
+    else:
+        # Rounded down: only a verbatim match is 100 % similar.
+        least = min(run["similarity"] for run in one["runs"] if "similarity" in run)
+        parts = [f"{parts[0]} in other words", f"{int(least * 100)}% similar"]
+    if one["bits"] is not None:
+        parts.append(f"{one['bits']:.0f} bits")
+    n, n_documents = one["count"], one["n_documents"]
+    found = "found once" if n == 1 else f"found {n:,} times"
+    if n != 1 and n_documents is not None:
+        found += f" in {n_documents:,} document{'' if n_documents == 1 else 's'}"
+    return ", ".join([*parts, found])
+
+
+def borrowed_of(
+    row: Row, text: str, passages: Sequence[Borrowed], commonplaces: Sequence[Borrowed]
+) -> list[Borrowed]:
+    """What is marked in the text, in text order, without overlaps.
+
+    Where several overlap the best rank has the words, and within one passage verbatim matches come
+    before near ones.
+    """
+    ranked = list(zip(row["passages"] or (), passages, strict=True))
+    marks = list(zip(row["commonplaces"] or (), commonplaces, strict=True))
+    # What is shown on request: commonplaces, and passages beyond those marked.
+    marks += [
+        (one, replace(passage, number=0, is_common=True))
+        for one, passage in ranked
+        if not passage.is_marked
+    ]
+    marks += [
+        (one, replace(passage, is_near=is_near))
+        for one, passage in reversed(ranked)
+        for is_near in ((True, False) if passage.is_marked else ())
+    ]
+    # For each character the index of its mark; -1 for none.
+    owners = np.full(len(text), -1, np.int64)
+    for k, (one, mark) in enumerate(marks):
+        for run in one["runs"]:
+            if mark.is_common or mark.is_near == ("similarity" in run):
+                owners[run["start"] : run["end"]] = k
+    marked = []
+    edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(text)]
+    for a, b in pairwise(edges):
+        piece = text[a:b]
+        if a < b and owners[a] >= 0 and any(map(str.isalnum, piece)):
+            begin = a + len(piece) - len(piece.lstrip())
+            _, mark = marks[owners[a]]
+            marked.append(replace(mark, start=begin, end=begin + len(piece.strip())))
+    return marked
+
+
+def near_of(row: Row, text: str) -> list[Borrowed]:
+    """The near runs with their sources, without those that mostly repeat an earlier one."""
+    runs = [
+        (run, number, one)
+        for name in ("passages", "commonplaces")
+        for number, one in enumerate(row[name] or (), 1)
+        for run in one["runs"]
+        if "similarity" in run
+    ]
+    listed: list[Borrowed] = []
+    for span in row["covered"]:
+        for run, number, one in runs if span["kind"] == "near" else ():
+            reached = listed[-1].end if listed else 0
+            is_new = run["end"] - max(run["start"], reached) >= (run["end"] - run["start"]) / 2
+            if span["start"] <= run["start"] and run["end"] <= span["end"] and is_new:
+                listed.append(_near(span, run, number if "sources" in one else 0, one, text))
+    return listed
+
+
+def _near(span: Row, run: Row, number: int, one: Row, text: str) -> Borrowed:
+    """The kept part of a near run, from the covered span in which it was found."""
+    (whole,) = span["sources"]
+    kept = [source for source in one.get("sources", ()) if source["id"] == whole["id"]]
+    pairs = [p for p in span["pairs"] if run["start"] <= p["start"] and p["end"] <= run["end"]]
+    return Borrowed(
+        number=number,
+        start=run["start"],
+        end=run["end"],
+        n_words=run["n_words"],
+        reason=f"found in other words, {int(run['similarity'] * 100)}% similar",
+        sources=[source_of(source) for source in kept[:1] or [whole]],
+        is_near=True,
+        similarity=run["similarity"],
+        glosses=tuple(_glosses({**run, "pairs": pairs}, text)),
+    )
+
+
+def _glosses(span: Row, text: str) -> Iterator[Gloss]:
+    """The near span cut at its content words; each with its counterpart."""
+    at = span["start"]
+    for pair in span["pairs"]:
+        if pair["start"] > at:
+            yield Gloss(visible(text[at : pair["start"]].replace("\n", " ")))
+        own = text[pair["start"] : pair["end"]]
+        is_same = own.casefold() == pair["source"].casefold()
+        yield Gloss(visible(own), visible(pair["source"]), pair["similarity"], is_same)
+        at = pair["end"]
+    if at < span["end"]:
+        yield Gloss(visible(text[at : span["end"]].replace("\n", " ")))
+
+
+def source_of(source: Row) -> dict[str, Any]:
+    """A source as it is cited, with the surrounding words."""
+    shown = {key: visible(str(source[key])) for key in ("before", "text", "after")}
+    return {
+        **shown,
+        "id": source["id"],
+        "title": visible(str(source["title"] or source["id"])),
+        "author": None if source["author"] is None else visible(str(source["author"])),
+        "year": source["year"],
+    }

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.measures.diversity.equal_samples import Pool
+from fabula.measures.diversity.grouped_texts import Pool
 from fabula.packages import scipy
 from fabula.stats.contrasts import adjusted
 from fabula.stats.prediction_powered import clopper_pearson_high

@@ -1,20 +1,28 @@
-"""The texts of groups cut to one length: which are long enough, and what remains of each."""
+"""The texts of groups cut to one length, and which are compared: equally many, in random draws."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.measures.diversity.equal_samples import Pool, plan_pool
-from fabula.measures.diversity.shared_ngrams import SHARED, WordTable
+from fabula.measures.diversity.shared_ngrams import SHARED, Located, WordTable
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document
+
+Design = Literal["texts", "prompts", "own-prompts"]
+"""The unit drawn: texts, equally many per group for each prompt that all groups share; or, where
+groups have prompts of their own, prompts, with one text of each."""
+
+_MIN_SHARED = 0.5
+"""Groups share prompts if all have this share of the prompts of the group with the fewest."""
 
 _MOST_FIT = 0.9
 """The share of each group's texts that are long enough, if no length is requested."""
@@ -33,14 +41,115 @@ def groups_by(documents: Sequence[Document], field: str) -> list[str]:
     return [f"(no {field})" if value is None else str(value) for value in values]
 
 
-def prompt_of(document: Document, field: str) -> str:
-    value = document.fields.get(field)
-    if value is None:
-        raise InputError(
-            f"{document.id}: no field {field!r}; set `prompt` to a field of every text that "
-            "contains its prompt or the prompt's id"
-        )
-    return str(value)
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Texts of groups, and how many of them are drawn.
+
+    labels: int64 (n_texts,), the group of each, or -1 if excluded. units: int64 (n_texts,), the
+    independent unit: the text, its prompt, or its group's prompt. quota: int64 (n_units,), how many
+    texts of a unit are drawn from a group.
+    """
+
+    design: Design
+    labels: NDArray[np.int64]
+    units: NDArray[np.int64]
+    quota: NDArray[np.int64]
+    n_drawn: int
+    """Texts that are drawn from each group."""
+
+    def n_available(self, group: int) -> int:
+        """Texts that a draw could contain if the other groups did not limit it."""
+        own = np.bincount(self.units[self.labels == group], minlength=len(self.quota))
+        return int(np.minimum(own, self.quota).sum())
+
+    def is_whole(self, group: int) -> bool:
+        """Whether every draw contains all texts of the group."""
+        return int(np.count_nonzero(self.labels == group)) == self.n_drawn
+
+    def n_units(self, group: int) -> int:
+        return len(np.unique(self.units[self.labels == group]))
+
+    def narrowed(self, kept: NDArray[np.int64]) -> Pool:
+        """The same for these texts only."""
+        return replace(self, labels=self.labels[kept], units=self.units[kept])
+
+    def draws(
+        self, labels: NDArray[np.int64], group: int, n_draws: int, rng: np.random.Generator
+    ) -> NDArray[np.uint8]:
+        """Random draws from a group, given these labels: uint8, shape (n_draws, n_texts)."""
+        members = np.zeros((n_draws, len(labels)), np.uint8)
+        own = np.flatnonzero(labels == group)
+        for row in members:
+            by_unit = own[np.lexsort((rng.random(len(own)), self.units[own]))]
+            units = self.units[by_unit]
+            place = np.arange(len(units)) - np.searchsorted(units, units)
+            chosen = by_unit[place < self.quota[units]]
+            if len(chosen) > self.n_drawn:
+                chosen = rng.permutation(chosen)[: self.n_drawn]
+            row[chosen] = 1
+        return members
+
+    def weights(self) -> NDArray[np.float64]:
+        """The probability that a draw from its group has each text: float64, shape (n_texts,)."""
+        weights = np.zeros(len(self.labels))
+        for group in range(int(self.labels.max(initial=-1)) + 1):
+            own = np.flatnonzero(self.labels == group)
+            n_own = np.bincount(self.units[own], minlength=len(self.quota))[self.units[own]]
+            weights[own] = np.minimum(1, self.quota[self.units[own]] / n_own)
+            weights[own] *= self.n_drawn / weights[own].sum()
+        return weights
+
+    def permuted(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Permuted labels, under the null hypothesis that groups do not differ.
+
+        Texts are permuted within their prompt where groups share prompts, else whole units are.
+        """
+        if self.design == "prompts":
+            before = np.argsort(self.units, kind="stable")
+            after = np.lexsort((rng.random(len(self.units)), self.units))
+            labels = np.empty_like(self.labels)
+            labels[after] = self.labels[before]
+            return labels
+        _, first, place = np.unique(self.units, return_index=True, return_inverse=True)
+        mixed: NDArray[np.int64] = rng.permutation(self.labels[first])[place]
+        return mixed
+
+
+def plan_pool(
+    labels: NDArray[np.int64], prompts: Sequence[str] | None, most: int | None = None
+) -> Pool:
+    """The pool of texts with groups numbered from 0, and one prompt each, or none at all.
+
+    most: draw no more texts than this from each group; without it as many as the smallest has.
+    """
+    n, n_groups = len(labels), int(labels.max(initial=-1)) + 1
+    design: Design = "texts"
+    units, quota = np.arange(n), np.ones(n, np.int64)
+    if prompts is not None:
+        numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(prompts))}
+        of_text = np.array([numbers[prompt] for prompt in prompts], np.int64)
+        table = np.zeros((n_groups, len(numbers)), np.int64)
+        np.add.at(table, (labels, of_text), 1)
+        quota = table.min(axis=0)
+        fewest = (table > 0).sum(axis=1).min(initial=n)
+        if np.count_nonzero(quota) >= max(1, _MIN_SHARED * fewest):
+            labels = np.where(quota[of_text] > 0, labels, -1)
+            design, units = "prompts", of_text
+        else:
+            design, units = "own-prompts", labels * len(numbers) + of_text
+            quota = np.ones(n_groups * len(numbers), np.int64)
+    pool = Pool(design, labels, units, quota, 0)
+    # The same number from every group: as many as the smallest can give, or `most`.
+    n_drawn = min((pool.n_available(group) for group in range(n_groups)), default=0)
+    return replace(pool, n_drawn=n_drawn if most is None else min(n_drawn, most))
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Called with each stage and its number of steps, and with the steps done."""
+
+    begin: Callable[[str, int | None], None] = lambda stage, total: None
+    advance: Callable[[int], None] = lambda n: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +160,37 @@ class GroupedTexts:
     groups: Sequence[str]
     prompts: Sequence[str] | None
     located: Sequence[TextWords]
+
+    @classmethod
+    def of(
+        cls,
+        documents: Sequence[Document],
+        groups: Sequence[str],
+        prompt: str | None,
+        settings: TextSettings,
+        stages: Stages,
+    ) -> GroupedTexts:
+        """prompt: the field of the texts' prompts. Raises `InputError` if one lacks it."""
+        prompts = None
+        if prompt is not None:
+            prompts = []
+            for document in documents:
+                if (value := document.fields.get(prompt)) is None:
+                    raise InputError(
+                        f"{document.id}: no field {prompt!r}; set `prompt` to a field of every "
+                        "text that contains its prompt or the prompt's id"
+                    )
+                prompts.append(str(value))
+        stages.begin("finding words", len(documents))
+        located = []
+        for document in documents:
+            located.append(settings.locate(document.text))
+            stages.advance(1)
+        return cls(documents, groups, prompts, located)
+
+    def in_order(self) -> Located:
+        """The words of all texts, one text after the other."""
+        return Located.of([document.id for document in self.documents], self.located)
 
     def names(self) -> list[str]:
         return list(dict.fromkeys(self.groups))
@@ -76,39 +216,28 @@ class GroupedTexts:
 
     def n_short(self, name: str, n_words: int) -> int:
         """Texts of a group with fewer words."""
-        return sum(len(one.words) < n_words for one in self._words_of(name))
+        return sum(len(one.words) < n_words for one in self.words_of(name))
 
     def n_identical(self, name: str) -> int:
         """Texts of a group with exactly the same words, in order, as another of the group."""
         texts = (
             " ".join(one.words).encode(errors="surrogatepass")
-            for one in self._words_of(name)
+            for one in self.words_of(name)
             if one.words
         )
         times = Counter(hashlib.blake2b(text, digest_size=12).digest() for text in texts)
         return sum(n for n in times.values() if n > 1)
 
-    def _words_of(self, name: str) -> Iterator[TextWords]:
+    def words_of(self, name: str) -> Iterator[TextWords]:
         return (one for group, one in zip(self.groups, self.located, strict=True) if group == name)
-
-    def taken(self, kept: Sequence[int]) -> GroupedTexts:
-        return GroupedTexts(
-            [self.documents[k] for k in kept],
-            [self.groups[k] for k in kept],
-            None if self.prompts is None else [self.prompts[k] for k in kept],
-            [self.located[k] for k in kept],
-        )
 
 
 def common_length(texts: GroupedTexts) -> int:
     """The length that nine tenths of the texts of every group reach, in words."""
-    lengths: dict[str, list[int]] = {}
-    for group, one in zip(texts.groups, texts.located, strict=True):
-        lengths.setdefault(group, []).append(len(one.words))
     found = {}
-    for group, some in lengths.items():
-        some.sort(reverse=True)
-        found[group] = some[math.ceil(_MOST_FIT * len(some)) - 1]
+    for group in texts.names():
+        lengths = sorted((len(one.words) for one in texts.words_of(group)), reverse=True)
+        found[group] = lengths[math.ceil(_MOST_FIT * len(lengths)) - 1]
     shortest = min(found, key=lambda group: found[group])
     if found[shortest] < _MIN_WORDS:
         raise InputError(
@@ -156,10 +285,14 @@ def cut_texts(texts: GroupedTexts, n_words: int, seed: int, n_texts: int | None 
     kept = [k for k in long_enough if texts.groups[k] in names]
     # gzip looks back only a few texts, so they are in random order.
     order = np.random.default_rng([seed, 3]).permutation(len(kept))
-    chosen = texts.taken([kept[k] for k in order])
-    numbers = {name: k for k, name in enumerate(names)}
-    labels = np.array([numbers[group] for group in chosen.groups], np.int64)
-    located = [one.part(0, n_words) for one in chosen.located]
+    kept = [kept[k] for k in order]
+    chosen = GroupedTexts(
+        [texts.documents[k] for k in kept],
+        [texts.groups[k] for k in kept],
+        None if texts.prompts is None else [texts.prompts[k] for k in kept],
+        [texts.located[k].part(0, n_words) for k in kept],
+    )
+    labels = np.array([names.index(group) for group in chosen.groups], np.int64)
     pool = plan_pool(labels, chosen.prompts, n_texts)
     available = {name: pool.n_available(k) for k, name in enumerate(names)}
     fewest = min(available, key=lambda name: available[name])
@@ -169,4 +302,4 @@ def cut_texts(texts: GroupedTexts, n_words: int, seed: int, n_texts: int | None 
             f"`n_texts` {n_texts:,}: {fewest} has only {available[fewest]:,} {what} of {n_words:,} "
             f"words or more; choose fewer, or leave that group out"
         )
-    return CutTexts(replace(chosen, located=located), pool, names, n_words)
+    return CutTexts(chosen, pool, names, n_words)

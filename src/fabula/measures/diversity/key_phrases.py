@@ -25,18 +25,16 @@ from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError
-from fabula.measures.diversity.equal_samples import Pool
 from fabula.measures.diversity.grouped_texts import (
     CutTexts,
     GroupedTexts,
+    Pool,
+    Stages,
     common_length,
     cut_texts,
-    prompt_of,
 )
-from fabula.measures.diversity.measure import Extra, Extras, Plan, Stages, locate_words
-from fabula.measures.diversity.result import identical_remark
-from fabula.measures.diversity.shared_ngrams import Ngrams
-from fabula.measures.diversity.templates import TEMPLATE_TAGS, Tagged, tag_table
+from fabula.measures.diversity.measure import Extra, Extras, identical_remark
+from fabula.measures.diversity.shared_ngrams import Located, Ngrams
 from fabula.reference import Reference
 from fabula.stats.contrasts import holm
 from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
@@ -155,10 +153,7 @@ def find_key_phrases(
     stages = stages or Stages()
     documents = [*a[1], *b[1]]
     names = [a[0]] * len(a[1]) + [b[0]] * len(b[1])
-    prompts = None if plan.prompt is None else [prompt_of(one, plan.prompt) for one in documents]
-    stages.begin("finding words", len(documents))
-    located = [*locate_words(documents, plan.settings, stages)]
-    texts = GroupedTexts(documents, names, prompts, located)
+    texts = GroupedTexts.of(documents, names, plan.prompt, plan.settings, stages)
     n_words = plan.n_words or common_length(texts)
     cut = cut_texts(texts, n_words, plan.seed)
     for name in (a[0], b[0]):
@@ -167,19 +162,16 @@ def find_key_phrases(
                 f"{name}: fewer than two texts of at least {n_words} words; add texts, or choose "
                 "fewer words with `n_words`"
             )
-    extras = Extras(Plan(extras=plan.extras), cut, stages)
+    extras = Extras(plan.extras, cut, stages)
     stages.begin("counting phrases", None)
     groups = _Groups.of(cut.pool, cut.names.index(a[0]), cut.names.index(b[0]), plan.seed)
-    words = [word for one in cut.texts.located for word in one.words]
     kinds = [
-        _counted(ngrams, numbers, words, groups, plan, is_template=False)
+        _Counted.of("words", ngrams, numbers, cut.texts.in_order(), groups, plan)
         for ngrams, numbers in cut.texts.table(plan.settings).ngrams(plan.longest)
         if ngrams.n >= plan.shortest
     ]
-    if extras.templates is not None:
-        *_, (ngrams, numbers) = tag_table(extras.tagged).ngrams(TEMPLATE_TAGS)
-        tags = [tag for one in extras.tagged for tag in one.tags]
-        kinds.append(_counted(ngrams, numbers, tags, groups, plan, is_template=True))
+    if extras.templates is not None and extras.tags is not None:
+        kinds.append(_Counted.of("template", *extras.templates, extras.tags, groups, plan))
     tested, n_common = _tested(kinds, plan, background)
     sizes = [
         GroupSize(
@@ -202,10 +194,7 @@ def find_key_phrases(
         n_words=n_words,
         n_seen=sum(len(kind.ngrams.ends) for kind in kinds),
         n_tested=len(tested),
-        phrases=[
-            _key_phrase(one, groups, (a[0], b[0]), cut, extras)
-            for one in _passing(tested, groups, plan)
-        ],
+        phrases=[one.key_phrase(groups, a[0], b[0], cut) for one in _passing(tested, groups, plan)],
         remarks=remarks,
         signature=_signature(cut, plan, extras, background),
         n_drawn=cut.pool.n_drawn,
@@ -252,14 +241,15 @@ class _Counted:
     All of float64 or int64, (n_phrases,); `p_bound` is the smallest p that a test could give.
     """
 
+    kind: str
+    """`words` or `template`."""
     ngrams: Ngrams
     numbers: NDArray[np.int32]
     """(n_words,): the n-gram that begins at each word, -1 if it does not count."""
     in_order: NDArray[np.int64]
     """(n_words,): the positions that sort `numbers`."""
-    tokens: Sequence[str]
-    """(n_words,): the words, or tags, of all texts."""
-    is_template: bool
+    located: Located
+    """The words, or tags, of all texts."""
     a: NDArray[np.float64]
     b: NDArray[np.float64]
     texts_a: NDArray[np.int64]
@@ -268,178 +258,184 @@ class _Counted:
     z: NDArray[np.float64]
     p_bound: NDArray[np.float64]
 
-    def entries(self, t: int) -> slice:
-        return slice(int(self.ngrams.ends[t - 1]) if t else 0, int(self.ngrams.ends[t]))
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        ngrams: Ngrams,
+        numbers: NDArray[np.int32],
+        located: Located,
+        groups: _Groups,
+        plan: KeynessPlan,
+    ) -> _Counted:
+        in_a, in_b = groups.in_a[ngrams.texts], groups.in_b[ngrams.texts]
+        weighed = groups.weights[ngrams.texts] * ngrams.counts
+        a, b = (ngrams.sums(np.where(is_in, weighed, 0.0)) for is_in in (in_a, in_b))
+        n_a, n_b = (
+            float((groups.weights * ngrams.totals)[is_in].sum())
+            for is_in in (groups.in_a, groups.in_b)
+        )
+        size = plan.prior_size or n_a / float(groups.weights[groups.in_a].sum())
+        with np.errstate(invalid="ignore", divide="ignore"):
+            difference, z = log_odds(a, b, n_a, n_b, size)
+        # The smallest p that the test of each n-gram could give, whichever texts were in A. A
+        # stratum where no text has it has only one outcome.
+        n_ngrams, n_strata = len(ngrams.ends), len(groups.sizes)
+        which = np.repeat(np.arange(n_ngrams), np.diff(ngrams.ends, prepend=0))
+        keys = which * n_strata + groups.strata[ngrams.texts]
+        rows, n_holders = np.unique(keys[groups.is_tested[ngrams.texts]], return_counts=True)
+        strata = np.column_stack([groups.sizes[rows % n_strata], n_holders])
+        return cls(
+            kind,
+            ngrams,
+            numbers,
+            np.argsort(numbers, kind="stable"),
+            located,
+            a,
+            b,
+            ngrams.sums(in_a.astype(np.int64)),
+            ngrams.sums(in_b.astype(np.int64)),
+            difference,
+            z,
+            smallest_p(rows // n_strata, strata, n_ngrams),
+        )
 
-    def first(self, t: int) -> int:
-        """A position where it begins."""
-        return int(self.ngrams.firsts[self.entries(t).start])
 
-    def spelled(self, t: int) -> str:
-        first = self.first(t)
-        return " ".join(self.tokens[first : first + self.ngrams.n])
+@dataclass(slots=True)
+class _Candidate:
+    """A phrase that could pass, and how its test ended."""
 
-    def places(self, t: int) -> list[int]:
+    of: _Counted
+    t: int
+    """Its number among the n-grams."""
+    background: float | None = None
+    """Its frequency per million words of the background."""
+    p: float = 1.0
+    p_holm: float = 1.0
+    folded: list[str] = field(default_factory=list)
+
+    @property
+    def is_over_a(self) -> bool:
+        return bool(self.of.log_odds[self.t] > 0)
+
+    @property
+    def texts(self) -> NDArray[np.int32]:
+        """Those that contain it."""
+        return self.of.ngrams.texts[self.of.ngrams.entries(self.t)]
+
+    def spelled(self) -> str:
+        ngrams = self.of.ngrams
+        first = int(ngrams.firsts[ngrams.entries(self.t).start])
+        return " ".join(self.of.located.words(first, ngrams.n))
+
+    def places(self) -> list[int]:
         """All positions where it begins."""
-        number = self.numbers[self.first(t)]
-        low, high = np.searchsorted(self.numbers, (number, number + 1), sorter=self.in_order)
-        places: list[int] = self.in_order[low:high].tolist()
+        ngrams, numbers = self.of.ngrams, self.of.numbers
+        number = numbers[ngrams.firsts[ngrams.entries(self.t).start]]
+        low, high = np.searchsorted(numbers, (number, number + 1), sorter=self.of.in_order)
+        places: list[int] = self.of.in_order[low:high].tolist()
         return places
 
+    def test(self, groups: _Groups) -> float:
+        """The p of which texts contain it."""
+        texts = self.texts[groups.is_tested[self.texts]]
+        holders = Counter(groups.strata[texts].tolist())
+        sizes = groups.sizes
+        strata = [(int(sizes[k, 0]), int(sizes[k, 1]), n) for k, n in holders.items()]
+        return exact_p(strata, int(np.count_nonzero(groups.in_a[texts])))
 
-def _counted(
-    ngrams: Ngrams,
-    numbers: NDArray[np.int32],
-    tokens: Sequence[str],
-    groups: _Groups,
-    plan: KeynessPlan,
-    *,
-    is_template: bool,
-) -> _Counted:
-    of = ngrams.texts
-    weighed = groups.weights[of] * ngrams.counts
-    a = _sums(np.where(groups.in_a[of], weighed, 0.0), ngrams)
-    b = _sums(np.where(groups.in_b[of], weighed, 0.0), ngrams)
-    n_a, n_b = (
-        float((groups.weights * ngrams.totals)[is_in].sum()) for is_in in (groups.in_a, groups.in_b)
-    )
-    size = plan.prior_size or n_a / float(groups.weights[groups.in_a].sum())
-    with np.errstate(invalid="ignore", divide="ignore"):
-        difference, z = log_odds(a, b, n_a, n_b, size)
-    return _Counted(
-        ngrams,
-        numbers,
-        np.argsort(numbers, kind="stable"),
-        tokens,
-        is_template,
-        a,
-        b,
-        _sums(groups.in_a[of].astype(np.int64), ngrams),
-        _sums(groups.in_b[of].astype(np.int64), ngrams),
-        difference,
-        z,
-        _bounds(ngrams, groups),
-    )
+    def is_of_one_mind(self, groups: _Groups) -> bool:
+        """Whether the group that uses it more often also has more texts that do."""
+        texts, weights = self.texts, groups.weights[self.texts]
+        more = float(weights[groups.in_a[texts]].sum() - weights[groups.in_b[texts]].sum())
+        return more * float(self.of.log_odds[self.t]) > 0
 
-
-def _sums(values: NDArray[Any], ngrams: Ngrams) -> NDArray[Any]:
-    """For each n-gram, over the texts that contain it."""
-    if not len(ngrams.ends):
-        return values[:0]
-    found: NDArray[Any] = np.add.reduceat(values, np.concatenate([[0], ngrams.ends[:-1]]))
-    return found
-
-
-def _bounds(ngrams: Ngrams, groups: _Groups) -> NDArray[np.float64]:
-    """The smallest p that the test of each n-gram could give, whichever texts were in A."""
-    n_ngrams, n_strata = len(ngrams.ends), len(groups.sizes)
-    which = np.repeat(np.arange(n_ngrams), np.diff(ngrams.ends, prepend=0))
-    is_tested = groups.is_tested[ngrams.texts]
-    keys = which * n_strata + groups.strata[ngrams.texts]
-    # A stratum where no text has it has only one outcome.
-    rows, n_holders = np.unique(keys[is_tested], return_counts=True)
-    strata = np.column_stack([groups.sizes[rows % n_strata], n_holders])
-    return smallest_p(rows // n_strata, strata, n_ngrams)
-
-
-_Tested = tuple[_Counted, int, float | None]
-"""A phrase, and its frequency per million words of the background."""
+    def key_phrase(self, groups: _Groups, a: str, b: str, cut: CutTexts) -> KeyPhrase:
+        of, t = self.of, self.t
+        example = ""
+        if of.kind == "template":
+            # Preferably from a text of the group that uses it more.
+            of_group = groups.in_a if self.is_over_a else groups.in_b
+            place = int(np.flatnonzero(of_group[self.texts])[0])
+            first = int(of.ngrams.firsts[of.ngrams.entries(t)][place])
+            text, span = int(self.texts[place]), of.located.span(first, of.ngrams.n)
+            words = cut.texts.documents[text].text[span.start : span.end]
+            example = " ".join(words.split())
+        n_thousands = cut.pool.n_drawn * cut.n_words / 1000
+        return KeyPhrase(
+            self.spelled(),
+            of.kind,
+            of.ngrams.n,
+            a if self.is_over_a else b,
+            float(of.a[t]) / n_thousands,
+            float(of.b[t]) / n_thousands,
+            int(of.texts_a[t]),
+            int(of.texts_b[t]),
+            float(of.log_odds[t]),
+            float(of.z[t]),
+            self.p,
+            self.p_holm,
+            sorted(self.folded),
+            self.background,
+            example,
+        )
 
 
 def _tested(
     kinds: Sequence[_Counted], plan: KeynessPlan, background: Reference | None
-) -> tuple[list[_Tested], int]:
+) -> tuple[list[_Candidate], int]:
     """The phrases that could pass and are not common elsewhere, and how many are.
 
     Neither depends on which texts are in A, so a correction over these keeps its level.
     """
     could = can_pass(np.concatenate([kind.p_bound for kind in kinds]), plan.max_p)
     ends = np.cumsum([len(kind.p_bound) for kind in kinds])
-    places = [
-        (kind, int(k))
+    candidates = [
+        _Candidate(kind, int(t))
         for kind, end in zip(kinds, ends, strict=True)
-        for k in np.flatnonzero(could[end - len(kind.p_bound) : end])
+        for t in np.flatnonzero(could[end - len(kind.p_bound) : end])
     ]
     if background is None:
-        return [(kind, t, None) for kind, t in places], 0
-    words = [(kind, t) for kind, t in places if not kind.is_template]
-    counts = background.counts([background.locate(kind.spelled(t)).words for kind, t in words])
-    rates = [1e6 * n / max(1, background.n_words) for n in counts]
-    kept: list[_Tested] = [
-        (kind, t, rate)
-        for (kind, t), rate in zip(words, rates, strict=True)
-        if rate <= plan.max_background
-    ]
+        return candidates, 0
+    words = [one for one in candidates if one.of.kind == "words"]
+    counts = background.counts([background.locate(one.spelled()).words for one in words])
+    for one, n in zip(words, counts, strict=True):
+        one.background = 1e6 * n / max(1, background.n_words)
     # Templates stand for any words, so the background cannot be consulted.
-    templates: list[_Tested] = [(kind, t, None) for kind, t in places if kind.is_template]
-    return [*kept, *templates], len(words) - len(kept)
+    kept = [one for one in candidates if (one.background or 0.0) <= plan.max_background]
+    return kept, len(candidates) - len(kept)
 
 
-def _passing(tested: Sequence[_Tested], groups: _Groups, plan: KeynessPlan) -> list[_Passing]:
+def _passing(tested: Sequence[_Candidate], groups: _Groups, plan: KeynessPlan) -> list[_Candidate]:
     """The phrases that pass, after folding."""
-    ps = [_p(kind, t, groups) for kind, t, _ in tested]
-    passing = [
-        _Passing(kind, t, p, p_holm, rate)
-        for (kind, t, rate), p, p_holm in zip(tested, ps, holm(ps), strict=True)
-        if p_holm is not None
-        and p_holm <= plan.max_p
-        and abs(kind.log_odds[t]) >= np.log(plan.min_ratio)
-        and _is_of_one_mind(kind, t, groups)
-    ]
-    folded: list[_Passing] = []
-    for side in product((False, True), repeat=2):
-        folded += _fold(one for one in passing if (one.kind.is_template, one.is_over_a) == side)
-    folded.sort(key=lambda one: (-abs(float(one.kind.z[one.t])), one.spelled()))
+    ps = [one.test(groups) for one in tested]
+    passing = []
+    for one, p, p_holm in zip(tested, ps, holm(ps), strict=True):
+        if p_holm is None or p_holm > plan.max_p:
+            continue
+        one.p, one.p_holm = p, p_holm
+        is_enough = abs(one.of.log_odds[one.t]) >= np.log(plan.min_ratio)
+        if is_enough and one.is_of_one_mind(groups):
+            passing.append(one)
+    folded: list[_Candidate] = []
+    for side in product(("words", "template"), (False, True)):
+        folded += _fold(one for one in passing if (one.of.kind, one.is_over_a) == side)
+    folded.sort(key=lambda one: (-abs(float(one.of.z[one.t])), one.spelled()))
     return folded
 
 
-def _p(kind: _Counted, t: int, groups: _Groups) -> float:
-    texts = kind.ngrams.texts[kind.entries(t)]
-    texts = texts[groups.is_tested[texts]]
-    holders = Counter(groups.strata[texts].tolist())
-    sizes = groups.sizes
-    strata = [(int(sizes[k, 0]), int(sizes[k, 1]), n) for k, n in holders.items()]
-    return exact_p(strata, int(np.count_nonzero(groups.in_a[texts])))
-
-
-def _is_of_one_mind(kind: _Counted, t: int, groups: _Groups) -> bool:
-    """Whether the group that uses it more often also has more texts that do."""
-    texts = kind.ngrams.texts[kind.entries(t)]
-    weights = groups.weights[texts]
-    more = float(weights[groups.in_a[texts]].sum() - weights[groups.in_b[texts]].sum())
-    return more * float(kind.log_odds[t]) > 0
-
-
-@dataclass(slots=True)
-class _Passing:
-    kind: _Counted
-    t: int
-    p: float
-    p_holm: float
-    background: float | None
-    folded: list[str] = field(default_factory=list)
-
-    @property
-    def is_over_a(self) -> bool:
-        return bool(self.kind.log_odds[self.t] > 0)
-
-    def spelled(self) -> str:
-        return self.kind.spelled(self.t)
-
-
-def _fold(passing: Iterable[_Passing]) -> list[_Passing]:
+def _fold(passing: Iterable[_Candidate]) -> list[_Candidate]:
     """Drop phrases whose occurrences nearly all lie in one that is kept, the longest first.
 
     An occurrence lies in another if more than half of its words do, so that overlaps are folded
     too: a sentence of ten words contains six runs of five.
     """
-    kept: list[_Passing] = []
+    kept: list[_Candidate] = []
     over: dict[int, list[int]] = {}
-    ordered = sorted(
-        passing, key=lambda one: (-one.kind.ngrams.n, -abs(float(one.kind.z[one.t])), one.spelled())
-    )
-    for one in ordered:
-        n, places = one.kind.ngrams.n, one.kind.places(one.t)
+    for one in sorted(
+        passing, key=lambda one: (-one.of.ngrams.n, -abs(float(one.of.z[one.t])), one.spelled())
+    ):
+        n, places = one.of.ngrams.n, one.places()
         explained: Counter[int] = Counter()
         for place in places:
             inside = Counter(k for word in range(place, place + n) for k in over.get(word, ()))
@@ -453,41 +449,6 @@ def _fold(passing: Iterable[_Passing]) -> list[_Passing]:
                 over.setdefault(word, []).append(len(kept))
         kept.append(one)
     return kept
-
-
-def _key_phrase(
-    one: _Passing, groups: _Groups, names: tuple[str, str], cut: CutTexts, extras: Extras
-) -> KeyPhrase:
-    kind, t = one.kind, one.t
-    n_thousands = cut.pool.n_drawn * cut.n_words / 1000
-    return KeyPhrase(
-        one.spelled(),
-        "template" if kind.is_template else "words",
-        kind.ngrams.n,
-        names[0] if one.is_over_a else names[1],
-        float(kind.a[t]) / n_thousands,
-        float(kind.b[t]) / n_thousands,
-        int(kind.texts_a[t]),
-        int(kind.texts_b[t]),
-        float(kind.log_odds[t]),
-        float(kind.z[t]),
-        one.p,
-        one.p_holm,
-        sorted(one.folded),
-        one.background,
-        _example(one, groups, cut, extras.tagged) if kind.is_template else "",
-    )
-
-
-def _example(one: _Passing, groups: _Groups, cut: CutTexts, tagged: Sequence[Tagged]) -> str:
-    """The words of a template, preferably from a text of the group that uses it more."""
-    ngrams, here = one.kind.ngrams, one.kind.entries(one.t)
-    of_group = groups.in_a if one.is_over_a else groups.in_b
-    place = int(np.flatnonzero(of_group[ngrams.texts[here]])[0])
-    text, first = int(ngrams.texts[here][place]), int(ngrams.firsts[here][place])
-    first -= sum(len(tagged[k].tags) for k in range(text))
-    places = tagged[text].places[first : first + ngrams.n]
-    return " ".join(cut.strings()[text][places[0][0] : places[-1][1]].split())
 
 
 def _remarks(

@@ -1,23 +1,25 @@
-"""How similar the texts of groups are: all measures, at equal length and number of texts."""
+"""How similar texts are that should differ: all measures, at equal length and number of texts."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError, ModelError
-from fabula.measures.diversity.common_phrases import PHRASES, shared_phrases
+from fabula.measures.clusters import own_field
 from fabula.measures.diversity.diversity_tests import (
+    DiversityTest,
     Measures,
     Resampled,
     Resampling,
@@ -26,19 +28,29 @@ from fabula.measures.diversity.diversity_tests import (
 from fabula.measures.diversity.grouped_texts import (
     CutTexts,
     GroupedTexts,
+    Stages,
     common_length,
     cut_texts,
     groups_by,
-    prompt_of,
 )
-from fabula.measures.diversity.result import Diversity, GroupDiversity
-from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, Ngrams
-from fabula.measures.diversity.templates import Tagged, Tagger, Templates, template_ngrams
-from fabula.measures.diversity.text_pairs import SimilarPair, similar_pairs
+from fabula.measures.diversity.shared_ngrams import (
+    PHRASES,
+    SHARED,
+    Located,
+    NgramMeasures,
+    Ngrams,
+    SharedPhrase,
+    Tagger,
+    Templates,
+    shared_phrases,
+    templates_of,
+)
+from fabula.measures.diversity.text_pairs import PairTable, SharedText, SimilarPair
 from fabula.models.encoder import Encoder
+from fabula.stats.intervals import MIN_UNITS
 from fabula.text import TextSettings, TextWords
 from fabula.text.language import language_gate, not_english
-from fabula.types import Document, Estimate, Signature, Span
+from fabula.types import Document, Estimate, Signature
 
 _LEVEL = 9
 _NAME_BYTES = 11
@@ -123,6 +135,8 @@ class Embeddings:
 Extra = Literal["templates", "embeddings"]
 ALL_TEXTS = "all"
 """The group of all texts, if they are not split."""
+_N_PAIRS = 5
+_N_PAIRS_OF_A_CLASS = 20
 
 _NOT_ASKED = "not asked for (see `extras`)"
 
@@ -147,11 +161,142 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
-    """Called with each stage and its number of steps, and with the steps done."""
+class GroupDiversity:
+    """A group; `estimates` by measure, such as `shared_ngrams.4`."""
 
-    begin: Callable[[str, int | None], None] = lambda stage, total: None
-    advance: Callable[[int], None] = lambda n: None
+    name: str
+    n_texts: int
+    """All its texts."""
+    n_too_short: int
+    n_other_prompts: int
+    """Texts whose prompts not all groups have."""
+    n: int
+    """Texts compared at a time, equally many in every group."""
+    n_units: int
+    """Number of texts or prompts that intervals are over."""
+    estimates: Mapping[str, Estimate]
+    phrases: Sequence[SharedPhrase] = ()
+    templates: Sequence[SharedPhrase] = ()
+    n_identical: int = 0
+    """Texts that have the same words as another of the group."""
+
+    def to_json(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, estimate in self.estimates.items():
+            measure, _, n = name.partition(".")
+            shown = _estimate_json(estimate)
+            if n:
+                values.setdefault(measure, {})[n] = shown
+            else:
+                values[measure] = shown
+        return {
+            "n": self.n,
+            "n_texts": self.n_texts,
+            "n_too_short": self.n_too_short,
+            "n_other_prompts": self.n_other_prompts,
+            "n_identical": self.n_identical,
+            "n_units": self.n_units,
+            **values,
+            "phrases": [one.to_json() for one in self.phrases],
+            "templates_shared": [one.to_json() for one in self.templates],
+        }
+
+
+def _estimate_json(estimate: Estimate) -> dict[str, Any]:
+    """Value and interval; where one is None, `missing_reason` says why (see `reasons.REASONS`)."""
+    found: dict[str, Any] = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    if estimate.value is None:
+        found["missing_reason"] = "few_texts"
+    elif estimate.low is None:
+        found["missing_reason"] = reason_of(estimate)
+    return found
+
+
+def identical_remark(group: str, n_identical: int, n_texts: int) -> str:
+    return (
+        f"{group}: {n_identical:,} of {n_texts:,} texts have the same words as another; copies are "
+        f"not independent, so keep one of each"
+    )
+
+
+def reason_of(estimate: Estimate) -> str:
+    """Why a value has no interval."""
+    return "few_units" if (estimate.n_units or 0) < MIN_UNITS else "no_spread"
+
+
+@dataclass(frozen=True, slots=True)
+class Diversity:
+    """How similar the texts of groups are."""
+
+    by: str | None
+    design: str
+    groups: Sequence[GroupDiversity]
+    tests: Sequence[DiversityTest]
+    pairs: Sequence[SimilarPair]
+    run_words: int | None
+    """The shortest run of words that counts for a pair; None if pairs were not requested."""
+    left_out: Mapping[str, str]
+    """Measures that were skipped, with the reason."""
+    n_words: int
+    """Words to which every text was cut."""
+    signature: str
+
+    @property
+    def measures(self) -> list[str]:
+        return list(self.groups[0].estimates) if self.groups else []
+
+    @property
+    def remarks(self) -> list[str]:
+        """Notices for a reader of the numbers."""
+        lines = [
+            f"{one.name}: {one.n_too_short:,} of {one.n_texts:,} texts are shorter than "
+            f"{self.n_words} words and were left out"
+            for one in self.groups
+            if one.n_too_short
+        ]
+        lines += [
+            f"{one.name}: {one.n_other_prompts:,} of {one.n_texts:,} texts are of prompts that not "
+            f"all groups have, and were left out"
+            for one in self.groups
+            if one.n_other_prompts
+        ]
+        lines += [
+            identical_remark(one.name, one.n_identical, one.n_texts)
+            for one in self.groups
+            if one.n_identical
+        ]
+        if self.design == "own-prompts":
+            lines.append(
+                "groups have prompts of their own: one text of each prompt is compared at a time"
+            )
+        return lines + [f"without {name}: {why}" for name, why in self.left_out.items()]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "by": self.by,
+            "groups": {one.name: one.to_json() for one in self.groups},
+            "tests": [_test_json(one) for one in self.tests],
+            "pairs": [one.to_json() for one in self.pairs],
+            "left_out": dict(self.left_out),
+            "remarks": self.remarks,
+            "signature": self.signature,
+        }
+
+
+def _test_json(test: DiversityTest) -> dict[str, Any]:
+    measure, _, n = test.measure.partition(".")
+    found: dict[str, Any] = {
+        "measure": measure,
+        "n": int(n) if n else None,
+        "a": test.a,
+        "b": test.b,
+        "difference": _estimate_json(test.difference),
+        "p": test.p,
+        "p_holm": test.p_holm,
+        "test": "permutation" if test.n_permutations else "jackknife t",
+        "n_permutations": test.n_permutations,
+    }
+    return found if test.missing_reason is None else found | {"missing_reason": test.missing_reason}
 
 
 def measure_diversity(
@@ -168,40 +313,24 @@ def measure_diversity(
     if plan.baseline is not None and plan.baseline not in names:
         there = ", ".join(dict.fromkeys(names))
         raise InputError(f"`baseline` {plan.baseline}: no such group; the groups are {there}")
-    prompts = None if plan.prompt is None else [prompt_of(one, plan.prompt) for one in documents]
-    stages.begin("finding words", len(documents))
-    texts = GroupedTexts(
-        documents, names, prompts, [*locate_words(documents, plan.settings, stages)]
-    )
+    texts = GroupedTexts.of(documents, names, plan.prompt, plan.settings, stages)
     n_words = plan.n_words or common_length(texts)
     cut = cut_texts(texts, n_words, plan.how.seed, plan.n_texts)
-    extras = Extras(plan, cut, stages)
+    extras = Extras(plan.extras, cut, stages, plan.encoder)
     signature = _signature(cut, plan, extras)
     found, lengths = _measure(cut, plan, extras, stages, signature)
     # A group without texts that are long enough.
     nothing = Estimate(None, None, None, 0, "too few texts", signature, 0)
     estimates = dict.fromkeys(found.estimates[cut.names[0]], nothing)
     groups = [
-        _group(name, texts, cut, found.estimates[name], lengths, extras, plan.n_phrases)
-        if name in cut.names
-        else GroupDiversity(
-            name,
-            texts.groups.count(name),
-            texts.n_short(name, n_words),
-            0,
-            0,
-            0,
-            estimates,
-            n_identical=texts.n_identical(name),
-        )
+        _group(name, texts, cut, found.estimates.get(name, estimates), lengths, extras, plan)
         for name in texts.names()
     ]
     pairs: list[SimilarPair] = []
     if plan.n_pairs:
         stages.begin("comparing pairs of texts", None)
-        table = texts.table(plan.settings)
-        ids = [document.id for document in documents]
-        pairs = similar_pairs(ids, texts.located, table, plan.run_words, plan.n_pairs)
+        table = PairTable.of(texts.in_order(), texts.table(plan.settings), plan.run_words)
+        pairs = table.similar_pairs(plan.n_pairs)
     return Diversity(
         plan.by,
         cut.pool.design,
@@ -215,46 +344,49 @@ def measure_diversity(
     )
 
 
-def locate_words(
-    documents: Sequence[Document], settings: TextSettings, stages: Stages
-) -> Iterator[TextWords]:
-    for document in documents:
-        yield settings.locate(document.text)
-        stages.advance(1)
-
-
 class Extras:
-    """Parts of speech and vectors, if requested and available."""
+    """Parts of speech and vectors of the remaining texts, if requested and available."""
 
-    def __init__(self, plan: Plan, cut: CutTexts, stages: Stages) -> None:
-        self.tagged: list[Tagged] = []
-        """For each remaining text, in order."""
-        self.templates: Ngrams | None = None
+    def __init__(
+        self, asked: Collection[Extra], cut: CutTexts, stages: Stages, encoder: Path | None = None
+    ) -> None:
+        self.tags: Located | None = None
+        self.templates: tuple[Ngrams, NDArray[np.int32]] | None = None
+        """As from `templates_of`."""
         self.vectors: NDArray[np.float64] | None = None
         self.signature_parts: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
-        for name, take in (("templates", self._tag), ("embeddings", self._embed)):
-            if name not in plan.extras:
-                self.left_out[name] = _NOT_ASKED
-                continue
-            try:
-                take(plan, cut.strings(), stages)
-            except ModelError as error:
-                self.left_out[name] = str(error)
+        for name in ("templates", "embeddings"):
+            reason: str | None = _NOT_ASKED
+            if name in asked:
+                try:
+                    take = self._tag if name == "templates" else partial(self._embed, path=encoder)
+                    reason = take(cut, stages)
+                except ModelError as error:
+                    reason = str(error)
+            if reason is not None:
+                self.left_out[name] = reason
 
-    def _tag(self, plan: Plan, texts: Sequence[str], stages: Stages) -> None:
-        tagger = Tagger()
+    def _tag(self, cut: CutTexts, stages: Stages) -> str | None:
+        tagger, texts = Tagger(), cut.strings()
         stages.begin("tagging parts of speech", len(texts))
         foreign = [reason for text in texts if (reason := not_english(text)) is not None]
         if 2 * len(foreign) > len(texts):
-            self.left_out["templates"] = foreign[0]
-            return
-        self.tagged = tagger.tag(texts, stages.advance)
-        self.templates = template_ngrams(self.tagged)
+            return foreign[0]
+        tagged = list(tagger.tag(texts, stages.advance))
+        # A tagged text begins at its first word.
+        begins = [words.starts[0] for words in cut.texts.located]
+        placed = [
+            TextWords(one.tags.words, begin + one.tags.starts, begin + one.tags.ends)
+            for one, begin in zip(tagged, begins, strict=True)
+        ]
+        self.tags = Located.of([document.id for document in cut.texts.documents], placed)
+        self.templates = templates_of(tagged)
         self.signature_parts |= {**tagger.signature_parts, "lang": language_gate()}
+        return None
 
-    def _embed(self, plan: Plan, texts: Sequence[str], stages: Stages) -> None:
-        encoder = Encoder(plan.encoder)
+    def _embed(self, cut: CutTexts, stages: Stages, path: Path | None) -> str | None:
+        encoder, texts = Encoder(path), cut.strings()
         stages.begin("encoding texts", len(texts))
         found = []
         for text in texts:
@@ -264,6 +396,7 @@ class Extras:
             stages.advance(1)
         self.vectors = np.stack(found)
         self.signature_parts["enc"] = encoder.name
+        return None
 
 
 def _measure(
@@ -277,9 +410,9 @@ def _measure(
     encoded = tuple(text.encode(errors="replace") for text in cut.strings())
     together = Compression(encoded, plan.n_threads)
     kinds: list[Measures] = [ngrams, together]
-    if extras.templates is not None:
-        n_tokens = np.array([len(one.tags) for one in extras.tagged], np.int64)
-        kinds.append(Templates(extras.templates, n_tokens))
+    if extras.templates is not None and extras.tags is not None:
+        n_tokens = np.array([len(text.words) for text in extras.tags.texts], np.int64)
+        kinds.append(Templates(extras.templates[0], n_tokens))
     if extras.vectors is not None:
         kinds.append(Embeddings(extras.vectors))
     tested = list(combinations(cut.names, 2))
@@ -320,43 +453,109 @@ def _group(
     estimates: Mapping[str, Estimate],
     lengths: Sequence[Ngrams],
     extras: Extras,
-    n_phrases: int,
+    plan: Plan,
 ) -> GroupDiversity:
-    pool, number = cut.pool, cut.names.index(name)
+    n_texts, n_short = texts.groups.count(name), texts.n_short(name, cut.n_words)
+    n_identical = texts.n_identical(name)
+    if name not in cut.names:
+        return GroupDiversity(name, n_texts, n_short, 0, 0, 0, estimates, n_identical=n_identical)
+    number = cut.names.index(name)
     is_named = np.array([group == name for group in cut.texts.groups])
-    is_in = pool.labels == number
-    templates = [] if extras.templates is None else [extras.templates]
-    starts = np.concatenate([[0], np.cumsum([len(one.tags) for one in extras.tagged])])
-
-    def words_at(place: int, n: int) -> Sequence[str]:
-        text, first = divmod(place, cut.n_words)
-        return cut.texts.located[text].words[first : first + n]
-
-    def span_at(text: int, place: int, n: int) -> Span:
-        words, first = cut.texts.located[text], place - text * cut.n_words
-        document = cut.texts.documents[text].id
-        return Span(document, int(words.starts[first]), int(words.ends[first + n - 1]))
-
-    def tags_at(place: int, n: int) -> Sequence[str]:
-        text = int(np.searchsorted(starts, place, "right")) - 1
-        return extras.tagged[text].tags[place - starts[text] :][:n]
-
-    def tagged_at(text: int, place: int, n: int) -> Span:
-        # The tagged text begins at the first word of the text.
-        shift = int(cut.texts.located[text].starts[0])
-        places = extras.tagged[text].places[place - starts[text] :][:n]
-        document = cut.texts.documents[text].id
-        return Span(document, shift + places[0][0], shift + places[-1][1])
-
+    is_in = cut.pool.labels == number
+    templates: list[SharedPhrase] = []
+    if extras.templates is not None and extras.tags is not None:
+        templates = shared_phrases([extras.templates[0]], is_in, plan.n_phrases, extras.tags)
     return GroupDiversity(
         name,
-        texts.groups.count(name),
-        texts.n_short(name, cut.n_words),
+        n_texts,
+        n_short,
         int(np.count_nonzero(is_named & ~is_in)),
-        pool.n_drawn,
-        pool.n_units(number),
+        cut.pool.n_drawn,
+        cut.pool.n_units(number),
         estimates,
-        shared_phrases(lengths, is_in, n_phrases, words_at, span_at),
-        shared_phrases(templates, is_in, n_phrases, tags_at, tagged_at),
-        texts.n_identical(name),
+        shared_phrases(lengths, is_in, plan.n_phrases, cut.texts.in_order()),
+        templates,
+        n_identical,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Which texts resemble which, and how similar all are."""
+
+    shared: Sequence[SharedText]
+    """What each text shares with any other, most shared first."""
+    pairs: Sequence[SimilarPair]
+    """Those with the most words in common runs first; only some are listed."""
+    run_words: int
+    """The shortest run that counts."""
+    diversity: Diversity | None
+    reason: str
+    """Why the set has no numbers; empty if it has."""
+    remarks: Sequence[str]
+    is_class: bool = False
+    """Whether each text was to be compared with all others, not only described."""
+    apart: str | None = None
+    """Texts that share this field were not compared with each other."""
+
+    def to_json(self) -> dict[str, Any]:
+        found = self.diversity
+        return {
+            "shared": [asdict(one) for one in self.shared],
+            "pairs": [one.to_json() for one in self.pairs],
+            "run_words": self.run_words,
+            "direction": "unknown",
+            "not_compared_within": self.apart,
+            "set": None if found is None else found.groups[0].to_json(),
+            "missing_reason": self.reason or None,
+            "remarks": list(self.remarks),
+            "signature": None if found is None else found.signature,
+        }
+
+
+def measure_together(
+    documents: Sequence[Document],
+    *,
+    seed: int,
+    n_threads: int,
+    is_class: bool = False,
+    apart: str | None = None,
+) -> Together:
+    """The pairs of texts with most in common; from ten texts on, also the diversity of all.
+
+    is_class: list more pairs. apart: a field; texts that share it are not compared with each other.
+    """
+    plan = Plan(how=Resampling(seed=seed), n_phrases=0, n_threads=n_threads)
+    groups = [ALL_TEXTS] * len(documents)
+    texts = GroupedTexts.of(documents, groups, None, plan.settings, Stages())
+    owners = None if apart is None else _owners(documents, apart)
+    table = PairTable.of(texts.in_order(), texts.table(plan.settings), plan.run_words, owners)
+    pairs = table.similar_pairs(_N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS)
+    shared = table.shared_texts()
+    n_identical = texts.n_identical(ALL_TEXTS)
+    remarks = []
+    if n_identical:
+        remarks.append(identical_remark("these texts", n_identical, len(documents)))
+    found, reason = None, ""
+    if len(documents) < MIN_UNITS:
+        reason = f"figures of the set need {MIN_UNITS} texts, and these are {len(documents)}"
+    else:
+        try:
+            found = measure_diversity(documents, plan)
+            remarks += [line for line in found.remarks if "were left out" in line]
+        except InputError:
+            reason = "more than a tenth of the texts are too short to be compared"
+    return Together(shared, pairs, plan.run_words, found, reason, remarks, is_class, apart)
+
+
+def _owners(documents: Sequence[Document], field: str) -> list[int]:
+    """A number for each text, equal where they share the field; a text without it has its own.
+
+    Raises `InputError` if no text has the field.
+    """
+    values = [own_field(document, field) for document in documents]
+    if all(value is None for value in values):
+        raise InputError(f"cannot exclude by {field!r}: none of these texts has this field")
+    numbers: dict[str | int, int] = {}
+    keys = (k if value is None else value for k, value in enumerate(values))
+    return [numbers.setdefault(key, len(numbers)) for key in keys]

@@ -1,12 +1,17 @@
-"""The n-grams that texts have in common, and the measures that count them."""
+"""The n-grams of words, or of tags, that texts have in common, and the measures that count them.
+
+Shaib, Elazar, Li and Wallace 2024, "Detection and Measurement of Syntactic Templates in Generated
+Text": the 100 most frequent sequences of parts of speech are templates.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +24,24 @@ from fabula.kernels.ngram_counts import (
     list_holders,
     narrow_holders,
 )
+from fabula.text import TextWords
+from fabula.text.pipeline import load_pipeline, pipeline_parts
+from fabula.text.sentences import encodable
+from fabula.types import Span
 
 SHARED = range(3, 9)
 """Lengths for which the share found in another text is reported; prompts count from the first."""
 DISTINCT = range(1, 5)
 BLEU = range(1, 5)
 REPEATED = 4
+PHRASES = range(4, 9)
+"""Lengths of phrases that are listed."""
+TEMPLATE_TAGS = 5
+_N_TEMPLATES = 100
+_N_EXAMPLES = 3
+_N_LOOKED_AT = 50
+"""Candidates of each length for every phrase that is listed."""
+_BATCH = 64
 _BUDGET_ENTRIES = 200_000_000
 """Limit on the n-grams that a pair's permutations may process per draw: seconds."""
 _SMOOTHING = 0.1
@@ -32,6 +49,35 @@ _N_AT_ONCE = 32
 """Subsets counted at the same time."""
 _CELLS_AT_ONCE = 1 << 21
 """Subsets times texts counted at the same time by a thread, about 64 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The words, or tags, of texts one after the other, and where they are in their documents."""
+
+    ids: Sequence[str]
+    texts: Sequence[TextWords]
+    starts: NDArray[np.int64]
+    """(n_texts,): where each text begins."""
+
+    @classmethod
+    def of(cls, ids: Sequence[str], texts: Sequence[TextWords]) -> Located:
+        lengths = [len(text.words) for text in texts]
+        return cls(ids, texts, np.concatenate([[0], np.cumsum(lengths)])[:-1].astype(np.int64))
+
+    def at(self, place: int) -> tuple[int, int]:
+        """The text of the word at a place, and its number in it."""
+        text = int(np.searchsorted(self.starts, place, "right")) - 1
+        return text, place - int(self.starts[text])
+
+    def words(self, place: int, n: int) -> list[str]:
+        text, first = self.at(place)
+        return self.texts[text].words[first : first + n]
+
+    def span(self, place: int, n: int) -> Span:
+        text, first = self.at(place)
+        found = self.texts[text]
+        return Span(self.ids[text], int(found.starts[first]), int(found.ends[first + n - 1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +176,17 @@ class Ngrams:
     counts: NDArray[np.int32]
     firsts: NDArray[np.int32]
 
+    def entries(self, t: int) -> slice:
+        """Those of the texts that hold the n-gram `t`."""
+        return slice(int(self.ends[t - 1]) if t else 0, int(self.ends[t]))
+
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """For each n-gram, the sum of the entries' values over the texts that hold it."""
+        if not len(self.ends):
+            return values[:0]
+        found: NDArray[Any] = np.add.reduceat(values, np.concatenate([[0], self.ends[:-1]]))
+        return found
+
     def narrowed(self, kept: NDArray[np.int64]) -> Ngrams:
         """Restrict to these texts, numbered in this (ascending) order."""
         if len(kept) == len(self.totals):
@@ -210,3 +267,144 @@ class NgramMeasures:
                     found["self_repetition"] = each.sum(axis=1) / n_members
             found["self_bleu"] = (members * np.exp(log_bleu)).sum(axis=1) / n_members
         return np.stack([found[name] for name in self.names], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """The parts of speech (Penn Treebank) of a text's tokens, and where its sentences end."""
+
+    tags: TextWords
+    sentence_ends: list[int]
+
+
+class Tagger:
+    """spaCy's tagger for English. Raises `ModelError` if it is not installed."""
+
+    def __init__(self) -> None:
+        self._nlp: Any = load_pipeline(("tok2vec", "tagger", "senter"))
+        self.signature_parts = pipeline_parts(self._nlp)
+
+    def tag(self, texts: Sequence[str], advance: Callable[[int], None]) -> Iterator[Tagged]:
+        # Replace unencodable characters one for one, so that offsets are preserved.
+        for doc in self._nlp.pipe(map(encodable, texts), batch_size=_BATCH):
+            tokens, ends = [], []
+            for sentence in doc.sents:
+                tokens += [token for token in sentence if not token.is_space]
+                ends.append(len(tokens))
+            starts = np.array([token.idx for token in tokens], np.int64)
+            n_chars = np.array([len(token) for token in tokens], np.int64)
+            yield Tagged(TextWords([one.tag_ for one in tokens], starts, starts + n_chars), ends)
+            advance(1)
+
+
+def templates_of(tagged: Sequence[Tagged]) -> tuple[Ngrams, NDArray[np.int32]]:
+    """The sequences of `TEMPLATE_TAGS` tags within sentences that occur in two or more texts.
+
+    And the number of each, as from `WordTable.ngrams`.
+    """
+    segments = [text.sentence_ends for text in tagged]
+    *_, longest = WordTable.of([text.tags.words for text in tagged], segments=segments).ngrams(
+        TEMPLATE_TAGS
+    )
+    return longest
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """`templates`: occurrences of the subset's 100 most frequent sequences of five tags, divided by
+    its tokens; sequences found in only one text do not count.
+    """
+
+    ngrams: Ngrams
+    n_tokens: NDArray[np.int64]
+    """(n_texts,)"""
+    max_draws: int = 1 << 30
+    max_blocks: int = 100
+    max_permutations: int = 1 << 30
+
+    names = ("templates",)
+
+    def narrowed(self, kept: NDArray[np.int64]) -> Templates:
+        return replace(self, ngrams=self.ngrams.narrowed(kept), n_tokens=self.n_tokens[kept])
+
+    def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Float64, shape (n_subsets, 1)."""
+        return np.array([self._value(row) for row in members], np.float64).reshape(-1, 1)
+
+    def _value(self, row: NDArray[np.uint8]) -> float:
+        n_tokens = int(self.n_tokens @ row.astype(np.int64))
+        if not n_tokens:
+            return float("nan")
+        is_in = row[self.ngrams.texts].astype(np.int64)
+        n_times = self.ngrams.sums(is_in * self.ngrams.counts)
+        n_times[self.ngrams.sums(is_in) < 2] = 0
+        return float(np.sort(n_times)[-_N_TEMPLATES:].sum()) / n_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPhrase:
+    """A phrase shared by texts of a group; `n_elsewhere` texts of other groups have it too."""
+
+    phrase: str
+    n_texts: int
+    n_times: int
+    n_elsewhere: int
+    examples: tuple[Span, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "phrase": self.phrase,
+            "n_texts": self.n_texts,
+            "n_times": self.n_times,
+            "n_texts_elsewhere": self.n_elsewhere,
+            "examples": [
+                {"id": span.document_id, "start": span.start, "end": span.end}
+                for span in self.examples
+            ],
+        }
+
+
+def shared_phrases(
+    lengths: Sequence[Ngrams], is_in: NDArray[np.bool_], n_listed: int, located: Located
+) -> list[SharedPhrase]:
+    """The most widespread phrases, by texts times words, none of them very similar to another.
+
+    is_in: (n_texts,), the texts of the group; located: the words, or tags, of all.
+    """
+    candidates: list[tuple[int, int, Ngrams]] = []
+    for ngrams in lengths:
+        n_texts = ngrams.sums(is_in[ngrams.texts].astype(np.int64))
+        best = np.argsort(-n_texts, kind="stable")[: n_listed * _N_LOOKED_AT]
+        candidates += [(int(n_texts[t]), int(t), ngrams) for t in best if n_texts[t] > 1]
+    # Python's sort is stable, so ties keep the order of the texts.
+    candidates.sort(key=lambda entry: (-entry[0] * entry[2].n, -entry[2].n))
+    listed: list[SharedPhrase] = []
+    taken: list[Sequence[str]] = []
+    for n_texts_in, t, ngrams in candidates:
+        if len(listed) == n_listed:
+            break
+        here = ngrams.entries(t)
+        firsts, is_own = ngrams.firsts[here], is_in[ngrams.texts[here]]
+        words = located.words(int(firsts[0]), ngrams.n)
+        if any(_overlap(words, other) for other in taken):
+            continue
+        taken.append(words)
+        examples = firsts[is_own][:_N_EXAMPLES].tolist()
+        listed.append(
+            SharedPhrase(
+                " ".join(words),
+                n_texts_in,
+                int(ngrams.counts[here][is_own].sum()),
+                len(is_own) - n_texts_in,
+                tuple(located.span(first, ngrams.n) for first in examples),
+            )
+        )
+    return listed
+
+
+def _overlap(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Whether more than half of the shorter occurs in the longer as a run."""
+    shorter, longer = sorted((a, b), key=len)
+    n = len(shorter) // 2 + 1
+    runs = {tuple(longer[k : k + n]) for k in range(len(longer) - n + 1)}
+    return any(tuple(shorter[k : k + n]) in runs for k in range(len(shorter) - n + 1))

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.ngram_counts import count_pairs
-from fabula.measures.diversity.shared_ngrams import Ngrams, WordTable
-from fabula.text import TextWords
+from fabula.measures.diversity.shared_ngrams import Located, WordTable
 from fabula.types import Span
 
 _MAX_HOLDERS = 200
@@ -83,108 +82,103 @@ class SharedText:
     """Texts with which it has anything in common."""
 
 
-def shared_texts(
-    ids: Sequence[str], table: WordTable, n_words: int, owners: Sequence[int] | None = None
-) -> list[SharedText]:
-    """What each text shares with any other in runs of `n_words` or more, most shared first.
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """The n-grams of `n_words` words in texts, and how many each two of these have in common."""
 
-    owners: a number for each text; texts with the same number are not compared with each other.
-    Runs found in very many texts are ignored, as in `similar_pairs`.
-    """
-    *_, (ngrams, numbers) = table.ngrams(n_words)
-    own = [numbers[a:b] for a, b in pairwise(table.starts[: len(ids) + 1].tolist())]
-    n_holders = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-    of_owner: dict[int, list[NDArray[np.int32]]] = {}
-    for owner, mine in zip(owners or range(len(ids)), own, strict=True):
-        of_owner.setdefault(owner, []).append(mine)
-    for several in of_owner.values():
-        held = np.concatenate(several)
-        n_holders[np.unique(held[held >= 0])] += 1
-    is_shared = (n_holders > 1) & (n_holders <= _MAX_HOLDERS)
-    keys, times = _counted_pairs(ngrams, owners)
-    partners: dict[int, list[tuple[int, int]]] = {}
-    for key, n in zip(keys.tolist(), times.tolist(), strict=True):
-        a, b = key >> 32, key & 0xFFFFFFFF
-        partners.setdefault(a, []).append((-n, b))
-        partners.setdefault(b, []).append((-n, a))
-    found = []
-    for k, (id_, mine) in enumerate(zip(ids, own, strict=True)):
-        covered = np.zeros(len(mine) + n_words, bool)
-        for i in np.flatnonzero(mine >= 0).tolist():
-            if is_shared[mine[i]]:
-                covered[i : i + n_words] = True
-        _, best = min(partners.get(k, [(0, -1)]))
-        longest = 0
-        if best >= 0:
-            longest = max((n for _, _, n in common_runs(mine, own[best], n_words)), default=0)
-        share = float(covered[: len(mine)].mean()) if len(mine) else 0.0
-        found.append(
-            SharedText(
-                id_,
-                len(mine),
-                share,
-                longest,
-                ids[best] if best >= 0 else None,
-                len(partners.get(k, ())),
-            )
+    located: Located
+    n_words: int
+    numbers: Sequence[NDArray[np.int32]]
+    """For each text, the n-gram that begins at each word, -1 for one that does not count."""
+    a: NDArray[np.int64]
+    """(n_pairs,): the texts of each pair with any in common; `b` likewise."""
+    b: NDArray[np.int64]
+    times: NDArray[np.int64]
+    owners: Sequence[int] | None
+    """A number for each text; texts with the same number are not compared with each other."""
+
+    @classmethod
+    def of(
+        cls, located: Located, table: WordTable, n_words: int, owners: Sequence[int] | None = None
+    ) -> PairTable:
+        *_, (ngrams, numbers) = table.ngrams(n_words)
+        n_holders = np.diff(ngrams.ends, prepend=0)
+        max_holders = _MAX_HOLDERS
+        while max_holders > 2:
+            some = n_holders[n_holders <= max_holders]
+            if int((some * (some - 1) // 2).sum()) <= _MAX_PAIRS:
+                break
+            max_holders //= 2
+        # Each pair of texts is encoded as one number.
+        keys, times = np.unique(
+            count_pairs(ngrams.ends, ngrams.texts, max_holders), return_counts=True
         )
-    return sorted(found, key=lambda one: (-one.share, -one.longest))
+        a, b = keys >> 32, keys & 0xFFFFFFFF
+        if owners is not None:
+            owner = np.array(owners, np.int64)
+            kept = owner[a] != owner[b]
+            a, b, times = a[kept], b[kept], times[kept]
+        of_texts = [numbers[first:end] for first, end in pairwise(table.starts.tolist())]
+        return cls(located, n_words, of_texts, a, b, times, owners)
 
+    def shared_texts(self) -> list[SharedText]:
+        """What each text shares with any other in runs of `n_words` or more, most shared first.
 
-def similar_pairs(
-    ids: Sequence[str],
-    located: Sequence[TextWords],
-    table: WordTable,
-    n_words: int,
-    n_listed: int,
-    owners: Sequence[int] | None = None,
-) -> list[SimilarPair]:
-    """The pairs with most words in common runs of `n_words` or more, the most similar first.
+        Runs found in very many texts are ignored, as in `similar_pairs`.
+        """
+        ids, n_words, numbers = self.located.ids, self.n_words, self.numbers
+        most = max((int(own.max(initial=-1)) for own in numbers), default=-1)
+        n_holders = np.zeros(most + 1, np.int64)
+        of_owner: dict[int, list[NDArray[np.int32]]] = {}
+        for owner, own in zip(self.owners or range(len(ids)), numbers, strict=True):
+            of_owner.setdefault(owner, []).append(own)
+        for several in of_owner.values():
+            held = np.concatenate(several)
+            n_holders[np.unique(held[held >= 0])] += 1
+        is_shared = (n_holders > 1) & (n_holders <= _MAX_HOLDERS)
+        partners: dict[int, list[tuple[int, int]]] = {}
+        for a, b, n in zip(self.a.tolist(), self.b.tolist(), self.times.tolist(), strict=True):
+            partners.setdefault(a, []).append((-n, b))
+            partners.setdefault(b, []).append((-n, a))
+        shared = []
+        for k, (id_, own) in enumerate(zip(ids, numbers, strict=True)):
+            covered = np.zeros(len(own) + n_words, bool)
+            for i in np.flatnonzero(own >= 0).tolist():
+                if is_shared[own[i]]:
+                    covered[i : i + n_words] = True
+            share = float(covered[: len(own)].mean()) if len(own) else 0.0
+            longest, most_with = 0, None
+            if k in partners:
+                _, best = min(partners[k])
+                runs = common_runs(own, numbers[best], n_words)
+                longest, most_with = max((n for _, _, n in runs), default=0), ids[best]
+            n_others = len(partners.get(k, ()))
+            shared.append(SharedText(id_, len(own), share, longest, most_with, n_others))
+        return sorted(shared, key=lambda one: (-one.share, -one.longest))
 
-    located: the words of each text of the table. owners: as for `shared_texts`. Only the pairs that
-    share the most n-grams of `n_words` words are examined.
-    """
-    *_, (ngrams, numbers) = table.ngrams(n_words)
-    keys, times = _counted_pairs(ngrams, owners)
-    best = np.argsort(-times, kind="stable")[: n_listed * _N_LOOKED_AT]
-    pairs = []
-    for a, b in zip((keys[best] >> 32).tolist(), (keys[best] & 0xFFFFFFFF).tolist(), strict=True):
-        mine = numbers[table.starts[a] : table.starts[a + 1]]
-        other = numbers[table.starts[b] : table.starts[b + 1]]
-        runs = common_runs(mine, other, n_words)
-        if not runs:
-            continue
-        covered_a, covered_b = (np.zeros(len(located[k].words), bool) for k in (a, b))
-        found = []
-        for i, j, n in runs:
-            covered_a[i : i + n] = covered_b[j : j + n] = True
-            places = _span(ids[a], located[a], i, n), _span(ids[b], located[b], j, n)
-            found.append(CommonRun(n, *places))
-        found.sort(key=lambda run: -run.n_words)
-        shares = float(covered_a.mean()), float(covered_b.mean())
-        pairs.append(SimilarPair(ids[a], ids[b], int(covered_a.sum()), *shares, tuple(found)))
-    pairs.sort(key=lambda pair: (-pair.n_words, -pair.longest))
-    return pairs[:n_listed]
+    def similar_pairs(self, n_listed: int) -> list[SimilarPair]:
+        """The pairs with most words in common runs of `n_words` or more, the most similar first.
 
-
-def _counted_pairs(
-    ngrams: Ngrams, owners: Sequence[int] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each pair of texts with n-grams in common, encoded as one number, and how many."""
-    n_holders = np.diff(ngrams.ends, prepend=0)
-    max_holders = _MAX_HOLDERS
-    while max_holders > 2:
-        some = n_holders[n_holders <= max_holders]
-        if int((some * (some - 1) // 2).sum()) <= _MAX_PAIRS:
-            break
-        max_holders //= 2
-    pairs = count_pairs(ngrams.ends, ngrams.texts, max_holders)
-    keys, times = np.unique(pairs, return_counts=True)
-    if owners is not None:
-        owner = np.array(owners, np.int64)
-        is_other = owner[keys >> 32] != owner[keys & 0xFFFFFFFF]
-        keys, times = keys[is_other], times[is_other]
-    return keys, times
+        Only the pairs that share the most n-grams of `n_words` words are examined.
+        """
+        located, pairs = self.located, []
+        best = np.argsort(-self.times, kind="stable")[: n_listed * _N_LOOKED_AT]
+        for a, b in zip(self.a[best].tolist(), self.b[best].tolist(), strict=True):
+            places = common_runs(self.numbers[a], self.numbers[b], self.n_words)
+            if not places:
+                continue
+            covered_a, covered_b = (np.zeros(len(self.numbers[k]), bool) for k in (a, b))
+            runs = []
+            for i, j, n in places:
+                covered_a[i : i + n] = covered_b[j : j + n] = True
+                begins = int(located.starts[a]) + i, int(located.starts[b]) + j
+                runs.append(CommonRun(n, *(located.span(begin, n) for begin in begins)))
+            runs.sort(key=lambda run: -run.n_words)
+            shares = float(covered_a.mean()), float(covered_b.mean())
+            ids = located.ids[a], located.ids[b]
+            pairs.append(SimilarPair(*ids, int(covered_a.sum()), *shares, tuple(runs)))
+        pairs.sort(key=lambda pair: (-pair.n_words, -pair.longest))
+        return pairs[:n_listed]
 
 
 def common_runs(
@@ -217,7 +211,3 @@ def common_runs(
         else:
             i += 1
     return runs
-
-
-def _span(document: str, words: TextWords, first: int, n_words: int) -> Span:
-    return Span(document, int(words.starts[first]), int(words.ends[first + n_words - 1]))

@@ -130,10 +130,9 @@ def compare(default: NearSearch, paper: PaperSearch, texts: list[list[str]]) -> 
 
 def beside_plain(paper: PaperSearch, words: list[str], exact: NDArray[np.int32]) -> float:
     """The ratio over a few passages: the transcription takes minutes for all."""
-    few = paper._passages.some(paper._best(words, ())[:N_PLAIN_PASSAGES])
-    columns, sims, passages = paper._compared(words, few)
-    mine = paper._lengths(columns, sims, passages, exact, MIN_WORDS)
-    own = best_of(3, lambda: paper._lengths(columns, sims, passages, exact, MIN_WORDS))
+    few = paper._best(words, ())[:N_PLAIN_PASSAGES]
+    mine, columns, sims, passages = paper._compared(words, few, exact, MIN_WORDS)
+    own = best_of(3, lambda: paper._compared(words, few, exact, MIN_WORDS))
 
     def plainly(words: NDArray[np.int32]) -> NDArray[np.int32]:
         found = exact[: len(words)].copy()

@@ -30,7 +30,7 @@ import packed
 import scale
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
-from fabula.kernels.packed import read_every
+from fabula.kernels.packed import Packed, Tokens, bits_below, read_packed
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.reference.shards import make_filter
 from fabula.reference.vocabulary import map_array
@@ -117,8 +117,8 @@ def prepare(at: Path, n_tokens: int, grown: bool) -> None:
         tokens = corpora.corpus_of(real, n_tokens)
         rank = np.arange(int(real.max()) + 1, dtype=np.uint32)
     _, index, about = packed.both(tokens)
-    grams = make_filter(tokens, n_threads=2)
-    places = read_every(index.suffixes, BLOCK_SUFFIXES)
+    grams = make_filter([tokens], len(tokens), n_threads=2)
+    places = read_packed(index.suffixes, 0, index.suffixes.n_values)[::BLOCK_SUFFIXES]
     keys = sample_keys(index.tokens.codes, places).values
     for name, array in {**index.arrays, "grams": grams, "keys": keys}.items():
         np.save(at / f"{name}.npy", array)

@@ -60,7 +60,7 @@ def count_steps(tokens: Tokens, suffixes: Packed, query: Query, ends: NDArray[np
     steps = 0.0
     for i in range(len(query)):
         if i + 2 < ends[i]:
-            low, high = match.find_interval(tokens, suffixes, query[i : i + 2])
+            low, high = match.find_interval(*tokens, *suffixes, query[i : i + 2])
             steps += float(np.ceil(np.log2(high - low + 1)))
     return steps
 

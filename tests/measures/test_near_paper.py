@@ -233,7 +233,7 @@ def test_what_is_near_is_never_said_to_be_wholly_alike(tmp_path: Path):
     assert {pair["similarity"] for pair in span["pairs"]} == {1.0}, "these words are the same"
     document = Document("mine", "w0 the w2 and w4 w6 of w8 w10")
     (shown,) = article_of(1, document, row)["near"]
-    assert shown.frequency == "found in other words, 99% similar"
+    assert shown.reason == "found in other words, 99% similar"
 
 
 def test_documents_cover_only_what_was_kept(search: PaperSearch):

@@ -41,7 +41,7 @@ def test_what_is_written_is_read_back(tmp_path: Path):
     # Phrases of the other group are in the file, and not what the list is of.
     assert [one.phrase for one in read.phrases] == ["the Dark Tower"]
     said = "tall 250.00, small 0.00 in 1,000 words; in 20 of 20 and 0 of 20 texts"
-    assert read.said_of(read.phrases[0]) == said
+    assert read.phrases[0].said == said
     header = json.loads((tmp_path / "p.jsonl").read_text().split("\n")[0])
     assert header["a"]["n_texts"] == 20
     assert header["signature"].startswith("phrases|words:4|texts:20|")

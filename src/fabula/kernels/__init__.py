@@ -9,8 +9,6 @@ of its shape error, which takes longer than any kernel (8 of 14 s of a first bui
 
 from __future__ import annotations
 
-__all__: list[str] = []
-
 
 def _spare_linear_algebra() -> None:
     """Make numba assume that scipy's linear algebra is available, without importing it.

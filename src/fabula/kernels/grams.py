@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.kernels.token_pairs import pair_hash
 
@@ -65,18 +64,14 @@ def has_bits(blocks, block, h):
     return found != 0
 
 
-def add_grams(tokens: NDArray[np.uint32], blocks: NDArray[np.uint64], first: int, end: int) -> None:
+@nb.njit(nogil=True, cache=True)
+def add_grams(tokens, blocks, first, end):
     """Add the grams of these tokens to the blocks from `first` to `end` of a filter.
 
     tokens: uint32 (n,), where 0 ends a document and no gram extends across it; blocks: uint64
-    (n_blocks, BLOCK_WORDS). Several threads may fill one filter, each its own blocks.
+    (n_blocks, BLOCK_WORDS). Several threads may fill one filter, each its own blocks. Hashes are
+    buffered before they are added, so that memory accesses overlap.
     """
-    fill_blocks(tokens, blocks, first, end)
-
-
-@nb.njit(nogil=True, cache=True)
-def fill_blocks(tokens, blocks, first, end):
-    """`add_grams`. Hashes are buffered before they are added, so that memory accesses overlap."""
     n = len(tokens)
     hashes = np.empty((_N_GATHERED, 2), np.uint64)
     where = np.empty(_N_GATHERED, np.int64)

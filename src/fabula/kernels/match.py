@@ -308,15 +308,9 @@ def compare(codes, rare_before, rare_ids, p, query, i, end):
         length += 1
 
 
-def find_interval(tokens: Tokens, suffixes: Packed, query: NDArray[np.uint32]) -> tuple[int, int]:
-    """The half-open interval of suffixes that begin with `query` (uint32, shape (m,), no zeros)."""
-    low, high = interval_of(*tokens, *suffixes, query)
-    return int(low), int(high)
-
-
 @nb.njit(nogil=True, cache=True)
-def interval_of(codes, rare_before, rare_ids, places, place_bits, n_tokens, query):
-    """`find_interval` on plain arrays."""
+def find_interval(codes, rare_before, rare_ids, places, place_bits, n_tokens, query):
+    """The half-open interval of suffixes that begin with `query` (uint32, shape (m,), no zeros)."""
     m = len(query)
     bounds = np.zeros(2, np.int64)
     for side in range(2):
@@ -339,16 +333,9 @@ def interval_of(codes, rare_before, rare_ids, places, place_bits, n_tokens, quer
     return bounds[0], bounds[1]
 
 
-def count_allowed(
-    suffixes: Packed, starts: NDArray[np.int64], excluded: NDArray[np.bool_], low: int, high: int
-) -> int:
-    """Count the suffixes from `low` up to but not including `high` in documents not excluded."""
-    return int(count_in_documents(suffixes.words, suffixes.n_bits, starts, excluded, low, high))
-
-
 @nb.njit(nogil=True, cache=True)
-def count_in_documents(places, place_bits, starts, excluded, low, high):
-    """`count_allowed` on plain arrays."""
+def count_allowed(places, place_bits, starts, excluded, low, high):
+    """Count the suffixes from `low` up to but not including `high` in documents not excluded."""
     count = 0
     for k in range(low, high):
         if not excluded[document_at(starts, np.int64(unpack(places, place_bits, k)))]:
@@ -371,7 +358,7 @@ def shorten(
         if lengths[i] == 0:
             continue
         if lengths[i] == 1:
-            witness, _ = interval_of(
+            witness, _ = find_interval(
                 codes, rare_before, rare_ids, places, place_bits, n_tokens, query[i : i + 1]
             )
             witness = min(witness, n_tokens - 1)

@@ -122,20 +122,6 @@ def unpack_all(words, n_bits, begin, values):
         values[k] = unpack(words, n_bits, begin + k)
 
 
-def read_every(packed: Packed, step: int) -> NDArray[np.uint32]:
-    """Every `step`-th of the numbers, starting with the first, below 2**32: uint32."""
-    values = np.empty(-(-packed.n_values // step), np.uint32)
-    unpack_every(packed.words, packed.n_bits, step, values)
-    return values
-
-
-@nb.njit(nogil=True, cache=True)
-def unpack_every(words, n_bits, step, values):
-    """`read_every` into `values`."""
-    for k in range(len(values)):
-        values[k] = unpack(words, n_bits, k * step)
-
-
 def pack_tokens(tokens: NDArray[np.uint32]) -> Tokens:
     """Pack token ids in two bytes each, with the rare ones stored separately."""
     codes = np.empty(len(tokens), np.uint16)

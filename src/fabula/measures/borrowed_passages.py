@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -176,20 +177,15 @@ class WordInformation:
         if isinstance(reference, Reference):
             self.chance_bits = math.log2(max(1, reference.n_words))
             self.name = "reference" if reference.n_words >= MIN_REFERENCE_WORDS else None
-            return
-        from fabula.measures.linguistic.lexis import Frequencies
+        else:
+            from fabula.measures.linguistic.lexis import Frequencies
 
-        try:
-            self._list = Frequencies()
-            self.name = self._list.name
-        except ModelError:
-            pass
-
-    @property
-    def signature(self) -> str:
-        """Everything that determines a rank besides the reference."""
+            with suppress(ModelError):
+                self._list = Frequencies()
+                self.name = self._list.name
         rule = f"{MIN_BITS:g}bits,{MANY_PLACES}places,{MAX_GAP_WORDS}words,{MAX_GAP_CHARS}chars"
-        return f"{self.name},{rule}"
+        self.signature = f"{self.name},{rule}"
+        """Everything that determines a rank besides the reference."""
 
     def of(self, words: Sequence[str], wanted: Iterable[int]) -> list[float] | None:
         """The bits of each word of a text; nan for those whose places are not `wanted`.

@@ -480,7 +480,13 @@ def calibrate_rows(
             f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; use files of "
             "`fabula originality --out` or `fabula detect score --out`"
         )
-    is_human = np.array([_is_human(row, label, path, k) for k, row in enumerate(rows, 1)])
+    for k, row in enumerate(rows, 1):
+        if row.get(label.field) is None:
+            raise InputError(
+                f"{path}, line {k}: no field {label.field!r} to distinguish human from machine; "
+                f"the fields are {', '.join(map(repr, row))}"
+            )
+    is_human = np.array([str(row[label.field]) == label.human for row in rows])
     if not is_human.any():
         values = sorted({str(row[label.field]) for row in rows})
         raise InputError(
@@ -491,11 +497,10 @@ def calibrate_rows(
     digests = [str(row["text_digest"]) for row in rows]
     field = cluster_field(rows, cluster)
     clusters = find_clusters(_keys(rows, field, path), sketches, is_human.tolist(), digests)
-    layout = {}
-    if not is_human.all():
-        for name in traits(sketches[0]):
-            of_text = np.array([traits(sketch)[name] for sketch in sketches])
-            layout[name] = auroc(of_text, is_human)
+    layout = {
+        name: auroc(np.array([traits(sketch)[name] for sketch in sketches]), is_human)
+        for name in (traits(sketches[0]) if not is_human.all() else ())
+    }
     collected = Collected(
         kind=Kind.of(sketches, is_human, clusters.numbers, digests),
         n_copies=len(clusters.copies),
@@ -555,16 +560,6 @@ def _measured(row: dict[str, Any]) -> list[str]:
     return [name for name in DIRECTIONS if _INSTRUMENTS[name] == instrument and name in row]
 
 
-def _is_human(row: dict[str, Any], label: Label, path: str, number: int) -> bool:
-    if label.field not in row or row[label.field] is None:
-        own = ", ".join(map(repr, row))
-        raise InputError(
-            f"{path}, line {number}: no field {label.field!r} to distinguish human from machine; "
-            f"the fields are {own}"
-        )
-    return str(row[label.field]) == label.human
-
-
 def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
     sketch = Sketch.of_row(row.get("sketch"))
     if sketch is None or "text_digest" not in row:
@@ -575,18 +570,18 @@ def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
     return sketch
 
 
-def _keys(rows: list[dict[str, Any]], field: str | None, path: str) -> list[str]:
+def _keys(rows: Sequence[dict[str, Any]], field: str | None, path: str) -> list[str]:
     """The cluster key of each row, as far as its fields say."""
-    if field is None:
-        return [f"text={row['text_digest']}" for row in rows]
     for number, row in enumerate(rows, 1):
-        if not has_value(row.get(field)):
+        if field is not None and not has_value(row.get(field)):
             raise InputError(
                 f"{path}, line {number}: no field {field!r} to cluster by; clusters keep texts "
                 "that belong together from counting as independent: add the field, or choose "
                 "another field (`id` for none)"
             )
-    return [f"{field}={row[field]}" for row in rows]
+    return [
+        f"text={row['text_digest']}" if field is None else f"{field}={row[field]}" for row in rows
+    ]
 
 
 def write_detectors(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -109,18 +109,16 @@ class GroupBook:
 
     def find(self, signature: str) -> Found:
         """The groups measured with this signature, people first."""
-        asked = Signature.parse(signature)
-        matches = [(g, asked.differences(Signature.parse(g.signature))) for g in self.groups]
-        close = [
-            (g, found)
-            for g, found in matches
-            if {one.partition(":")[0] for one in found} <= _TOLERATED
-        ]
+        asked, close = Signature.parse(signature), []
+        for group in self.groups:
+            differing = asked.differences(Signature.parse(group.signature))
+            if {part.partition(":")[0] for part in differing} <= _TOLERATED:
+                close.append((group, differing))
         order = get_args(GroupKind)
         close.sort(key=lambda pair: order.index(pair[0].kind))
-        differing = dict.fromkeys(one for _, found in close for one in found)
-        remark = f"groups measured with {'; '.join(differing)}" if differing else ""
-        return Found(tuple(g for g, _ in close), remark)
+        named = dict.fromkeys(part for _, differing in close for part in differing)
+        remark = f"groups measured with {'; '.join(named)}" if named else ""
+        return Found(tuple(group for group, _ in close), remark)
 
 
 def measure_group(
@@ -132,12 +130,12 @@ def measure_group(
         if one.value is None or isinstance(one.value, float | int):
             of_item = values.setdefault(one.signature, {}).setdefault(one.item, [])
             of_item.append(None if one.value is None else float(one.value))
-    found = []
+    groups = []
     for signature, items in values.items():
-        known = {item: Distribution.of(of_item) for item, of_item in items.items()}
-        there = {item: one for item, one in known.items() if one is not None}
-        found.append(GroupNumbers(group, kind, title, signature, there))
-    return found
+        known = ((item, Distribution.of(of_item)) for item, of_item in items.items())
+        there = {item: numbers for item, numbers in known if numbers is not None}
+        groups.append(GroupNumbers(group, kind, title, signature, there))
+    return groups
 
 
 def write_groups(path: Path, groups: Sequence[GroupNumbers]) -> None:
@@ -147,33 +145,29 @@ def write_groups(path: Path, groups: Sequence[GroupNumbers]) -> None:
 
 def read_groups(path: Path) -> list[GroupNumbers]:
     """Read the output of `write_groups`. Raises `InputError`."""
-    found = []
+    groups = []
     for number, row in enumerate(read_rows(path), 1):
         try:
-            found.append(_group_of(row))
+            if (kind := row["kind"]) not in get_args(GroupKind):
+                raise ValueError(f"kind {kind!r}")
+            items = {}
+            for item, one in row["items"].items():
+                quantiles = tuple(map(float, one["quantiles"]))
+                is_finite = all(map(math.isfinite, (*quantiles, float(one["mean"]))))
+                if not is_finite or len(quantiles) != N_QUANTILES or any(np.diff(quantiles) < 0):
+                    raise ValueError(f"quantiles of {item}")
+                sd = None if one["sd"] is None else float(one["sd"])
+                items[str(item)] = Distribution(
+                    int(one["n"]), int(one["n_missing"]), float(one["mean"]), sd, quantiles
+                )
+            name, title, signature = (str(row[key]) for key in ("group", "title", "signature"))
+            groups.append(GroupNumbers(name, kind, title, signature, items))
         except DAMAGE as error:
             raise InputError(
                 f"{path}, line {number}: not the numbers of a group ({error}); use the output of "
                 "`fabula reference group --out`"
             ) from error
-    return found
-
-
-def _group_of(row: Mapping[str, Any]) -> GroupNumbers:
-    kind = row["kind"]
-    if kind not in get_args(GroupKind):
-        raise ValueError(f"kind {kind!r}")
-    items = {}
-    for item, one in row["items"].items():
-        quantiles = tuple(map(float, one["quantiles"]))
-        is_finite = all(map(math.isfinite, (*quantiles, float(one["mean"]))))
-        if not is_finite or len(quantiles) != N_QUANTILES or any(np.diff(quantiles) < 0):
-            raise ValueError(f"quantiles of {item}")
-        sd = None if one["sd"] is None else float(one["sd"])
-        items[str(item)] = Distribution(
-            int(one["n"]), int(one["n_missing"]), float(one["mean"]), sd, quantiles
-        )
-    return GroupNumbers(str(row["group"]), kind, str(row["title"]), str(row["signature"]), items)
+    return groups
 
 
 def _short(value: float) -> float:

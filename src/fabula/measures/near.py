@@ -136,6 +136,8 @@ class SearchForNear(ABC):
         self._meaning = meaning
         # Single-threaded, so that its sums do not depend on the machine.
         self._encoder = (encoder or Encoder(n_threads=1)) if meaning else None
+        self.remarks = (vectors.remark,) if vectors.remark else ()
+        """Notices for a reader of the matches."""
 
     def signature_parts(self) -> dict[str, str]:
         """Everything that determines a near match besides the reference."""
@@ -146,11 +148,6 @@ class SearchForNear(ABC):
             **({"lang": language_gate()} if self.is_english else {}),
             "sense": f"{self._encoder.name},{self._meaning:g}" if self._encoder else "none",
         }
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Notices for a reader of the matches."""
-        return (self.vectors.remark,) if self.vectors.remark else ()
 
     def search(
         self,
@@ -353,7 +350,13 @@ class NearSearch(SearchForNear):
         there = [k for k, word in enumerate(located.words) if is_content(word)]
         if not here or not there:
             return None
-        sims = self._similarities([words[k] for k in here], [located.words[k] for k in there])
+        # Cosines of words: float32 (n_there, n_here).
+        both = [*(located.words[k] for k in there), *(words[k] for k in here)]
+        own = {word: -3 - k for k, word in enumerate(dict.fromkeys(both))}
+        rows = zip(both, self.vectors.rows(both), strict=True)
+        units = np.array([row if row >= 0 else own[word] for word, row in rows], np.int32)
+        sims = np.empty((len(there), len(here)), np.float32)
+        similarities(self.vectors.matrix, units[: len(there)], units[len(there) :], sims)
         tops = sims.max(axis=0)
         is_alike = tops >= self.settings.threshold
         if np.count_nonzero(is_alike) < self.settings.floor:
@@ -377,18 +380,6 @@ class NearSearch(SearchForNear):
                 for k, j, top in zip(here, sims.argmax(axis=0).tolist(), tops, strict=True)
             ),
         )
-
-    def _similarities(self, mine: Sequence[str], theirs: Sequence[str]) -> NDArray[np.float32]:
-        """Cosines of words: float32 (n_theirs, n_mine)."""
-        both = [*theirs, *mine]
-        own = {word: -3 - k for k, word in enumerate(dict.fromkeys(both))}
-        rows = self.vectors.rows(both)
-        units = np.array(
-            [row if row >= 0 else own[word] for word, row in zip(both, rows, strict=True)], np.int32
-        )
-        sims = np.empty((len(theirs), len(mine)), np.float32)
-        similarities(self.vectors.matrix, units[: len(theirs)], units[len(theirs) :], sims)
-        return sims
 
 
 def _in_parts(bits: NDArray[Any]) -> NDArray[np.int32]:

@@ -130,8 +130,20 @@ class PaperSearch(SearchForNear):
         self._number: dict[str, int] = {}
         """Content words of the reference, numbered from 0."""
         self._passages = self._read()
-        self._weights, self._indices, self._indptr = self._ranked_by_term()
         words = list(self._number)
+        from bm25s import BM25
+
+        texts = np.split(self._passages.content, self._passages.offsets[1:-1])
+        with warnings.catch_warnings():
+            # If no passage has a content word, there is no mean length, but b = 0 does not need it.
+            warnings.filterwarnings("ignore", category=RuntimeWarning)
+            scores = BM25(k1=_K1, b=0.0, method="lucene").build_index_from_ids(
+                list(range(len(words) + 1)), texts, show_progress=False
+            )
+        # BM25 weights, the passages they are of, and where those of each word begin.
+        self._weights: NDArray[np.float32] = scores["data"]
+        self._indices: NDArray[np.int32] = scores["indices"]
+        self._indptr: NDArray[np.int64] = scores["indptr"]
         rows = vectors.rows(words) if words else np.empty(0, np.int64)
         # As the kernel has it: the row of a word's vector, or a negative number of its own.
         self._units = np.where(rows >= 0, rows, -3 - np.arange(len(words))).astype(np.int32)
@@ -139,9 +151,8 @@ class PaperSearch(SearchForNear):
     def _nearest(
         self, words: Sequence[str], exact: NDArray[np.int32], min_words: int, exclude: Iterable[int]
     ) -> dict[tuple[int, int], Counterpart]:
-        passages = self._passages.some(self._best(words, exclude))
-        columns, sims, passages = self._compared(words, passages)
-        lengths = self._lengths(columns, sims, passages, exact, min_words)
+        best = self._best(words, exclude)
+        lengths, columns, sims, passages = self._compared(words, best, exact, min_words)
         nearest: dict[tuple[int, int], Counterpart] = {}
         reach = 0
         for first, n in enumerate(lengths.tolist()):
@@ -157,8 +168,7 @@ class PaperSearch(SearchForNear):
     ) -> Iterator[tuple[int, int, int]]:
         none = np.zeros(len(words), np.int32)
         for p in self._best(words, exclude):
-            columns, sims, passage = self._compared(words, self._passages.some(np.array([p])))
-            lengths = self._lengths(columns, sims, passage, none, min_words)
+            lengths, _, _, passage = self._compared(words, np.array([p]), none, min_words)
             for first in np.flatnonzero(lengths).tolist():
                 yield int(passage.numbers[0]), first, first + int(lengths[first])
 
@@ -194,20 +204,6 @@ class PaperSearch(SearchForNear):
             first_words.copy(),
         )
 
-    def _ranked_by_term(self) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]:
-        """BM25 weights, the passages they are of, and where those of each word begin."""
-        from bm25s import BM25
-
-        held = self._passages
-        texts = np.split(held.content, held.offsets[1:-1])
-        with warnings.catch_warnings():
-            # If no passage has a content word, there is no mean length, but b = 0 does not need it.
-            warnings.filterwarnings("ignore", category=RuntimeWarning)
-            scores = BM25(k1=_K1, b=0.0, method="lucene").build_index_from_ids(
-                list(range(len(self._number) + 1)), texts, show_progress=False
-            )
-        return scores["data"], scores["indices"], scores["indptr"]
-
     def _best(self, words: Sequence[str], exclude: Iterable[int]) -> NDArray[np.int64]:
         """The passages most similar to these words, ascending; ties go to the first."""
         scores = np.zeros(len(self._passages.lengths), np.float32)
@@ -224,11 +220,16 @@ class PaperSearch(SearchForNear):
         return best
 
     def _compared(
-        self, words: Sequence[str], passages: _Passages
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32], _Passages]:
-        """Each word's column (-1 if not a content word), similarities, and passages by their rows.
+        self,
+        words: Sequence[str],
+        chosen: NDArray[np.int64],
+        exact: NDArray[np.int32],
+        min_words: int,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], _Passages]:
+        """The longest match at each word that two pointers meet, verbatim or in chosen passages.
 
-        Similarities: float32 (n_words_there, n_columns).
+        Also each word's column (-1 if not a content word), the similarities, float32
+        (n_words_there, n_columns), and the passages by their rows.
         """
         own = [w for w in dict.fromkeys(words) if self.stop_words.is_content(w)]
         column = {word: k for k, word in enumerate(own)}
@@ -237,25 +238,16 @@ class PaperSearch(SearchForNear):
             int(row) if row >= 0 else -3 - self._number.get(word, len(self._number) + k)
             for k, (word, row) in enumerate(zip(own, rows, strict=True))
         ]
+        passages = self._passages.some(chosen)
         distinct, there = np.unique(passages.content, return_inverse=True)
+        passages = replace(passages, content=there.astype(np.int32))
         sims = np.empty((len(distinct), len(own)), np.float32)
         similarities(self.vectors.matrix, self._units[distinct], np.array(units, np.int32), sims)
         columns = np.array([column.get(word, -1) for word in words], np.int32)
-        return columns, sims, replace(passages, content=there.astype(np.int32))
-
-    def _lengths(
-        self,
-        columns: NDArray[np.int32],
-        sims: NDArray[np.float32],
-        passages: _Passages,
-        exact: NDArray[np.int32],
-        min_words: int,
-    ) -> NDArray[np.int32]:
-        """The longest match at each word that two pointers meet, verbatim or near."""
-        found = exact.copy()
+        lengths = exact.copy()
         limits = min_words, self.settings.floor, MAX_WORDS, self.settings.threshold
-        search_near(sims, columns, exact, *passages.arrays, *limits, found)
-        return found
+        search_near(sims, columns, exact, *passages.arrays, *limits, lengths)
+        return lengths, columns, sims, passages
 
     def _counterpart(
         self,

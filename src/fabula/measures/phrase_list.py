@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fabula.errors import DAMAGE, InputError
 from fabula.formats import PHRASES
@@ -41,16 +41,10 @@ NO_DETECTOR = (
 
 @dataclass(frozen=True, slots=True)
 class ListedPhrase:
-    """A phrase, and how often the groups use it if the list says so; None is unknown."""
+    """A phrase, and how often the groups use it, in words; empty if the list does not say so."""
 
     phrase: str
-    rate_a: float | None = None
-    """Occurrences per 1,000 words of the list's own group; `rate_b` of the other group."""
-    rate_b: float | None = None
-    texts_a: int | None = None
-    texts_b: int | None = None
-    count: float | None = None
-    """Additional information from an external list."""
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +60,6 @@ class PhraseList:
     settings: TextSettings
     phrases: Sequence[ListedPhrase]
     digest: str
-
-    def said_of(self, one: ListedPhrase) -> str:
-        """How often the groups use a phrase, in words; empty if nothing is known."""
-        if one.rate_a is None or one.rate_b is None or self.n_texts is None:
-            return ""
-        return (
-            f"{self.name} {one.rate_a:.2f}, {self.against} {one.rate_b:.2f} in 1,000 words; "
-            f"in {one.texts_a:,} of {self.n_texts[0]:,} and {one.texts_b:,} of "
-            f"{self.n_texts[1]:,} texts"
-        )
 
 
 def write_key_phrases(path: Path, found: KeyPhrases, date: str | None = None) -> None:
@@ -117,37 +101,24 @@ def _own(path: Path, text: str) -> PhraseList:
         raise ValueError("its first line is not a phrase list header")
     header, *rows = read_rows(path)
     PHRASES.check(header, path)
-    a, b = header["a"], header["b"]
+    a, b = str(header["a"]["name"]), str(header["b"]["name"])
+    n_a, n_b = int(header["a"]["n_compared"]), int(header["b"]["n_compared"])
     parts = dict(Signature.parse(header["signature"]).parts)
+    case, punct = parts["case"], parts["punct"]
+    if case not in ("fold", "keep") or punct not in ("drop", "keep"):
+        raise ValueError(f"words by case {case!r} and punct {punct!r}")
     phrases = [
         ListedPhrase(
             str(row["phrase"]),
-            float(row["rate_a"]),
-            float(row["rate_b"]),
-            int(row["texts_a"]),
-            int(row["texts_b"]),
+            f"{a} {float(row['rate_a']):.2f}, {b} {float(row['rate_b']):.2f} in 1,000 words; in "
+            f"{int(row['texts_a']):,} of {n_a:,} and {int(row['texts_b']):,} of {n_b:,} texts",
         )
         for row in rows
         # A template can stand for any words; marking them would be meaningless.
-        if row["over"] == a["name"] and row["kind"] == "words"
+        if row["over"] == a and row["kind"] == "words"
     ]
-    return PhraseList(
-        str(a["name"]),
-        str(b["name"]),
-        (int(a["n_compared"]), int(b["n_compared"])),
-        str(header["date"]),
-        TextSettings(
-            _either(parts["case"], "fold", "keep"), _either(parts["punct"], "drop", "keep")
-        ),
-        phrases,
-        checksum(path)[:8],
-    )
-
-
-def _either(value: str, *allowed: Any) -> Any:
-    if value not in allowed:
-        raise ValueError(f"{value!r}, not {' or '.join(allowed)}")
-    return value
+    settings = TextSettings(cast("Any", case), cast("Any", punct))
+    return PhraseList(a, b, (n_a, n_b), str(header["date"]), settings, phrases, checksum(path)[:8])
 
 
 def _external(path: Path, text: str) -> PhraseList:
@@ -156,7 +127,9 @@ def _external(path: Path, text: str) -> PhraseList:
         one = entry if isinstance(entry, list) else [entry]
         if not one or len(one) > 2 or not isinstance(one[0], str):
             raise ValueError(f"{entry!r:.60}")
-        phrases.append(ListedPhrase(one[0], count=None if len(one) == 1 else float(one[1])))
+        # A count is additional information.
+        [float(count) for count in one[1:]]
+        phrases.append(ListedPhrase(one[0]))
     return PhraseList(path.stem, "", None, "", TextSettings(), phrases, checksum(path)[:8])
 
 
@@ -227,7 +200,7 @@ class PhraseInstrument:
         uses: dict[str, PhraseUse] = {}
         for first, n, one in self.find(located.words):
             place = int(located.starts[first]), int(located.ends[first + n - 1])
-            before = uses.get(one.phrase, PhraseUse(one.phrase, self._list.said_of(one), (), n))
+            before = uses.get(one.phrase, PhraseUse(one.phrase, one.said, (), n))
             uses[one.phrase] = replace(before, places=(*before.places, place))
         ordered = sorted(
             uses.values(), key=lambda use: (-len(use.places), -use.n_words, use.phrase)

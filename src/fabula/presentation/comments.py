@@ -7,13 +7,14 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
 from fabula.presentation.findings_view import right_of
 from fabula.review import Review
-from fabula.review.findings import Finding, marked_findings
+from fabula.review.findings import marked_findings
 from fabula.store import write_whole
 
 _AUTHOR, _INITIALS = "Fabula", "Fa"
@@ -28,18 +29,14 @@ def check_comments_path(path: Path, n_texts: int) -> None:
     """Raise `InputError` if no comments can be written to `path`."""
     if path.suffix.lower() != ".docx":
         raise InputError(f"{path}: comments are written to .docx; use this ending")
-    if path.is_file() and not _is_ours(path):
-        raise InputError(f"{path}: was not written by Fabula; choose another name")
+    if path.is_file():
+        core = b""
+        with suppress(zipfile.BadZipFile, KeyError), zipfile.ZipFile(path) as archive:
+            core = archive.read("docProps/core.xml")
+        if f"{_AUTHOR}</cp:lastModifiedBy>".encode() not in core:
+            raise InputError(f"{path}: was not written by Fabula; choose another name")
     if n_texts != 1:
         raise InputError(f"{path}: comments need a single text; name one, not {n_texts:,}")
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return f"{_AUTHOR}</cp:lastModifiedBy>".encode() in archive.read("docProps/core.xml")
-    except (zipfile.BadZipFile, KeyError):
-        return False
 
 
 def write_comments(path: Path, review: Review, source: Path | None = None) -> int:
@@ -49,27 +46,18 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
     another kind of file, a plain document is created. Raises `InputError`.
     """
     check_comments_path(path, len(review.texts))
-    (text,) = review.texts
-    findings = marked_findings(text)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_word = source is not None and source.suffix.lower() == ".docx"
-    word, n_lost = _commented(text.document.text, findings, source if is_word else None)
-    write_whole(path, _bytes_of(word))
-    return n_lost
-
-
-def _commented(text: str, findings: Sequence[Finding], source: Path | None) -> tuple[Any, int]:
-    """The document with its comments, and the number of findings whose words were not found."""
     import docx
     from docx.oxml.ns import qn
     from docx.text.run import Run
 
-    if source is None:
+    (text,) = review.texts
+    findings, whole = marked_findings(text), text.document.text
+    if source is None or source.suffix.lower() != ".docx":
         word = docx.Document()
-        for paragraph in text.split("\n\n"):
+        for paragraph in whole.split("\n\n"):
             word.add_paragraph(_IN_NO_XML.sub("\ufffd", paragraph))
     else:
-        word = _opened(source, text)
+        word = _opened(source, whole)
     pieces = _cut(list(_runs(word)), {edge for one in findings for edge in (one.start, one.end)})
     n_lost = 0
     for one in findings:
@@ -80,11 +68,12 @@ def _commented(text: str, findings: Sequence[Finding], source: Path | None) -> t
         ends = [Run(run, word) for run in (inside[0], inside[-1])]
         right = right_of(one.kind)
         said = f"{one.title}{f' ({right})' if right else ''}. {one.why}"
-        said = _IN_NO_XML.sub("\ufffd", said)
-        comment = word.add_comment(ends, said, _AUTHOR, _INITIALS)
+        comment = word.add_comment(ends, _IN_NO_XML.sub("\ufffd", said), _AUTHOR, _INITIALS)
         # A timestamp would make every file different.
         del comment._comment_elm.attrib[qn("w:date")]
-    return word, n_lost
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, _bytes_of(word))
+    return n_lost
 
 
 def _opened(source: Path, text: str) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from fabula.measures.diversity.diversity_tests import DiversityTest
-from fabula.measures.diversity.key_phrases import GroupSize, KeyPhrases
+from fabula.measures.diversity.key_phrases import KeyPhrases
 from fabula.measures.diversity.measure import Diversity, GroupDiversity, Together, reason_of
 from fabula.measures.diversity.shared_ngrams import SharedPhrase
 from fabula.measures.diversity.text_pairs import SimilarPair
@@ -104,7 +104,24 @@ def _pairs(
 ) -> list[Block]:
     if run_words and not pairs:
         return ["", f"no two texts share a run of {run_words} words"]
-    return [line for pair in pairs for line in ("", *_pair(pair, texts, most_words))]
+    parts: list[Block] = []
+    for pair in pairs:
+        columns = [
+            Column("words", ",", name="n_words"),
+            Column(pair.a, name="in_a", of=lambda run: _words(run.a, texts, most_words)),
+            Column(pair.b, name="in_b", of=lambda run: _words(run.b, texts, most_words)),
+        ]
+        names = ("pair", f"{pair.a} | {pair.b}")
+        parts += [
+            "",
+            f"{pair.a} and {pair.b}: {pair.n_words:,} words in common runs "
+            f"({pair.share_a:.0%} and {pair.share_b:.0%} of the texts), the longest of "
+            f"{pair.longest:,}; direction unknown",
+            Sheet.of("pairs", pair.runs[:_N_RUNS], columns, about=names),
+        ]
+        if len(pair.runs) > _N_RUNS:
+            parts.append(f"and {len(pair.runs) - _N_RUNS:,} more runs")
+    return parts
 
 
 def _figures(found: Diversity) -> list[Block]:
@@ -196,22 +213,6 @@ def _phrases(
     return Sheet.of(name, phrases, columns, about=("group", group.name))
 
 
-def _pair(pair: SimilarPair, texts: Mapping[str, str], most_words: int | None) -> Iterator[Block]:
-    yield (
-        f"{pair.a} and {pair.b}: {pair.n_words:,} words in common runs "
-        f"({pair.share_a:.0%} and {pair.share_b:.0%} of the texts), the longest of {pair.longest:,}"
-        f"; direction unknown"
-    )
-    columns = [
-        Column("words", ",", name="n_words"),
-        Column(pair.a, name="in_a", of=lambda run: _words(run.a, texts, most_words)),
-        Column(pair.b, name="in_b", of=lambda run: _words(run.b, texts, most_words)),
-    ]
-    yield Sheet.of("pairs", pair.runs[:_N_RUNS], columns, about=("pair", f"{pair.a} | {pair.b}"))
-    if len(pair.runs) > _N_RUNS:
-        yield f"and {len(pair.runs) - _N_RUNS:,} more runs"
-
-
 def _words(span: Span, texts: Mapping[str, str], most: int | None = None) -> str:
     """The words of a span on one line, truncated if there are too many."""
     words = texts[span.document_id][span.start : span.end].split()
@@ -223,7 +224,31 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
     has_background = any(one.background is not None for one in found.phrases)
     parts: list[Block] = []
     for group in (found.a, found.b):
-        parts += [*_of_group(found, group, n_listed), ""]
+        phrases = found.over(group)
+        if not phrases:
+            parts += [f"no phrase that {group.name} uses more often passes the test", ""]
+            continue
+        columns = [
+            Column(
+                f"phrases of {group.name}",
+                name="phrase",
+                of=lambda one: f"{one.phrase} ({one.example})" if one.example else one.phrase,
+            ),
+            Column("A", ".2f", name="rate_a"),
+            Column("B", ".2f", name="rate_b"),
+            Column("texts A", ",", name="texts_a"),
+            Column("texts B", ",", name="texts_b"),
+            Column("log-odds", "+.2f"),
+            Column("z", "+.1f"),
+            Column("p (Holm)", ".2g", name="p_holm"),
+        ]
+        if any(one.background is not None for one in phrases):
+            columns.append(Column("elsewhere", ".1f", name="background"))
+        about = ("group", group.name)
+        parts.append(Sheet.of("phrases", phrases[:n_listed], columns, about=about))
+        if n_more := max(0, len(phrases) - n_listed):
+            parts.append(f"and {n_more:,} more; the file set by `out` has them all")
+        parts.append("")
     return [
         *parts,
         f"A is {found.a.name}, {found.a.n_compared:,} texts; B is {found.b.name}, "
@@ -235,30 +260,3 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
         *found.remarks,
         found.signature,
     ]
-
-
-def _of_group(found: KeyPhrases, group: GroupSize, n_listed: int) -> list[Block]:
-    phrases = found.over(group)
-    if not phrases:
-        return [f"no phrase that {group.name} uses more often passes the test"]
-    columns = [
-        Column(
-            f"phrases of {group.name}",
-            name="phrase",
-            of=lambda one: f"{one.phrase} ({one.example})" if one.example else one.phrase,
-        ),
-        Column("A", ".2f", name="rate_a"),
-        Column("B", ".2f", name="rate_b"),
-        Column("texts A", ",", name="texts_a"),
-        Column("texts B", ",", name="texts_b"),
-        Column("log-odds", "+.2f"),
-        Column("z", "+.1f"),
-        Column("p (Holm)", ".2g", name="p_holm"),
-    ]
-    if any(one.background is not None for one in phrases):
-        columns.append(Column("elsewhere", ".1f", name="background"))
-    sheet = Sheet.of("phrases", phrases[:n_listed], columns, about=("group", group.name))
-    parts: list[Block] = [sheet]
-    if len(phrases) > n_listed:
-        parts.append(f"and {len(phrases) - n_listed:,} more; the file set by `out` has them all")
-    return parts

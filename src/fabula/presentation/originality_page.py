@@ -226,7 +226,15 @@ def commonplaces_of(row: Row, text: str) -> list[Borrowed]:
     ]
 
 
-def _passage(number: int, one: Row, text: str, sources: Sequence[Row], **options: bool) -> Borrowed:
+def _passage(
+    number: int,
+    one: Row,
+    text: str,
+    sources: Sequence[Row],
+    *,
+    is_marked: bool = False,
+    is_common: bool = False,
+) -> Borrowed:
     quote = " ".join(text[one["start"] : one["end"]].split())
     if len(quote) > _QUOTE_CHARS:
         quote = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " …"
@@ -240,7 +248,8 @@ def _passage(number: int, one: Row, text: str, sources: Sequence[Row], **options
         n_more=max(0, (one["n_documents"] or one["count"]) - len(sources)),
         quote=visible(quote),
         is_near=one["n_verbatim"] < one["n_words"],
-        **options,
+        is_marked=is_marked,
+        is_common=is_common,
     )
 
 

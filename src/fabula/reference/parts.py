@@ -284,14 +284,14 @@ class LocalPart:
             query = shard.vocabulary.find(list(gram))
             if not query.all():
                 continue
-            low, high = find_interval(shard.tokens, shard.suffixes, query)
+            low, high = find_interval(*shard.tokens, *shard.suffixes, query)
             packed = read_packed(shard.suffixes, low, min(high, low + max_places))
             places = np.sort(packed).astype(np.int64)
             numbers = np.searchsorted(shard.starts, places, side="right") - 1
             if out is None:
                 total += high - low
             else:
-                total += count_allowed(shard.suffixes, shard.starts, out, low, high)
+                total += count_allowed(*shard.suffixes[:2], shard.starts, out, low, high)
                 places, numbers = places[~out[numbers]], numbers[~out[numbers]]
             all_numbers.append(numbers + first)
             all_places.append(places - shard.starts[numbers])

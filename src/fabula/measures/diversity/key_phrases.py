@@ -33,7 +33,7 @@ from fabula.measures.diversity.grouped_texts import (
     common_length,
     cut_texts,
 )
-from fabula.measures.diversity.measure import Extra, Extras, identical_remark
+from fabula.measures.diversity.measure import IDENTICAL, SHORT, Extra, Extras, remark_on
 from fabula.measures.diversity.shared_ngrams import Located, Ngrams
 from fabula.reference import Reference
 from fabula.stats.contrasts import holm
@@ -182,7 +182,20 @@ def find_key_phrases(
         )
         for name, own in (a, b)
     ]
-    remarks = _remarks(texts, cut, sizes, plan, extras)
+    remarks: list[str] = []
+    for one in sizes:
+        remarks += remark_on(one.name, one.n_too_short, one.n_texts, SHORT.format(n_words))
+    for one in sizes:
+        remarks += remark_on(one.name, texts.n_identical(one.name), one.n_texts, IDENTICAL)
+    for one in sizes:
+        n = one.n_texts - one.n_too_short - one.n_compared
+        lacking = "are of prompts that the other group lacks, and were left out"
+        remarks += remark_on(one.name, n, one.n_texts, lacking)
+    remarks += [
+        f"without {name}: {why}" for name, why in extras.left_out.items() if name in plan.extras
+    ]
+    if cut.pool.design == "own-prompts":
+        remarks.append("groups have prompts of their own: tests are of one text of each prompt")
     if background is not None:
         remarks.append(
             f"{n_common:,} phrases occur in {background.name} ({background.size}) more than "
@@ -449,38 +462,6 @@ def _fold(passing: Iterable[_Candidate]) -> list[_Candidate]:
                 over.setdefault(word, []).append(len(kept))
         kept.append(one)
     return kept
-
-
-def _remarks(
-    texts: GroupedTexts,
-    cut: CutTexts,
-    sizes: Sequence[GroupSize],
-    plan: KeynessPlan,
-    extras: Extras,
-) -> list[str]:
-    lines = [
-        f"{one.name}: {one.n_too_short:,} of {one.n_texts:,} texts are shorter than {cut.n_words} "
-        f"words and were left out"
-        for one in sizes
-        if one.n_too_short
-    ]
-    lines += [
-        identical_remark(one.name, n, one.n_texts)
-        for one in sizes
-        if (n := texts.n_identical(one.name))
-    ]
-    lines += [
-        f"{one.name}: {n:,} of {one.n_texts:,} texts are of prompts that the other group lacks, "
-        f"and were left out"
-        for one in sizes
-        if (n := one.n_texts - one.n_too_short - one.n_compared)
-    ]
-    lines += [
-        f"without {name}: {why}" for name, why in extras.left_out.items() if name in plan.extras
-    ]
-    if cut.pool.design == "own-prompts":
-        lines.append("groups have prompts of their own: tests are of one text of each prompt")
-    return lines
 
 
 def _signature(

@@ -83,10 +83,9 @@ class Compression:
 
     texts: tuple[bytes, ...]
     n_threads: int = 1
-    max_draws: int = 1
-    max_blocks: int = 20
 
     names = ("compression",)
+    max_draws, max_blocks = 1, 20
 
     @property
     def max_permutations(self) -> int:
@@ -113,11 +112,9 @@ class Embeddings:
     """
 
     vectors: NDArray[np.float64]
-    max_draws: int = 1 << 30
-    max_blocks: int = 100
-    max_permutations: int = 1 << 30
 
     names = ("embeddings",)
+    max_draws, max_blocks, max_permutations = 1 << 30, 100, 1 << 30
 
     def narrowed(self, kept: NDArray[np.int64]) -> Embeddings:
         return replace(self, vectors=self.vectors[kept])
@@ -212,11 +209,13 @@ def _estimate_json(estimate: Estimate) -> dict[str, Any]:
     return found
 
 
-def identical_remark(group: str, n_identical: int, n_texts: int) -> str:
-    return (
-        f"{group}: {n_identical:,} of {n_texts:,} texts have the same words as another; copies are "
-        f"not independent, so keep one of each"
-    )
+SHORT = "are shorter than {} words and were left out"
+IDENTICAL = "have the same words as another; copies are not independent, so keep one of each"
+
+
+def remark_on(group: str, n: int, n_texts: int, what: str) -> list[str]:
+    """`model: 2 of 40 texts are ...`, if there are any."""
+    return [f"{group}: {n:,} of {n_texts:,} texts {what}"] if n else []
 
 
 def reason_of(estimate: Estimate) -> str:
@@ -248,23 +247,15 @@ class Diversity:
     @property
     def remarks(self) -> list[str]:
         """Notices for a reader of the numbers."""
-        lines = [
-            f"{one.name}: {one.n_too_short:,} of {one.n_texts:,} texts are shorter than "
-            f"{self.n_words} words and were left out"
-            for one in self.groups
-            if one.n_too_short
-        ]
-        lines += [
-            f"{one.name}: {one.n_other_prompts:,} of {one.n_texts:,} texts are of prompts that not "
-            f"all groups have, and were left out"
-            for one in self.groups
-            if one.n_other_prompts
-        ]
-        lines += [
-            identical_remark(one.name, one.n_identical, one.n_texts)
-            for one in self.groups
-            if one.n_identical
-        ]
+        others = "are of prompts that not all groups have, and were left out"
+        lines: list[str] = []
+        for count, what in (
+            ("n_too_short", SHORT.format(self.n_words)),
+            ("n_other_prompts", others),
+            ("n_identical", IDENTICAL),
+        ):
+            for one in self.groups:
+                lines += remark_on(one.name, getattr(one, count), one.n_texts, what)
         if self.design == "own-prompts":
             lines.append(
                 "groups have prompts of their own: one text of each prompt is compared at a time"
@@ -272,31 +263,33 @@ class Diversity:
         return lines + [f"without {name}: {why}" for name, why in self.left_out.items()]
 
     def to_json(self) -> dict[str, Any]:
+        tests = []
+        for test in self.tests:
+            measure, _, n = test.measure.partition(".")
+            missing = {} if test.missing_reason is None else {"missing_reason": test.missing_reason}
+            tests.append(
+                {
+                    "measure": measure,
+                    "n": int(n) if n else None,
+                    "a": test.a,
+                    "b": test.b,
+                    "difference": _estimate_json(test.difference),
+                    "p": test.p,
+                    "p_holm": test.p_holm,
+                    "test": "permutation" if test.n_permutations else "jackknife t",
+                    "n_permutations": test.n_permutations,
+                    **missing,
+                }
+            )
         return {
             "by": self.by,
             "groups": {one.name: one.to_json() for one in self.groups},
-            "tests": [_test_json(one) for one in self.tests],
+            "tests": tests,
             "pairs": [one.to_json() for one in self.pairs],
             "left_out": dict(self.left_out),
             "remarks": self.remarks,
             "signature": self.signature,
         }
-
-
-def _test_json(test: DiversityTest) -> dict[str, Any]:
-    measure, _, n = test.measure.partition(".")
-    found: dict[str, Any] = {
-        "measure": measure,
-        "n": int(n) if n else None,
-        "a": test.a,
-        "b": test.b,
-        "difference": _estimate_json(test.difference),
-        "p": test.p,
-        "p_holm": test.p_holm,
-        "test": "permutation" if test.n_permutations else "jackknife t",
-        "n_permutations": test.n_permutations,
-    }
-    return found if test.missing_reason is None else found | {"missing_reason": test.missing_reason}
 
 
 def measure_diversity(
@@ -317,7 +310,21 @@ def measure_diversity(
     n_words = plan.n_words or common_length(texts)
     cut = cut_texts(texts, n_words, plan.how.seed, plan.n_texts)
     extras = Extras(plan.extras, cut, stages, plan.encoder)
-    signature = _signature(cut, plan, extras)
+    # The rule of equal length and number comes first: it determines every number.
+    signature = str(
+        Signature.of(
+            "diversity",
+            words=str(cut.n_words),
+            texts=str(cut.pool.n_drawn),
+            draws=f"{cut.pool.design},{plan.how.n_draws}",
+            **cut.texts.signature_parts(plan.settings),
+            n=f"{SHARED[0]}-{SHARED[-1]}",
+            gzip=GZIP,
+            **extras.signature_parts,
+            seed=str(plan.how.seed),
+            v=__version__,
+        )
+    )
     found, lengths = _measure(cut, plan, extras, stages, signature)
     # A group without texts that are long enough.
     nothing = Estimate(None, None, None, 0, "too few texts", signature, 0)
@@ -428,24 +435,6 @@ def _measure(
     return found, [one for one in ngrams.lengths if one.n in PHRASES]
 
 
-def _signature(cut: CutTexts, plan: Plan, extras: Extras) -> str:
-    """The rule of equal length and number comes first: it determines every number."""
-    return str(
-        Signature.of(
-            "diversity",
-            words=str(cut.n_words),
-            texts=str(cut.pool.n_drawn),
-            draws=f"{cut.pool.design},{plan.how.n_draws}",
-            **cut.texts.signature_parts(plan.settings),
-            n=f"{SHARED[0]}-{SHARED[-1]}",
-            gzip=GZIP,
-            **extras.signature_parts,
-            seed=str(plan.how.seed),
-            v=__version__,
-        )
-    )
-
-
 def _group(
     name: str,
     texts: GroupedTexts,
@@ -528,14 +517,20 @@ def measure_together(
     plan = Plan(how=Resampling(seed=seed), n_phrases=0, n_threads=n_threads)
     groups = [ALL_TEXTS] * len(documents)
     texts = GroupedTexts.of(documents, groups, None, plan.settings, Stages())
-    owners = None if apart is None else _owners(documents, apart)
+    owners = None
+    if apart is not None:
+        # A text without the field has a number of its own.
+        values = [own_field(document, apart) for document in documents]
+        if all(value is None for value in values):
+            raise InputError(f"cannot exclude by {apart!r}: none of these texts has this field")
+        numbers: dict[str | int, int] = {}
+        keys = (k if value is None else value for k, value in enumerate(values))
+        owners = [numbers.setdefault(key, len(numbers)) for key in keys]
     table = PairTable.of(texts.in_order(), texts.table(plan.settings), plan.run_words, owners)
     pairs = table.similar_pairs(_N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS)
     shared = table.shared_texts()
     n_identical = texts.n_identical(ALL_TEXTS)
-    remarks = []
-    if n_identical:
-        remarks.append(identical_remark("these texts", n_identical, len(documents)))
+    remarks = remark_on("these texts", n_identical, len(documents), IDENTICAL)
     found, reason = None, ""
     if len(documents) < MIN_UNITS:
         reason = f"figures of the set need {MIN_UNITS} texts, and these are {len(documents)}"
@@ -546,16 +541,3 @@ def measure_together(
         except InputError:
             reason = "more than a tenth of the texts are too short to be compared"
     return Together(shared, pairs, plan.run_words, found, reason, remarks, is_class, apart)
-
-
-def _owners(documents: Sequence[Document], field: str) -> list[int]:
-    """A number for each text, equal where they share the field; a text without it has its own.
-
-    Raises `InputError` if no text has the field.
-    """
-    values = [own_field(document, field) for document in documents]
-    if all(value is None for value in values):
-        raise InputError(f"cannot exclude by {field!r}: none of these texts has this field")
-    numbers: dict[str | int, int] = {}
-    keys = (k if value is None else value for k, value in enumerate(values))
-    return [numbers.setdefault(key, len(numbers)) for key in keys]

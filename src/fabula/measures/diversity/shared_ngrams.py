@@ -215,21 +215,18 @@ class NgramMeasures:
     lengths: tuple[Ngrams, ...]
     """Of 1 word, of 2 words, ..."""
     n_threads: int = 1
-    max_draws: int = 1 << 30
-    max_blocks: int = 100
+
+    max_draws, max_blocks = 1 << 30, 100
+    names = (
+        *(f"shared_ngrams.{n}" for n in SHARED),
+        "self_bleu",
+        "self_repetition",
+        *(f"distinct.{n}" for n in DISTINCT),
+    )
 
     @property
     def max_permutations(self) -> int:
         return _BUDGET_ENTRIES // max(1, sum(len(one.texts) for one in self.lengths))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (
-            *(f"shared_ngrams.{n}" for n in SHARED),
-            "self_bleu",
-            "self_repetition",
-            *(f"distinct.{n}" for n in DISTINCT),
-        )
 
     def narrowed(self, kept: NDArray[np.int64]) -> NgramMeasures:
         return replace(self, lengths=tuple(one.narrowed(kept) for one in self.lengths))
@@ -318,27 +315,25 @@ class Templates:
     ngrams: Ngrams
     n_tokens: NDArray[np.int64]
     """(n_texts,)"""
-    max_draws: int = 1 << 30
-    max_blocks: int = 100
-    max_permutations: int = 1 << 30
 
     names = ("templates",)
+    max_draws, max_blocks, max_permutations = 1 << 30, 100, 1 << 30
 
     def narrowed(self, kept: NDArray[np.int64]) -> Templates:
         return replace(self, ngrams=self.ngrams.narrowed(kept), n_tokens=self.n_tokens[kept])
 
     def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Float64, shape (n_subsets, 1)."""
-        return np.array([self._value(row) for row in members], np.float64).reshape(-1, 1)
 
-    def _value(self, row: NDArray[np.uint8]) -> float:
-        n_tokens = int(self.n_tokens @ row.astype(np.int64))
-        if not n_tokens:
-            return float("nan")
-        is_in = row[self.ngrams.texts].astype(np.int64)
-        n_times = self.ngrams.sums(is_in * self.ngrams.counts)
-        n_times[self.ngrams.sums(is_in) < 2] = 0
-        return float(np.sort(n_times)[-_N_TEMPLATES:].sum()) / n_tokens
+        def value(row: NDArray[np.uint8]) -> float:
+            n_tokens = int(self.n_tokens @ row.astype(np.int64))
+            is_in = row[self.ngrams.texts].astype(np.int64)
+            n_times = self.ngrams.sums(is_in * self.ngrams.counts)
+            n_times[self.ngrams.sums(is_in) < 2] = 0
+            n_templates = float(np.sort(n_times)[-_N_TEMPLATES:].sum())
+            return n_templates / n_tokens if n_tokens else float("nan")
+
+        return np.array([*map(value, members)], np.float64).reshape(-1, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,14 +160,11 @@ def some_runs(draw: st.DrawFn) -> list[BorrowedRun]:
         source = Occurrence(
             number, Document(f"d{number}", ""), Span(f"d{number}", place, place + n)
         )
-        span, words = Span("t", first, first + n), TextSettings().locate("")
-        verbatim, near_one = None, None
-        if similarity is None:
-            count = draw(st.sampled_from([1, 2, 50, 1000]))
-            verbatim = Attribution(count, 1, is_bounded=False, sources=(source,))
-        else:
-            near_one = Counterpart(similarity, source, words, ())
-        runs.append(BorrowedRun(span, first, n, verbatim, near_one))
+        count = 1 if similarity else draw(st.sampled_from([1, 2, 50, 1000]))
+        verbatim = Attribution(count, 1, is_bounded=False, sources=(source,))
+        like = Counterpart(similarity or 0, source, TextSettings().locate(""), ())
+        both = (None, like) if similarity else (verbatim, None)
+        runs.append(BorrowedRun(Span("t", first, first + n), first, n, *both))
     return runs
 
 

@@ -5,7 +5,9 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,8 +48,7 @@ def values_of(
     texts: Sequence[Sequence[str]], prompts: Sequence[Sequence[str]] = ()
 ) -> dict[str, float]:
     """The measures that count n-grams, of all texts; each prompt is that of the text beside it."""
-    table = WordTable.of(texts, prompts, [*range(len(prompts))])
-    measures = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])))
+    measures = NgramMeasures.of(WordTable.of(texts, prompts, [*range(len(prompts))]))
     values = measures.values(np.ones((1, len(texts)), np.uint8))[0]
     return dict(zip(measures.names, map(float, values), strict=True))
 
@@ -79,11 +80,8 @@ WORDS = st.lists(st.lists(st.sampled_from("abc"), max_size=14), min_size=1, max_
 @settings(deadline=None)
 @given(WORDS, st.data())
 def test_ngrams_are_counted_as_one_by_one(texts: list[list[str]], data: st.DataObject):
-    prompts = data.draw(
-        st.lists(
-            st.lists(st.sampled_from("abc"), max_size=8), min_size=len(texts), max_size=len(texts)
-        )
-    )
+    words = st.lists(st.sampled_from("abc"), max_size=8)
+    prompts = data.draw(st.lists(words, min_size=len(texts), max_size=len(texts)))
     found = values_of(texts, prompts)
     for n in range(1, 9):
         grams = oracles.counted_ngrams(texts, prompts, n, echo_from=SHARED[0])
@@ -107,8 +105,7 @@ def test_ngrams_are_counted_as_one_by_one(texts: list[list[str]], data: st.DataO
 @given(WORDS, st.data())
 def test_a_subset_has_the_values_that_it_has_alone(texts: list[list[str]], data: st.DataObject):
     chosen = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
-    table = WordTable.of(texts)
-    measures = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])))
+    measures = NgramMeasures.of(WordTable.of(texts))
     within = measures.values(np.array([chosen], np.uint8))[0]
     kept = np.flatnonzero(chosen)
     narrowed = measures.narrowed(kept).values(np.ones((1, len(kept)), np.uint8))[0]
@@ -186,9 +183,7 @@ def test_templates_are_the_commonest_sequences_within_sentences():
     assert across.values(np.ones((1, 3), np.uint8))[0, 0] == 0
 
 
-def shared_of(
-    ids: list[str], texts: list[list[str]], owners: list[int] | None = None
-) -> dict[str, SharedText]:
+def shared_of(ids: list[str], texts: list[list[str]], owners: Any = None) -> dict[str, SharedText]:
     places = [TextWords(one, np.arange(len(one)), np.arange(len(one))) for one in texts]
     table = PairTable.of(Located.of(ids, places), WordTable.of(texts), 3, owners)
     return {one.id: one for one in table.shared_texts()}
@@ -320,7 +315,7 @@ def test_a_group_with_a_stock_phrase_is_more_alike_and_the_phrase_is_shown():
     test = next(one for one in found.tests if one.number == "shared_ngrams.5")
     assert test.p < 0.02
     phrase = found.groups[1].phrases[0]
-    assert (phrase.phrase, phrase.n_texts, phrase.n_elsewhere) == (stock, 12, 0)
+    assert (phrase.phrase, phrase.n_texts, phrase.n_texts_elsewhere) == (stock, 12, 0)
     texts = {one.id: one.text for one in documents}
     for span in phrase.examples:
         assert texts[span.document_id][span.start : span.end] == stock
@@ -381,8 +376,7 @@ def test_halves_of_one_group_rarely_differ():
     for trial in range(60):
         documents = texts_of(rng, 24, "a", stock="a b c d e")
         halves = rng.sample(["x", "y"] * 12, 24)
-        table = WordTable.of([one.text.split() for one in documents])
-        measures = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])))
+        measures = NgramMeasures.of(WordTable.of([one.text.split() for one in documents]))
         pool = plan_pool(np.array([half == "y" for half in halves], np.int64), None)
         how = Resampling(n_permutations=99, seed=trial)
         tests = measure_groups(measures, pool, ["x", "y"], None, how, "").tests
@@ -396,8 +390,7 @@ def test_intervals_hold_what_more_texts_would_say():
     found = []
     for trial in range(60):
         documents = texts_of(rng, 20, "a", stock="a b c d e", n_words=30)
-        table = WordTable.of([one.text.split() for one in documents])
-        measures = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])))
+        measures = NgramMeasures.of(WordTable.of([one.text.split() for one in documents]))
         pool = plan_pool(np.zeros(20, np.int64), None)
         estimates = measure_groups(measures, pool, ["a"], [], Resampling(seed=trial), "").estimates
         found.append(estimates["a"])
@@ -426,12 +419,8 @@ def test_pairs_stand_side_by_side_with_their_runs():
     rng = random.Random(8)
     documents = texts_of(rng, 12, "a", n_words=80)
     copied = "The lamp, on the far bank of the river, went out at nine."
-    texts = [one.text for one in documents]
-    texts[3] = f"{texts[3]} {copied}"
-    texts[7] = f"{copied.upper()} {texts[7]}"
-    documents = [
-        Document(one.id, text, meta=one.meta) for one, text in zip(documents, texts, strict=True)
-    ]
+    documents[3] = replace(documents[3], text=f"{documents[3].text} {copied}")
+    documents[7] = replace(documents[7], text=f"{copied.upper()} {documents[7].text}")
     (pair,) = measured(documents, n_pairs=1).pairs
     assert {pair.a, pair.b} == {"a3", "a7"}
     assert pair.longest == pair.n_words == 13

@@ -93,8 +93,7 @@ def test_marks_do_not_overlap_and_word_for_word_comes_before_near():
     near = ranked(0, 20, similarity=0.9)
     within = {"start": 16, "end": 39, "n_words": 6}
     near |= {"n_verbatim": 6, "runs": [*near["runs"], within]}
-    row = row_of([near, ranked(15, 10)], [ranked(22, 5)])
-    text = DOCUMENT.text
+    row, text = row_of([near, ranked(15, 10)], [ranked(22, 5)]), DOCUMENT.text
     marks = borrowed_of(row, text, passages_of(row, text, None), commonplaces_of(row, text))
     shown = [(m.start // 4, (m.end + 1) // 4, m.number, m.is_near, m.is_common) for m in marks]
     assert shown == [

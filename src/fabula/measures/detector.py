@@ -420,7 +420,7 @@ def _calibration_error(
 
 
 def calibration_row(calibration: Calibration) -> dict[str, Any]:
-    """As plain values for files and JSON output; `read_calibration` reads it back."""
+    """As plain values for files and JSON output."""
     # What identifies the texts is large, and written apart.
     row = asdict(replace(calibration, curve=(), collected=None))
     del row["curve"], row["collected"]
@@ -679,7 +679,16 @@ def _verdict(
     is_known = kind.holds(sketch, str(row["text_digest"]))
     low, high = sorted(detector["direction"] * end for end in detector["score_range"])
     slack = (high - low) / 10
-    missing = _no_verdict(detector, limit) or (_CALIBRATED_ON if is_known else None)
+    asked, most = limit["target"], limit["false_positives_high"]
+    missing = _CALIBRATED_ON if is_known else None
+    if detector["outcome"] != "separates":
+        missing = f"{_NO_VERDICT}: {OUTCOMES[detector['outcome']]}"
+    elif most > _MAX_EXCESS * asked:
+        missing = (
+            f"it may flag up to {most:.1%} of such people's texts (95 % confidence), far above the "
+            f"{asked:.1%} that was asked; calibrate on texts by more people, or ask for a higher "
+            f"rate"
+        )
     if missing is None and value is None:
         missing = row.get("missing_reason") or "no score"
     if missing is None:
@@ -703,20 +712,6 @@ def _verdict(
         "value": value,
         "calibrated_on": is_known,
         "false_positives": limit["false_positives"],
-        "false_positives_high": limit["false_positives_high"],
+        "false_positives_high": most,
         "signature": row["signature"],
     }
-
-
-def _no_verdict(detector: dict[str, Any], limit: dict[str, float]) -> str | None:
-    """Why the detector gives no verdict on any text, or None."""
-    if detector["outcome"] != "separates":
-        return f"{_NO_VERDICT}: {OUTCOMES[detector['outcome']]}"
-    asked, high = limit["target"], limit["false_positives_high"]
-    if high > _MAX_EXCESS * asked:
-        return (
-            f"it may flag up to {high:.1%} of such people's texts (95 % confidence), far above the "
-            f"{asked:.1%} that was asked; calibrate on texts by more people, or ask for a higher "
-            f"rate"
-        )
-    return None

@@ -122,20 +122,20 @@ class SearchForNear(ABC):
         reference: Reference,
         vectors: WordVectors,
         stop_words: StopWords,
-        meaning: float,
+        settings: NearSettings | PaperSettings,
         encoder: Encoder | None,
         *,
         is_english: bool,
     ) -> None:
         from fabula.models.encoder import Encoder
 
+        self.settings = settings
         self.reference = reference
         self.vectors = vectors
         self.stop_words = stop_words
         self.is_english = is_english
-        self._meaning = meaning
         # Single-threaded, so that its sums do not depend on the machine.
-        self._encoder = (encoder or Encoder(n_threads=1)) if meaning else None
+        self._encoder = (encoder or Encoder(n_threads=1)) if settings.meaning else None
         self.remarks = (vectors.remark,) if vectors.remark else ()
         """Notices for a reader of the matches."""
 
@@ -146,7 +146,7 @@ class SearchForNear(ABC):
             "stop": self.stop_words.name,
             "vec": self.vectors.name,
             **({"lang": language_gate()} if self.is_english else {}),
-            "sense": f"{self._encoder.name},{self._meaning:g}" if self._encoder else "none",
+            "sense": f"{self._encoder.name},{self.settings.meaning:g}" if self._encoder else "none",
         }
 
     def search(
@@ -171,7 +171,7 @@ class SearchForNear(ABC):
             vectors = self._encoder.encode([*here, *there])
             cosines = (vectors[: len(here)] * vectors[len(here) :]).sum(axis=1).tolist()
             both = zip(nearest.items(), cosines, strict=True)
-            nearest = dict(pair for pair, cosine in both if cosine >= self._meaning)
+            nearest = dict(pair for pair, cosine in both if cosine >= self.settings.meaning)
         lengths = exact.copy()
         for first, end in nearest:
             lengths[first] = max(lengths[first], end - first)
@@ -236,10 +236,7 @@ class NearSearch(SearchForNear):
         *,
         is_english: bool = True,
     ) -> None:
-        super().__init__(
-            reference, vectors, stop_words, settings.meaning, encoder, is_english=is_english
-        )
-        self.settings = settings
+        super().__init__(reference, vectors, stop_words, settings, encoder, is_english=is_english)
         shards = reference.part.vocabularies()
         self._alike = AlikeWords(shards, vectors, stop_words, settings.threshold)
         self._chance_bits = math.log2(max(1, self._alike.n_words))

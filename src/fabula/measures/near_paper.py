@@ -18,6 +18,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,8 @@ class PaperSettings:
     passage_words: int = 300
     overlap: int = 50
     """Words that consecutive passages share."""
+    meaning: ClassVar[float] = 0.0
+    """No sentence vectors are compared."""
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
@@ -125,8 +128,7 @@ class PaperSearch(SearchForNear):
         *,
         is_english: bool = True,
     ) -> None:
-        super().__init__(reference, vectors, stop_words, 0, None, is_english=is_english)
-        self.settings = settings
+        super().__init__(reference, vectors, stop_words, settings, None, is_english=is_english)
         self._number: dict[str, int] = {}
         """Content words of the reference, numbered from 0."""
         self._passages = self._read()

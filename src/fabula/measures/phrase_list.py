@@ -192,32 +192,30 @@ class PhraseInstrument:
 
     def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
         for document in documents:
-            yield [self._measured(document)]
-
-    def _measured(self, document: Document) -> Measurement:
-        located = self._list.settings.locate(document.text)
-        n_words = len(located.words)
-        uses: dict[str, PhraseUse] = {}
-        for first, n, one in self.find(located.words):
-            place = int(located.starts[first]), int(located.ends[first + n - 1])
-            before = uses.get(one.phrase, PhraseUse(one.phrase, one.said, (), n))
-            uses[one.phrase] = replace(before, places=(*before.places, place))
-        ordered = sorted(
-            uses.values(), key=lambda use: (-len(use.places), -use.n_words, use.phrase)
-        )
-        places = sorted(place for use in ordered for place in use.places)
-        return Measurement(
-            document_id=document.id,
-            rubric=self.id,
-            item="per_1000_words",
-            rater="fabula",
-            value=1000 * len(places) / n_words if n_words else None,
-            missing_reason=None if n_words else "no_words",
-            evidence=tuple(Span(document.id, *place) for place in places),
-            rationale=None,
-            signature=str(self.signature),
-            details={"phrases": [asdict(use) for use in ordered]},
-        )
+            located = self._list.settings.locate(document.text)
+            n_words = len(located.words)
+            uses: dict[str, PhraseUse] = {}
+            for first, n, one in self.find(located.words):
+                place = int(located.starts[first]), int(located.ends[first + n - 1])
+                before = uses.get(one.phrase, PhraseUse(one.phrase, one.said, (), n))
+                uses[one.phrase] = replace(before, places=(*before.places, place))
+            ordered = sorted(
+                uses.values(), key=lambda use: (-len(use.places), -use.n_words, use.phrase)
+            )
+            places = sorted(place for use in ordered for place in use.places)
+            measurement = Measurement(
+                document_id=document.id,
+                rubric=self.id,
+                item="per_1000_words",
+                rater="fabula",
+                value=1000 * len(places) / n_words if n_words else None,
+                missing_reason=None if n_words else "no_words",
+                evidence=tuple(Span(document.id, *place) for place in places),
+                rationale=None,
+                signature=str(self.signature),
+                details={"phrases": [asdict(use) for use in ordered]},
+            )
+            yield [measurement]
 
     def find(self, words: Sequence[str]) -> list[tuple[int, int, ListedPhrase]]:
         """Where listed phrases begin, their lengths, and which; none lies within another."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fabula.measures.diversity.diversity_tests import DiversityTest
 from fabula.measures.diversity.key_phrases import KeyPhrases
-from fabula.measures.diversity.measure import Diversity, GroupDiversity, Together, reason_of
-from fabula.measures.diversity.shared_ngrams import SharedPhrase
+from fabula.measures.diversity.measure import Diversity, Together, reason_of
 from fabula.measures.diversity.text_pairs import SimilarPair
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
@@ -36,12 +35,23 @@ def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
     """texts: by id, for the words of the spans that are shown."""
     parts = _figures(found)
     if found.tests:
-        parts += ["", _tests(found)]
-        parts += _tests_notes(found)
+        parts += ["", *_tests(found)]
     for group in found.groups:
+        # What most texts of a group share, and where the first example is.
         for name, phrases in (("phrases", group.phrases), ("templates", group.templates)):
+            columns = [
+                Column(f"{name} of {group.name}", name="phrase"),
+                Column("texts", ",", name="n_texts"),
+                Column("times", ",", name="n_times"),
+                Column("elsewhere", ",", name="n_texts_elsewhere"),
+                Column("such as", name="example", of=lambda one: _words(one.examples[0], texts)),
+                Column("in", name="example_id", of=lambda one: one.examples[0].document_id),
+            ]
+            if name == "phrases":
+                # The words are the phrase itself.
+                columns.pop(-2)
             if phrases:
-                parts += ["", _phrases(name, group, phrases, texts)]
+                parts += ["", Sheet.of(name, phrases, columns, about=("group", group.name))]
     parts += _pairs(found.pairs, found.run_words, texts)
     return [*parts, "", *found.remarks, found.signature]
 
@@ -166,18 +176,15 @@ def _title(measure: str) -> tuple[str, str]:
     return title.format(n), form
 
 
-def _tests(found: Diversity) -> Sheet:
+def _tests(found: Diversity) -> list[Block]:
+    """The tests, how their p-values are computed, and why some are missing."""
+
     def p(test: Contrast) -> Cell:
         # Notes below the table explain what has no interval.
         return Missing(explain(test.reason)) if test.reason else test.p
 
     number = Column("measure", once=True, of=lambda test: _title(test.number)[0])
     p_column = Column("p", ".3g", of=p)
-    return contrast_sheet("tests", found.tests, "+.3f", number=number, p=p_column)
-
-
-def _tests_notes(found: Diversity) -> list[str]:
-    """How the p-values are computed, and why some are missing."""
     by_t = [one for one in found.tests if one.test == "jackknife t" and one.p is not None]
     permuted = [one for one in found.tests if one.details["n_permutations"]]
     fewest = min((one.details["n_permutations"] for one in permuted), default=0)
@@ -189,28 +196,13 @@ def _tests_notes(found: Diversity) -> list[str]:
         alone = dict.fromkeys(_title(one.number)[0] for one in by_t if one.number not in measures)
         pairs = dict.fromkeys(f"{one.a} : {one.b}" for one in by_t if one.number in measures)
         how += f" (of {', '.join([*alone, *pairs])}: t-test by the jackknife)"
-    lines = [f"p: {how}; p (Holm): over the pairs of a measure"]
-    if any(one.reason == "no_spread" for one in found.tests):
-        lines.append("no p: in one of the groups nothing varies (see above)")
-    return lines
-
-
-def _phrases(
-    name: str, group: GroupDiversity, phrases: Sequence[SharedPhrase], texts: Mapping[str, str]
-) -> Sheet:
-    """What most texts of a group share, and where the first example is."""
-    columns = [
-        Column(f"{name} of {group.name}", name="phrase"),
-        Column("texts", ",", name="n_texts"),
-        Column("times", ",", name="n_times"),
-        Column("elsewhere", ",", name="n_texts_elsewhere", of="n_elsewhere"),
-        Column("such as", name="example", of=lambda one: _words(one.examples[0], texts)),
-        Column("in", name="example_id", of=lambda one: one.examples[0].document_id),
+    parts: list[Block] = [
+        contrast_sheet("tests", found.tests, "+.3f", number=number, p=p_column)
     ]
-    if name == "phrases":
-        # The words are the phrase itself.
-        columns.pop(-2)
-    return Sheet.of(name, phrases, columns, about=("group", group.name))
+    parts.append(f"p: {how}; p (Holm): over the pairs of a measure")
+    if any(one.reason == "no_spread" for one in found.tests):
+        parts.append("no p: in one of the groups nothing varies (see above)")
+    return parts
 
 
 def _words(span: Span, texts: Mapping[str, str], most: int | None = None) -> str:

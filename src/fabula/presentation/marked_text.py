@@ -125,66 +125,41 @@ def cut_text(
 
     breaks: additional paragraph starts, such as below a heading.
     """
-    cutter = _Cutter(text, borrowed, notes, listed)
-    borders = [match.span() for match in _PARAGRAPH.finditer(text)]
-    after = {end for _, end in borders}
-    # Existing breaks, and places outside the text, split nothing.
-    borders += [(k, k) for k in {*breaks} - after if 0 < k < len(text)]
-    borders.sort()
-    found = [
-        Paragraph(start, cutter.paragraph(start, end))
-        for (_, start), (end, _) in pairwise([(0, 0), *borders, (len(text), len(text))])
-    ]
-    return [pieces for pieces in found if any(piece.text.strip() for piece in pieces)]
+    segments = segments_of(borrowed)
+    outermost: list[Listed] = []
+    for one in sorted(listed, key=lambda one: (one.start, -one.end)):
+        # Of two on the same words the first.
+        if not outermost or one.end > outermost[-1].end:
+            outermost.append(one)
+    phrases = segments_of(outermost)
+    anchors: dict[int, list[str]] = {}
+    for one in listed:
+        if one.anchor:
+            anchors.setdefault(one.start, []).append(one.anchor)
+    marked = sorted((a, b, k) for k, note in enumerate(notes) for a, b in note.places)
+    edges = sorted(
+        {k for a, b, _ in (*segments, *marked, *phrases) for k in (a, b)} | anchors.keys()
+    )
+    spans_shown: set[int] = set()
+    notes_shown: set[int] = set()
 
-
-class _Cutter:
-    """Splits a text from beginning to end."""
-
-    def __init__(
-        self,
-        text: str,
-        borrowed: Sequence[Borrowed],
-        notes: Sequence[Note],
-        listed: Sequence[Listed],
-    ) -> None:
-        self._text = text
-        self._notes = notes
-        self._segments = segments_of(borrowed)
-        outermost: list[Listed] = []
-        for one in sorted(listed, key=lambda one: (one.start, -one.end)):
-            # Of two on the same words the first.
-            if not outermost or one.end > outermost[-1].end:
-                outermost.append(one)
-        self._listed = segments_of(outermost)
-        self._anchors: dict[int, list[str]] = {}
-        for one in listed:
-            if one.anchor:
-                self._anchors.setdefault(one.start, []).append(one.anchor)
-        self._marked = sorted((a, b, k) for k, note in enumerate(notes) for a, b in note.places)
-        stretches = (*self._segments, *self._marked, *self._listed)
-        self._edges = sorted({k for a, b, _ in stretches for k in (a, b)} | self._anchors.keys())
-        self._spans_shown: set[int] = set()
-        self._notes_shown: set[int] = set()
-
-    def paragraph(self, start: int, end: int) -> Iterator[Piece]:
-        first = bisect.bisect_right(self._edges, start)
-        last = bisect.bisect_left(self._edges, end)
-        for a, b in pairwise([start, *self._edges[first:last], end]):
-            segment, phrase = _segment_at(a, self._segments), _segment_at(a, self._listed)
+    def pieces(start: int, end: int) -> Iterator[Piece]:
+        inside = edges[bisect.bisect_right(edges, start) : bisect.bisect_left(edges, end)]
+        for a, b in pairwise([start, *inside, end]):
+            segment, phrase = _segment_at(a, segments), _segment_at(a, phrases)
             span = segment[2] if segment else None
-            here = dict.fromkeys(k for begin, stop, k in self._marked if begin <= a < stop)
-            lines = self._text[a:b].split("\n")
+            here = dict.fromkeys(k for begin, stop, k in marked if begin <= a < stop)
+            lines = text[a:b].split("\n")
             for number, line in enumerate(lines):
                 if number:
                     yield Piece(is_break=True)
                 if not line:
                     continue
-                is_first = span is not None and span.number not in self._spans_shown
+                is_first = span is not None and span.number not in spans_shown
                 if span is not None:
-                    self._spans_shown.add(span.number)
-                new = [k for k in here if k not in self._notes_shown]
-                self._notes_shown.update(new)
+                    spans_shown.add(span.number)
+                new = [k for k in here if k not in notes_shown]
+                notes_shown.update(new)
                 is_end = number == len(lines) - 1
                 # HTML would collapse the indent of a line of verse.
                 n_spaces = len(line) - len(line.lstrip(" ")) if number else 0
@@ -193,11 +168,22 @@ class _Cutter:
                     span,
                     is_first,
                     is_last=is_end and segment is not None and b == segment[1],
-                    notes=tuple(self._notes[k] for k in here),
-                    first_notes=tuple(self._notes[k] for k in new),
+                    notes=tuple(notes[k] for k in here),
+                    first_notes=tuple(notes[k] for k in new),
                     listed=phrase[2] if phrase else None,
-                    anchors=tuple(self._anchors.pop(a, ())),
+                    anchors=tuple(anchors.pop(a, ())),
                 )
+
+    borders = [match.span() for match in _PARAGRAPH.finditer(text)]
+    after = {end for _, end in borders}
+    # Existing breaks, and places outside the text, split nothing.
+    borders += [(k, k) for k in {*breaks} - after if 0 < k < len(text)]
+    borders.sort()
+    found = [
+        Paragraph(start, pieces(start, end))
+        for (_, start), (end, _) in pairwise([(0, 0), *borders, (len(text), len(text))])
+    ]
+    return [paragraph for paragraph in found if any(one.text.strip() for one in paragraph)]
 
 
 S = TypeVar("S", Borrowed, Listed)

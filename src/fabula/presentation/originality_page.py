@@ -86,6 +86,14 @@ def article_of(
         for level, value in levels.items()
         if value is not None
     ]
+    lowest, n_words, too_small = levels[low], row["n_reference_words"], ""
+    is_small = n_words is not None and n_words < _ENOUGH_WORDS
+    if is_small and not passages and lowest is not None and lowest >= _NEARLY_ALL:
+        too_small = (
+            f"No passage was found, and {lowest:.0%} of the words are in no run of the reference. "
+            f"Against {n_words:,} words that is true of nearly every text: the library is too "
+            "small to show how new this one is."
+        )
     points = ", ".join(f"{point['level']} words {point['shown']}" for point in curve)
     named = {source["id"]: k for k, source in enumerate(sources[:_MAX_SOURCES], 1)}
     firsts = {one.number: one.sources[0]["id"] for one in passages if one.sources}
@@ -97,13 +105,13 @@ def article_of(
         "missing": row["missing_reason"] and explain(row["missing_reason"]),
         "n_levels": len(levels),
         "low": low,
-        "lowest": levels[low],
+        "lowest": lowest,
         "longest": row["longest_run"] or 0,
         "curve": curve,
         "ticks": [{"level": level, "x": _x(level, low, high)} for level in levels],
         "curve_label": f"L-uniqueness by length of run: {points}",
         # Shown in place of the curve, if the reference is too small to tell.
-        "too_small": _too_small(row, levels[low]),
+        "too_small": too_small,
         "passages": passages,
         "commonplaces": commonplaces,
         "n_marked": n_marked,
@@ -114,26 +122,12 @@ def article_of(
         "n_more_sources": max(0, len(sources) - _MAX_SOURCES),
         "near": near_of(row, document.text),
         "spread": _spread(row.get("spread")),
-        "notices": _notices(row, levels[low]),
+        "notices": _notices(row, lowest),
         # For each passage the row of its first source.
         "rows": {number: named[id_] for number, id_ in firsts.items() if id_ in named},
         # Whether the margin has points of feedback instead of sources.
         "has_notes": bool(notes),
     }
-
-
-def _too_small(row: dict[str, Any], lowest: float | None) -> str:
-    """What a small reference says of a text without a passage: almost nothing."""
-    n_words = row["n_reference_words"]
-    if n_words is None or n_words >= _ENOUGH_WORDS or row["passages"]:
-        return ""
-    if lowest is None or lowest < _NEARLY_ALL:
-        return ""
-    return (
-        f"No passage was found, and {lowest:.0%} of the words are in no run of the reference. "
-        f"Against {n_words:,} words that is true of nearly every text: the library is too small to "
-        "show how new this one is."
-    )
 
 
 def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
@@ -327,26 +321,27 @@ def near_of(row: Row, text: str) -> list[Borrowed]:
             reached = listed[-1].end if listed else 0
             is_new = run["end"] - max(run["start"], reached) >= (run["end"] - run["start"]) / 2
             if span["start"] <= run["start"] and run["end"] <= span["end"] and is_new:
-                listed.append(_near(span, run, number if "sources" in one else 0, one, text))
+                (whole,) = span["sources"]
+                kept = [own for own in one.get("sources", ()) if own["id"] == whole["id"]]
+                pairs = [
+                    pair
+                    for pair in span["pairs"]
+                    if run["start"] <= pair["start"] and pair["end"] <= run["end"]
+                ]
+                mark = Borrowed(
+                    number=number if "sources" in one else 0,
+                    start=run["start"],
+                    end=run["end"],
+                    n_words=run["n_words"],
+                    reason=f"found in other words, {int(run['similarity'] * 100)}% similar",
+                    sources=[source_of(source) for source in kept[:1] or [whole]],
+                    is_near=True,
+                    similarity=run["similarity"],
+                    # The kept part of the run, from the span in which it was found.
+                    glosses=tuple(_glosses({**run, "pairs": pairs}, text)),
+                )
+                listed.append(mark)
     return listed
-
-
-def _near(span: Row, run: Row, number: int, one: Row, text: str) -> Borrowed:
-    """The kept part of a near run, from the covered span in which it was found."""
-    (whole,) = span["sources"]
-    kept = [source for source in one.get("sources", ()) if source["id"] == whole["id"]]
-    pairs = [p for p in span["pairs"] if run["start"] <= p["start"] and p["end"] <= run["end"]]
-    return Borrowed(
-        number=number,
-        start=run["start"],
-        end=run["end"],
-        n_words=run["n_words"],
-        reason=f"found in other words, {int(run['similarity'] * 100)}% similar",
-        sources=[source_of(source) for source in kept[:1] or [whole]],
-        is_near=True,
-        similarity=run["similarity"],
-        glosses=tuple(_glosses({**run, "pairs": pairs}, text)),
-    )
 
 
 def _glosses(span: Row, text: str) -> Iterator[Gloss]:

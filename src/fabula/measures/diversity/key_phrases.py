@@ -33,7 +33,7 @@ from fabula.measures.diversity.grouped_texts import (
     common_length,
     cut_texts,
 )
-from fabula.measures.diversity.measure import IDENTICAL, SHORT, Extra, Extras, remark_on
+from fabula.measures.diversity.measure import IDENTICAL, NOT_ASKED, SHORT, Extra, Extras, remark_on
 from fabula.measures.diversity.shared_ngrams import Located, Ngrams
 from fabula.reference import Reference
 from fabula.stats.contrasts import holm
@@ -173,34 +173,36 @@ def find_key_phrases(
     if extras.templates is not None and extras.tags is not None:
         kinds.append(_Counted.of("template", *extras.templates, extras.tags, groups, plan))
     tested, n_common = _tested(kinds, plan, background)
+    common: dict[str, str] = {}
     sizes = [
-        GroupSize(
-            name,
-            len(own),
-            int(np.count_nonzero(cut.pool.labels == cut.names.index(name))),
-            texts.n_short(name, n_words),
-        )
-        for name, own in (a, b)
+        GroupSize(name, len(own), int(is_in.sum()), texts.n_short(name, n_words))
+        for (name, own), is_in in ((a, groups.in_a), (b, groups.in_b))
     ]
-    remarks: list[str] = []
-    for one in sizes:
-        remarks += remark_on(one.name, one.n_too_short, one.n_texts, SHORT.format(n_words))
-    for one in sizes:
-        remarks += remark_on(one.name, texts.n_identical(one.name), one.n_texts, IDENTICAL)
-    for one in sizes:
-        n = one.n_texts - one.n_too_short - one.n_compared
-        lacking = "are of prompts that the other group lacks, and were left out"
-        remarks += remark_on(one.name, n, one.n_texts, lacking)
-    remarks += [
-        f"without {name}: {why}" for name, why in extras.left_out.items() if name in plan.extras
-    ]
-    if cut.pool.design == "own-prompts":
-        remarks.append("groups have prompts of their own: tests are of one text of each prompt")
+    remarks = _remarks(texts, cut, sizes, extras)
     if background is not None:
         remarks.append(
             f"{n_common:,} phrases occur in {background.name} ({background.size}) more than "
             f"{plan.max_background:g} times per million words and were not tested"
         )
+        common["background"] = (
+            f"{background.name}@{background.fingerprint},{plan.max_background:g}/1e6"
+        )
+    signature = Signature.of(
+        "phrases",
+        words=str(n_words),
+        texts=str(cut.pool.n_drawn),
+        draws=f"{cut.pool.design},expected",
+        **cut.texts.signature_parts(plan.settings),
+        n=f"{plan.shortest}-{plan.longest}",
+        prior="one-text" if plan.prior_size is None else f"{plan.prior_size:g}",
+        test="exact-by-text",
+        p=f"{plan.max_p:g}",
+        ratio=f"{plan.min_ratio:g}",
+        **extras.signature_parts,
+        **common,
+        seed=str(plan.seed),
+        v=__version__,
+    )
     return KeyPhrases(
         a=sizes[0],
         b=sizes[1],
@@ -209,9 +211,29 @@ def find_key_phrases(
         n_tested=len(tested),
         phrases=[one.key_phrase(groups, a[0], b[0], cut) for one in _passing(tested, groups, plan)],
         remarks=remarks,
-        signature=_signature(cut, plan, extras, background),
+        signature=str(signature),
         n_drawn=cut.pool.n_drawn,
     )
+
+
+def _remarks(
+    texts: GroupedTexts, cut: CutTexts, sizes: Sequence[GroupSize], extras: Extras
+) -> list[str]:
+    remarks: list[str] = []
+    for one in sizes:
+        remarks += remark_on(one.name, one.n_too_short, one.n_texts, SHORT.format(cut.n_words))
+    for one in sizes:
+        remarks += remark_on(one.name, texts.n_identical(one.name), one.n_texts, IDENTICAL)
+    for one in sizes:
+        n = one.n_texts - one.n_too_short - one.n_compared
+        lacking = "are of prompts that the other group lacks, and were left out"
+        remarks += remark_on(one.name, n, one.n_texts, lacking)
+    remarks += [
+        f"without {name}: {why}" for name, why in extras.left_out.items() if why != NOT_ASKED
+    ]
+    if cut.pool.design == "own-prompts":
+        remarks.append("groups have prompts of their own: tests are of one text of each prompt")
+    return remarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,30 +484,3 @@ def _fold(passing: Iterable[_Candidate]) -> list[_Candidate]:
                 over.setdefault(word, []).append(len(kept))
         kept.append(one)
     return kept
-
-
-def _signature(
-    cut: CutTexts, plan: KeynessPlan, extras: Extras, background: Reference | None
-) -> str:
-    common = {}
-    if background is not None:
-        name = f"{background.name}@{background.fingerprint}"
-        common["background"] = f"{name},{plan.max_background:g}/1e6"
-    return str(
-        Signature.of(
-            "phrases",
-            words=str(cut.n_words),
-            texts=str(cut.pool.n_drawn),
-            draws=f"{cut.pool.design},expected",
-            **cut.texts.signature_parts(plan.settings),
-            n=f"{plan.shortest}-{plan.longest}",
-            prior="one-text" if plan.prior_size is None else f"{plan.prior_size:g}",
-            test="exact-by-text",
-            p=f"{plan.max_p:g}",
-            ratio=f"{plan.min_ratio:g}",
-            **extras.signature_parts,
-            **common,
-            seed=str(plan.seed),
-            v=__version__,
-        )
-    )

@@ -135,7 +135,7 @@ ALL_TEXTS = "all"
 _N_PAIRS = 5
 _N_PAIRS_OF_A_CLASS = 20
 
-_NOT_ASKED = "not asked for (see `extras`)"
+NOT_ASKED = "not asked for (see `extras`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,7 @@ class Extras:
         self.signature_parts: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
         for name in ("templates", "embeddings"):
-            reason: str | None = _NOT_ASKED
+            reason: str | None = NOT_ASKED
             if name in asked:
                 try:
                     take = self._tag if name == "templates" else partial(self._embed, path=encoder)
@@ -412,8 +412,7 @@ def _measure(
     """All measures of the groups and tests between them, and the n-grams of listed phrases."""
     stages.begin("counting n-grams", None)
     # Words as numbers are only needed to count n-grams, and strings to encode them.
-    counted = cut.texts.table(plan.settings).ngrams(SHARED[-1])
-    ngrams = NgramMeasures(tuple(one for one, _ in counted), plan.n_threads)
+    ngrams = NgramMeasures.of(cut.texts.table(plan.settings), plan.n_threads)
     encoded = tuple(text.encode(errors="replace") for text in cut.strings())
     together = Compression(encoded, plan.n_threads)
     kinds: list[Measures] = [ngrams, together]

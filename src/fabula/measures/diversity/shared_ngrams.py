@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, count
 from typing import Any
 
@@ -228,6 +228,10 @@ class NgramMeasures:
     def max_permutations(self) -> int:
         return _BUDGET_ENTRIES // max(1, sum(len(one.texts) for one in self.lengths))
 
+    @classmethod
+    def of(cls, table: WordTable, n_threads: int = 1) -> NgramMeasures:
+        return cls(tuple(ngrams for ngrams, _ in table.ngrams(SHARED[-1])), n_threads)
+
     def narrowed(self, kept: NDArray[np.int64]) -> NgramMeasures:
         return replace(self, lengths=tuple(one.narrowed(kept) for one in self.lengths))
 
@@ -338,25 +342,17 @@ class Templates:
 
 @dataclass(frozen=True, slots=True)
 class SharedPhrase:
-    """A phrase shared by texts of a group; `n_elsewhere` texts of other groups have it too."""
+    """A phrase shared by texts of a group; texts of other groups may have it too."""
 
     phrase: str
     n_texts: int
     n_times: int
-    n_elsewhere: int
+    n_texts_elsewhere: int
     examples: tuple[Span, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "phrase": self.phrase,
-            "n_texts": self.n_texts,
-            "n_times": self.n_times,
-            "n_texts_elsewhere": self.n_elsewhere,
-            "examples": [
-                {"id": span.document_id, "start": span.start, "end": span.end}
-                for span in self.examples
-            ],
-        }
+        examples = [{"id": a.document_id, "start": a.start, "end": a.end} for a in self.examples]
+        return asdict(self) | {"examples": examples}
 
 
 def shared_phrases(

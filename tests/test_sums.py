@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
         "sum(in_context)", "sum(nouns)", "sum(verbs)", "sum((a[part] for part in parts))",
         "sum((b[part] for part in parts))",
     },
-    "tasks/feedback/even_draw.py": {
+    "tasks/random_draw.py": {
         "sum((counts[one] for one in enumerate(cell)))",
         "sum((counts[k, x] - counts[k, y] - 1 "
         "for k, (x, y) in enumerate(zip(a, b, strict=True)) if x != y))",
@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))"
     },
     "reference/exclude.py": {"sum(covered)"},
-    "tasks/feedback/advising_book.py": {"sum((one.usage for one in parts), start=Usage())"},
+    "tasks/feedback/advising.py": {"sum((one.usage for one in parts), start=Usage())"},
     "replicate/story_feedback.py": {
         "sum((one.follows for one in first))",
         "sum((one.follows for one in plain))",

@@ -24,7 +24,7 @@ from fabula.desk.desk_pages import changed_words
 from fabula.desk.start import _door, _key
 from fabula.desk.work import Asked, Desk, chosen_model, where_to
 from fabula.errors import InputError
-from fabula.models.keys import check_key
+from fabula.models.available import check_key
 from fabula.reference import Reference
 from fabula.types import Document
 

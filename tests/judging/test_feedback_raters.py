@@ -9,9 +9,8 @@ from tests.commands import invoke, refused, write_rows
 from tests.serving import prompt_of, serving
 
 from fabula.errors import InputError
-from fabula.jobs.feedback_reading import people_means
-from fabula.judging.feedback_rater import feedback_template
-from fabula.judging.judge_prompts import Template
+from fabula.jobs.feedback import people_means
+from fabula.judging.judge_prompts import Template, feedback_template
 from fabula.rubrics.load import load_rubric
 from fabula.text.feedback_pieces import feedback_documents
 from fabula.types import Document

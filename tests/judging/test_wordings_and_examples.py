@@ -9,8 +9,7 @@ from tests.commands import invoke, write_rows
 from tests.serving import prompt_of, serving
 
 from fabula.errors import InputError
-from fabula.judging.few_shot import ExampleTemplate, example_template
-from fabula.judging.judge_prompts import Template
+from fabula.judging.judge_prompts import ExampleTemplate, Template, example_template
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures
 from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session, run_session

@@ -14,8 +14,7 @@ from fabula.judging.judge_prompts import Template
 from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session, run_session
 from fabula.models.concurrency import Places
-from fabula.models.model_copies import Copies
-from fabula.models.model_spec import ModelOptions
+from fabula.models.model_spec import Copies, ModelOptions
 from fabula.rubrics.load import load_rubric
 from fabula.types import Document
 

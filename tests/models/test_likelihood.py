@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from tests.tiny_gguf import MARK, slow_logits, write_tiny_gguf
 
 from fabula.errors import ModelError
-from fabula.models import output_layer, surprisal
-from fabula.models.output_layer import OutputLayer
-from fabula.models.surprisal import Likelihood, SurprisalModel
+from fabula.models import surprisal
+from fabula.models.surprisal import Likelihood, OutputLayer, SurprisalModel
 
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
 pytest.importorskip("gguf", reason="likelihoods need what 'fabula[local]' installs")
@@ -105,8 +104,8 @@ def test_steps_chunks_threads_and_company_change_no_byte(
         assert list(map(model.likelihood, reversed(texts))) == found[::-1]
         monkeypatch.setenv("FABULA_THREADS", "1")
         assert list(map(model.likelihood, texts)) == found
-        monkeypatch.setattr(output_layer, "_STEP_FLOATS", 3 * 258)
-        monkeypatch.setattr(output_layer, "_CHUNK_FLOATS", 7 * 258)
+        monkeypatch.setattr(surprisal, "_STEP_FLOATS", 3 * 258)
+        monkeypatch.setattr(surprisal, "_CHUNK_FLOATS", 7 * 258)
         monkeypatch.setattr(surprisal, "_SCORED_TOKENS", 16)
         for one, other in zip(map(model.likelihood, texts), found, strict=True):
             assert one.missing_reason == other.missing_reason
@@ -146,11 +145,11 @@ def test_what_cannot_be_scored_has_a_reason(plain: Path, marked: Path):
 def test_a_model_without_doubt_has_no_curvature():
     certain = np.full((2, 5), -np.inf, np.float32)
     certain[:, 3] = 1.0
-    found = Likelihood.of(output_layer._likelihoods(certain.copy(), np.array([3, 3])))
+    found = Likelihood.of(surprisal._likelihoods(certain.copy(), np.array([3, 3])))
     assert (found.n_tokens, found.log_likelihood, found.log_rank) == (2, 0.0, 0.0)
     assert found.curvature is None
     assert "certain" in str(found.missing_reason)
-    impossible = Likelihood.of(output_layer._likelihoods(certain.copy(), np.array([3, 1])))
+    impossible = Likelihood.of(surprisal._likelihoods(certain.copy(), np.array([3, 1])))
     assert impossible.log_likelihood is None
     assert "finite" in str(impossible.missing_reason)
 

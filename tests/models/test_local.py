@@ -15,10 +15,10 @@ from fabula.judging.judge_prompts import Template
 from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.session import Session, run_session
 from fabula.judging.trust import TrustBook
-from fabula.models.answer_form import option_masses
 from fabula.models.base import Choice, Prompt, Sampling
 from fabula.models.local import LocalModel, embedded_model
 from fabula.models.model_spec import open_model
+from fabula.models.verdicts import option_masses
 from fabula.rubrics.load import load_rubric
 from fabula.store import read_rows, write_rows
 from fabula.types import Document, Signature

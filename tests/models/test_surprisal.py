@@ -15,12 +15,18 @@ from tests.tiny_gguf import MARK, N_DIMENSIONS, slow_logits, write_tiny_gguf
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models import llama, surprisal
-from fabula.models import output_layer as module
+from fabula.models import surprisal as module
 from fabula.models.llama import Llama
-from fabula.models.llama_server import LlamaServer
 from fabula.models.local import LocalModel
-from fabula.models.output_layer import OutputLayer, read_output_layer
-from fabula.models.surprisal import SurprisalModel, SurprisalStore, TokenSurprisal, windows
+from fabula.models.surprisal import (
+    LlamaServer,
+    OutputLayer,
+    SurprisalModel,
+    SurprisalStore,
+    TokenSurprisal,
+    read_output_layer,
+    windows,
+)
 from fabula.text.sentences import encodable
 
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
@@ -371,7 +377,7 @@ def test_llama_cpp_finds_the_same_in_the_same_file(
     text = f"{TEXT} In 1984, l'été: 漢字 {''.join(HARD).encode(errors='replace').decode()} " * 12
     with SurprisalModel(path) as model:
         found = model.score(text)
-    monkeypatch.setattr(surprisal, "_layout_of_llama", lambda path: None)
+    monkeypatch.setattr(surprisal, "llama_layout", lambda path: None)
     with SurprisalModel(path) as model:
         assert model.runtime.startswith("xllamacpp-")
         expected = model.score(text)

@@ -179,7 +179,7 @@ def test_no_two_words_are_one_by_the_sentence_encoders_input_layer():
 
 
 def test_the_input_layer_of_an_onnx_file_is_read_as_the_format_says(tmp_path: Path):
-    from fabula.models.input_layer import read_onnx_layer
+    from fabula.models.vectors import read_onnx_layer
 
     def field(number: int, value: bytes) -> bytes:
         """A field of bytes, as the encoding of Protocol Buffers has it."""
@@ -206,7 +206,7 @@ def test_the_input_layer_of_an_onnx_file_is_read_as_the_format_says(tmp_path: Pa
 
 
 def test_a_damaged_onnx_file_is_one_sentence(tmp_path: Path):
-    from fabula.models.input_layer import read_onnx_layer
+    from fabula.models.vectors import read_onnx_layer
 
     for content in (b"", b"\xff" * 40, b"\x3a\x04\x2a\x02\x42\x09", b"no model at all"):
         (tmp_path / "model.onnx").write_bytes(content)

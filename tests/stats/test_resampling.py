@@ -39,9 +39,10 @@ from fabula.stats.resampling import (
     ratio_interval,
     share_interval,
 )
-from fabula.store import dump_json
-from fabula.tasks.feedback.answers import read_answers
-from fabula.tasks.feedback.feedback_scores import score_answers, validate
+from fabula.stats.paired import compare_pairs
+from fabula.stats.reliability import cohen_estimate, pooled_estimate
+from fabula.store import dump_json, located_rows
+from fabula.tasks.feedback.feedback_scores import read_answers, score_answers, validate
 from fabula.types import Estimate
 
 SOURCE = Path(__file__).parents[2] / "src" / "fabula"

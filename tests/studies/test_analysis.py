@@ -20,7 +20,7 @@ from tests.commands import invoke, refused, rows_of, write_rows
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.errors import InputError
-from fabula.jobs.feedback_reading import feedback_rows as feedback_rows_of
+from fabula.jobs.feedback import feedback_rows as feedback_rows_of
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.studies.answer_log import save_answers

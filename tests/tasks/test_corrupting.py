@@ -29,9 +29,9 @@ from fabula.tasks.feedback.corrupting import (
     swap_sentences,
     without_repeats,
 )
-from fabula.tasks.feedback.fast_translator import FastTranslator
 from fabula.tasks.feedback.story_edits import Edit, apply_edits, edits_between, undo
 from fabula.tasks.feedback.translating import (
+    FastTranslator,
     back_translate,
     foreign_words,
     is_degenerate,

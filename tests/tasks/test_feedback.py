@@ -18,8 +18,7 @@ from tests.serving import prompt_of, serving
 from fabula.errors import FabulaError, InputError
 from fabula.models.encoder import Encoder
 from fabula.store import read_rows
-from fabula.tasks.feedback.answers import DIMENSIONS, Trigrams, bertscore, read_answers
-from fabula.tasks.feedback.feedback_prompts import (
+from fabula.tasks.feedback.eliciting import (
     PERFECT,
     PROMPTS,
     feedback_prompt,
@@ -27,9 +26,13 @@ from fabula.tasks.feedback.feedback_prompts import (
     says_perfect,
 )
 from fabula.tasks.feedback.feedback_scores import (
+    DIMENSIONS,
     Subset,
+    Trigrams,
+    bertscore,
     cell_repetition,
     measured,
+    read_answers,
     repetition,
     score_answers,
     validate,

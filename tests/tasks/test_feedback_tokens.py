@@ -2,7 +2,7 @@
 
 import pytest
 
-from fabula.tasks.feedback.answers import read_answers, tokeniser, treebank_tokens
+from fabula.tasks.feedback.feedback_scores import read_answers, tokeniser, treebank_tokens
 
 PUBLIC = (
     'The sentence lacks a clear subject for the "we solved it" action, making it slightly '

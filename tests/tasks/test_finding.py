@@ -15,9 +15,13 @@ from tests.serving import prompt_of, serving
 import fabula as fb
 from fabula.errors import InputError
 from fabula.tasks.feedback import fault_matches
-from fabula.tasks.feedback.fault_matches import fault_places, read_findings
-from fabula.tasks.feedback.feedback_prompts import PERFECT
-from fabula.tasks.feedback.recall import compare_models, score_findings
+from fabula.tasks.feedback.eliciting import PERFECT
+from fabula.tasks.feedback.fault_matches import (
+    compare_models,
+    fault_places,
+    read_findings,
+    score_findings,
+)
 from fabula.tasks.feedback.story_edits import Edit, apply_edits
 
 ORIGINAL = (

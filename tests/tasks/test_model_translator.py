@@ -10,9 +10,14 @@ from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import InputError, ModelError
 from fabula.models.model_spec import ModelOptions, open_model
-from fabula.tasks.feedback.model_translator import ModelTranslator, estimate_round_trips
 from fabula.tasks.feedback.story_edits import undo
-from fabula.tasks.feedback.translating import NoTranslation, back_translate, open_translator
+from fabula.tasks.feedback.translating import (
+    ModelTranslator,
+    NoTranslation,
+    back_translate,
+    estimate_round_trips,
+    open_translator,
+)
 from fabula.types import Signature
 
 pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")

@@ -10,9 +10,8 @@ from tests.commands import invoke, rows_of, write_rows
 from tests.serving import prompt_of, serving
 
 from fabula.models.model_spec import ModelOptions, open_model
-from fabula.tasks.feedback.answers import read_answers
-from fabula.tasks.feedback.model_translator import ModelTranslator
-from fabula.tasks.feedback.translating import NoTranslation
+from fabula.tasks.feedback.feedback_scores import read_answers
+from fabula.tasks.feedback.translating import ModelTranslator, NoTranslation
 from fabula.tasks.story_writing import WritePlan
 from fabula.text.feedback_pieces import feedback_documents
 

@@ -9,7 +9,7 @@ import pytest
 from tests.commands import invoke, rows_of, write_rows
 
 from fabula.errors import InputError
-from fabula.tasks.feedback.even_draw import sample_evenly
+from fabula.tasks.random_draw import sample_evenly
 
 BY = ("model", "method")
 

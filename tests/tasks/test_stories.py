@@ -12,9 +12,15 @@ from tests.serving import Reply, completion, prompt_of, serving
 from fabula.errors import FabulaError, InputError
 from fabula.jobs.models import ModelSettings, Spending
 from fabula.jobs.stories import OpeningSettings, openings
-from fabula.tasks.openings import FORMATS, KINDS, opening_prompt, read_formats
+from fabula.tasks.openings import (
+    FORMATS,
+    KINDS,
+    draw_sentences,
+    opening_prompt,
+    read_formats,
+    without_prompt,
+)
 from fabula.tasks.story_writing import read_plots
-from fabula.tasks.written import draw_sentences, without_prompt
 from fabula.types import Document
 
 

@@ -17,8 +17,13 @@ from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.vector_groups import central, group_vectors
 from fabula.store import dump_json
 from fabula.tasks.drafting import draft_rubric, read_measures
-from fabula.tasks.naming import names_by_words
-from fabula.tasks.reason_themes import Rationale, find_themes, keep_labels, read_rationales
+from fabula.tasks.reason_themes import (
+    Rationale,
+    find_themes,
+    keep_labels,
+    names_by_words,
+    read_rationales,
+)
 
 
 @pytest.fixture(scope="module")

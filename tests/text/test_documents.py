@@ -19,7 +19,7 @@ from fabula.reference import Reference
 from fabula.reference.build import add_documents
 from fabula.tasks.continuation.story_passages import book_chapters
 from fabula.tasks.feedback.corrupting import sample_sets, without_repeats
-from fabula.tasks.written import by_line, draw_sentences
+from fabula.tasks.openings import by_line, draw_sentences
 from fabula.text import check_documents, check_ids, read_documents
 from fabula.types import Document
 

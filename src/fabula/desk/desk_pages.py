@@ -30,9 +30,7 @@ from fabula.desk.work import (
 from fabula.errors import InputError, ModelError
 from fabula.jobs.progress import Progress
 from fabula.jobs.review_models import estimate_review
-from fabula.jobs.setup import Step, setup, usable_sets
-from fabula.models.available import find_models
-from fabula.models.keys import check_key
+from fabula.models.available import check_key
 from fabula.review.report_parts import OWN_PARTS
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES

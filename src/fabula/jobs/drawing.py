@@ -105,9 +105,9 @@ def _texts(sources: Stream, settings: DrawSettings) -> Drawn:
 
 
 def _pieces(sources: Stream, settings: DrawSettings) -> Drawn:
-    from fabula.jobs.feedback_reading import feedback_rows
+    from fabula.jobs.feedback import feedback_rows
     from fabula.reasons import explain
-    from fabula.tasks.feedback.even_draw import sample_evenly
+    from fabula.tasks.random_draw import sample_evenly
 
     if not sources.names:
         raise SettingsError("pieces", "needs files that `fabula feedback elicit` wrote")

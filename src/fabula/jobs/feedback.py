@@ -1,16 +1,16 @@
-"""Feedback on stories: plant faults, ask models about them, and measure their answers."""
+"""Feedback on stories: plant faults, ask models about them, read and measure their answers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.errors import ModelError
-from fabula.jobs.given import Rows
+from fabula.errors import InputError, ModelError
+from fabula.jobs.given import Part, Rows, located_in
 from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, Spending, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
@@ -22,10 +22,99 @@ from fabula.settings import Between, Settings, SettingsError, part, seed_setting
 if TYPE_CHECKING:
     from fabula.models.encoder import Encoder
     from fabula.presentation.sheet import Block
-    from fabula.tasks.feedback.answers import Answers
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
-    from fabula.tasks.feedback.feedback_scores import Subset
-    from fabula.types import Document, Estimate
+    from fabula.tasks.feedback.feedback_scores import Answers, Subset
+    from fabula.types import Document, Estimate, Measurement, Rubric
+
+
+def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
+    """Rows of `feedback elicit`; files released with the paper are recognised by name.
+
+    From files of `study export`, these are people's own feedback. `whole` requires every field of
+    such a row, and that no piece occurs twice. Raises `InputError` with the line.
+    """
+    from fabula.text.feedback_pieces import check_feedback_row, feedback_id, own_feedback_row
+
+    rows: list[Row] = []
+    seen: set[str] = set()
+    for source in parts:
+        for row, where in _located(source):
+            if whole:
+                check_feedback_row(row, where)
+                id_ = feedback_id(row)
+                if id_ in seen:
+                    raise InputError(f"{where}: the id {id_!r} occurs twice")
+                seen.add(id_)
+            elif {"rubric", "item", "rater"} <= row.keys():
+                own = own_feedback_row(row)
+                if own is None:
+                    continue
+                row = own
+            rows.append(row)
+    return rows
+
+
+def _located(part: Part) -> Iterator[tuple[Row, str]]:
+    from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
+
+    if not isinstance(part, Path) or part.name not in RELEASED_FILES:
+        return located_in(part)
+    rows = read_released_file(part)
+    return ((row, f"{part}, line {number}") for number, row in enumerate(rows, 1))
+
+
+def people_means(
+    paths: Sequence[Path], rubric: Rubric, ids: Collection[str]
+) -> dict[str, dict[str, float]]:
+    """People's means by item and piece of feedback, from measurements or the released ratings.
+
+    Raises `InputError` for answers of a model, on another rubric, with another wording, or about
+    none of the pieces `ids`.
+    """
+    from fabula.measures.ratings import mean_scores, score_table
+    from fabula.replicate.story_feedback_files import RATINGS_FILE, read_released_file
+    from fabula.store import read_measurements
+    from fabula.text.feedback_pieces import OWN_FEEDBACK, feedback_id
+
+    given: list[Measurement] = []
+    means: dict[str, dict[str, float]] = {}
+    for path in paths:
+        if path.name != RATINGS_FILE:
+            for one in list(read_measurements(path)):
+                if one.signature.startswith("judge|"):
+                    by = f"by a model ({one.rater}), not by people"
+                    raise InputError(f"{path}: contains answers {by}")
+                if one.rubric != OWN_FEEDBACK and one.rubric.partition("-")[0] != rubric.id:
+                    raise InputError(
+                        f"{path}: contains answers to {one.rubric}, not to {rubric.key}"
+                    )
+                given.append(one)
+            continue
+        for row in read_released_file(path):
+            for question, value in row["ratings"].items():
+                if value is not None:
+                    item = question.replace("-", "_")
+                    means.setdefault(item, {})[feedback_id(row)] = value
+    try:
+        table = mean_scores(score_table(given, rubric))
+    except InputError as error:
+        raise InputError(f"`people`: {error}") from error
+    for item, by_document in table.items():
+        means.setdefault(item, {}).update(by_document)
+    if paths and not any(means.values()):
+        raise InputError(f"{paths[0]}: contains no answer to an item of the rubric {rubric.id}")
+    for answered in means.values():
+        check_overlap(ids, answered, "people")
+    return means
+
+
+def check_overlap(ids: Collection[str], given: Mapping[str, Any], name: str) -> None:
+    """Raise `InputError` if answers or labels are about none of the pieces."""
+    if given and not any(id_ in given for id_ in ids):
+        raise InputError(
+            f"`{name}`: none of its ids matches the feedback; its ids look like "
+            f"{next(iter(given))!r}, those of the feedback like {next(iter(ids))!r} (id_model)"
+        )
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -182,8 +271,7 @@ def _corrupt(
     from fabula.models.model_spec import open_model
     from fabula.resume import Ledger, kept_rows
     from fabula.tasks.feedback import corrupting
-    from fabula.tasks.feedback.model_translator import estimate_round_trips
-    from fabula.tasks.feedback.translating import is_model, open_translator
+    from fabula.tasks.feedback.translating import estimate_round_trips, is_model, open_translator
     from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter, estimate_faults
     from fabula.text.pipeline import load_pipeline
 
@@ -303,9 +391,15 @@ def elicit(
     """
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
-    from fabula.tasks.feedback.eliciting import ANSWERS, ElicitPlan, estimate_grid, read_corrupted
+    from fabula.tasks.feedback.eliciting import (
+        ANSWERS,
+        PROMPTS,
+        ElicitPlan,
+        estimate_grid,
+        load_prompts,
+        read_corrupted,
+    )
     from fabula.tasks.feedback.eliciting import elicit as ask
-    from fabula.tasks.feedback.feedback_prompts import PROMPTS, load_prompts
 
     file = settings.prompt_file
     prompts = PROMPTS if file is None else load_prompts(file)
@@ -340,7 +434,7 @@ def crosses_of(text: str) -> list[tuple[str, ...]]:
 
 
 def are_crosses(text: str) -> str | None:
-    from fabula.tasks.feedback.answers import DIMENSIONS
+    from fabula.tasks.feedback.feedback_scores import DIMENSIONS
 
     unknown = [name for cross in crosses_of(text) for name in cross if name not in DIMENSIONS]
     return f"{unknown[0]}: must be one of {', '.join(DIMENSIONS)}" if unknown else None
@@ -437,11 +531,17 @@ def score(
 
     Raises `InputError` if a row lacks a field.
     """
-    from fabula.jobs.feedback_reading import feedback_rows, people_means
+    from fabula.jobs.feedback import feedback_rows, people_means
     from fabula.rubrics.load import load_rubric
     from fabula.store import dump_json, write_whole
-    from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
-    from fabula.tasks.feedback.feedback_scores import measured, score_answers, validate
+    from fabula.tasks.feedback.feedback_scores import (
+        bertscore,
+        measured,
+        read_answers,
+        score_answers,
+        sentence_counter,
+        validate,
+    )
     from fabula.text.feedback_pieces import feedback_id
     from fabula.text.pipeline import load_pipeline, pipeline_parts
 

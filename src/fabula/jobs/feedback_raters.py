@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
-from fabula.jobs.feedback_reading import check_overlap, feedback_rows, people_means
+from fabula.jobs.feedback import check_overlap, feedback_rows, people_means
 from fabula.jobs.given import Labels, Rows
 from fabula.jobs.judging import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
 from fabula.jobs.models import ModelSettings
@@ -198,7 +198,7 @@ def rate(
 
     Raises `InputError`, `SettingsError`, `ModelError`, `BusyError`.
     """
-    from fabula.judging.feedback_rater import feedback_template
+    from fabula.judging.judge_prompts import feedback_template
     from fabula.measures.categories import category_shares, label_accuracy, read_gold
     from fabula.measures.ratings import agreements_with_people
     from fabula.presentation.rating_tables import save_categories

@@ -416,7 +416,7 @@ def with_examples(
     Examples are drawn at random, so the remaining labels are a random sample as well. Raises
     `InputError` if there are too few.
     """
-    from fabula.judging.few_shot import example_template
+    from fabula.judging.judge_prompts import example_template
 
     if not n_shots:
         return plan, labels

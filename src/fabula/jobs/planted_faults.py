@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.models.base import FunctionModel
     from fabula.presentation.sheet import Block
-    from fabula.tasks.feedback.fault_matches import Findings
-    from fabula.tasks.feedback.recall import FindScore, ReaderAccuracy
+    from fabula.tasks.feedback.fault_matches import Findings, FindScore, ModelPair, ReaderAccuracy
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +141,15 @@ def find(
 
     Raises `InputError`, `ModelError`, `BusyError`.
     """
-    from fabula.jobs.feedback_reading import check_overlap, feedback_rows
+    from fabula.jobs.feedback import check_overlap, feedback_rows
     from fabula.rubrics.load import load_rubric
     from fabula.store import write_rows
-    from fabula.tasks.feedback.fault_matches import read_findings
-    from fabula.tasks.feedback.recall import compare_models, reader_accuracy, score_findings
+    from fabula.tasks.feedback.fault_matches import (
+        compare_models,
+        read_findings,
+        reader_accuracy,
+        score_findings,
+    )
     from fabula.text.feedback_pieces import feedback_id
     from fabula.text.pipeline import load_pipeline, pipeline_parts
     from fabula.text.sentences import paragraph_docs, spans_of_docs
@@ -200,7 +203,7 @@ def _judged(
     """The answers as each judge reads them; those without points are not given to it."""
     if not (settings.models.models or functions):
         return [], []
-    from fabula.judging.feedback_rater import feedback_template
+    from fabula.judging.judge_prompts import feedback_template
     from fabula.rubrics.load import load_rubric
     from fabula.text.feedback_pieces import feedback_documents
 

@@ -234,7 +234,7 @@ class WrittenCorpus(BuiltCorpus):
         return tuple(dict.fromkeys(row["model"] for row in self.asked))
 
     def lines(self) -> list[str]:
-        from fabula.tasks.written import without_prompt
+        from fabula.tasks.openings import without_prompt
 
         assert self.manifest is not None, "it is None only for a share"
         texts = [(row["text"], row["prompt"]) for row in self.asked if row["text"] is not None]
@@ -401,7 +401,7 @@ def _build_written(
     confirm: Confirm,
 ) -> WrittenCorpus:
     """Have models continue each line of the sources, and build a corpus from the results."""
-    from fabula.tasks.written import by_line, draw_sentences, written_documents
+    from fabula.tasks.openings import by_line, draw_sentences, written_documents
     from fabula.text import check_ids
 
     engine = settings.engine

@@ -367,7 +367,7 @@ def advise(
     from fabula.models.replay import CALLS, CachedModel
     from fabula.resume import kept_rows
     from fabula.store import read_measurements, write_rows
-    from fabula.tasks.feedback import advising, advising_book
+    from fabula.tasks.feedback import advising
 
     options, models = settings.advice, settings.models
     if len(models.models) != 1:
@@ -384,14 +384,14 @@ def advise(
         by_chapter=is_book,
     )
     # For a book, also one reading of each chapter for notes, and readings of all notes.
-    chapters = advising_book.chapters_to_read(story) if is_book else []
+    chapters = advising.chapters_to_read(story) if is_book else []
     n_readings = settings.n_samples * (len(chapters) + 1) + len(chapters)
     progress.begin("reading the draft", n_readings + len(earlier))
 
     async def ask(kept: KeptRows) -> Advised:
         (spec,), terms, encoder = models.models, models.options(), Encoder()
-        estimate = advising_book.estimate_book if is_book else advising.estimate
-        ask_all = advising_book.advise_book if is_book else advising.advise
+        estimate = advising.estimate_book if is_book else advising.estimate
+        ask_all = advising.advise_book if is_book else advising.advise
         confirm(spec, estimate(story, plan, len(earlier), terms.prices.of(spec)))
         async with open_model(spec, terms) as opened:
             # Cached answers are free, so the cache comes before the budget.

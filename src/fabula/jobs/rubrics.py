@@ -18,7 +18,7 @@ from fabula.settings import Between, Settings, SettingsError, part, setting
 from fabula.types import Rubric
 
 if TYPE_CHECKING:
-    from fabula.tasks.expanding import Expanded
+    from fabula.tasks.drafting import Expanded
 
 _LINE_TOKENS = 60
 """Approximate tokens of a name or a question."""
@@ -264,7 +264,7 @@ def _expanded(
     from fabula.jobs.writing import confirm_prompts
     from fabula.models.model_spec import open_model
     from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
-    from fabula.tasks.expanding import expand_rubric, expansion_prompts
+    from fabula.tasks.drafting import expand_rubric, expansion_prompts
 
     rubric = load_rubric(source)
     prompts = [

@@ -61,11 +61,7 @@ def estimate_texts(
     n_input = sum(map(estimate_tokens, texts)) * (1 + n_again) + _PROMPT_TOKENS * n
     usage = Usage(n_input + n_again * len(texts) * n_output, 0, n_output * n)
 
-    def estimate(price: Price | None) -> Estimate:
-        cost = None if price is None else price.of(usage)
-        return Estimate(n, usage, cost, is_most=n_again > 0)
-
-    return estimate
+    return lambda price: Estimate.of(n, usage, price, is_most=n_again > 0)
 
 
 def _confirm_all(

@@ -164,4 +164,4 @@ def estimate_calls(
     output = min(plan.max_tokens, _LIKELY_OUTPUT[plan.template.style])
     n_cached = (n_asked - 1) * prefixes if plan.template.has_story_first else 0
     usage = Usage(round(share * n_input), round(share * n_cached), round(n_left * output))
-    return Estimate(n_left, usage, None if price is None else price.of(usage))
+    return Estimate.of(n_left, usage, price)

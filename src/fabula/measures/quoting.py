@@ -57,8 +57,7 @@ def estimate_quotes(price: Price | None, n: int = _MAX_DOCUMENTS) -> Estimate:
     """The most that a model is asked about one text, or to judge `n` pairs of paragraphs."""
     prompt = estimate_tokens(_EXAMPLES) + 2 * estimate_tokens(" " * 2 * _CONTEXT_CHARS)
     usage = Usage(n * prompt, (n - 1) * estimate_tokens(_EXAMPLES), n * _MAX_TOKENS)
-    cost = None if price is None else price.of(usage)
-    return Estimate(n, usage, cost, is_most=True)
+    return Estimate.of(n, usage, price, is_most=True)
 
 
 class QuoteJudge:

@@ -1,7 +1,7 @@
 """Which language models are available here: the embedded one, local servers, keys that are set.
 
-Only this machine is searched for servers, at their default ports. Nothing is sent anywhere else;
-keys are not tested.
+Only this machine is searched for servers, at their default ports. A key is checked only where that
+is asked for, by requesting its provider's list of models: no text is sent, and nothing is charged.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 from fabula.errors import ModelError
 from fabula.models.local import embedded_model
@@ -39,7 +40,7 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {
 """The environment variables that hold a provider's key, as Inspect AI reads them."""
 
 _TIMEOUT_S = 1.0
-_MAX_BYTES = 1 << 20
+_MAX_BYTES = 4 << 20
 _MAX_MODELS = 50
 
 
@@ -69,17 +70,94 @@ def find_models(ports: Sequence[int] = tuple(PORTS)) -> list[Available]:
     return found
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would send the key elsewhere."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def listed_models(
+    url: str, headers: Mapping[str, str], timeout_s: float, *, is_here: bool = False
+) -> Any:
+    """What a server answers that is asked for its models. Raises `OSError`, `ValueError`."""
+    # Proxies are for other machines.
+    handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_here else [])]
+    request = urllib.request.Request(f"{url.rstrip('/')}/models", headers=dict(headers))
+    with urllib.request.build_opener(*handlers).open(request, timeout=timeout_s) as answer:
+        return json.loads(answer.read(_MAX_BYTES))
+
+
 def _models_at(port: int) -> list[Available]:
     """The models of an OpenAI-compatible server; empty if there is no such server."""
     url = f"http://127.0.0.1:{port}/v1"
-    # Proxies are for other machines.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"{url}/models", timeout=_TIMEOUT_S) as answer:
-            listed = json.loads(answer.read(_MAX_BYTES))["data"]
-        names = [str(one["id"]) for one in listed[:_MAX_MODELS]]
+        listed = listed_models(url, {}, _TIMEOUT_S, is_here=True)["data"][:_MAX_MODELS]
+        names = [str(model["id"]) for model in listed]
     except (OSError, ValueError, KeyError, TypeError):
         # Another kind of server, or none, is listening at this port.
         return []
     where = f"{PORTS.get(port, 'server')}, port {port}"
     return [Available(f"{url}#{name}", where, "server") for name in names]
+
+
+_LISTS = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "google": "https://generativelanguage.googleapis.com/v1beta",
+    "mistral": "https://api.mistral.ai/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "together": "https://api.together.xyz/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "grok": "https://api.x.ai/v1",
+    "deepseek": "https://api.deepseek.com",
+}
+"""Where each lists its models, which requires a key. Others list them for everyone, or not."""
+_KEY_TIMEOUT_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCheck:
+    """The result of checking a provider's key."""
+
+    is_good: bool | None
+    """None if it could not be checked."""
+    said: str
+    """A sentence without its full stop."""
+
+
+def check_key(model: str) -> KeyCheck | None:
+    """Check the key for the provider of `provider/model`; None if none is needed."""
+    provider, _, name = model.partition("/")
+    variables = PROVIDERS.get(provider)
+    if variables is None or not name:
+        return None
+    variable = next((one for one in variables if os.environ.get(one)), "")
+    if not variable:
+        return KeyCheck(False, f"no key for {provider} is set: put it into {variables[0]}")
+    base = os.environ.get(f"{provider.upper()}_BASE_URL") or _LISTS.get(provider)
+    if base is None:
+        return KeyCheck(None, f"the key in {variable} cannot be checked before it is used")
+    try:
+        listed = listed_models(base, _key_headers(provider, variable), _KEY_TIMEOUT_S)
+        if isinstance(listed, dict):
+            listed = listed.get("data") or listed["models"]
+        names = (str(model.get("id") or model["name"]) for model in listed)
+        known = {one.removeprefix("models/") for one in names}
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code in (400, 401, 403):
+                return KeyCheck(False, f"{provider} refuses the key in {variable}")
+            return KeyCheck(None, f"{provider} did not say whether the key is valid ({error.code})")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return KeyCheck(None, f"{provider} could not be asked whether the key is valid ({error})")
+    if name not in known:
+        return KeyCheck(None, f"{provider} accepts the key, but does not list a model {name}")
+    return KeyCheck(True, f"{provider} accepts the key in {variable}, and has the model {name}")
+
+
+def _key_headers(provider: str, variable: str) -> dict[str, str]:
+    key = os.environ[variable].strip()
+    if provider == "anthropic":
+        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
+    return {"x-goog-api-key": key} if provider == "google" else {"Authorization": f"Bearer {key}"}

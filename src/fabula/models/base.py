@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, Self
 
 from fabula.errors import CallFailed, FabulaError
-from fabula.text.refusals import is_refusal
 
 Stop = Literal["end", "length", "blocked", "too_long"]
 """Why a model stopped: done; at `max_tokens`; withheld by the provider; prompt too long."""
@@ -152,16 +151,18 @@ class Model(Protocol):
         """Raises `CallFailed` if this call failed, `ModelError` if no call can succeed."""
         ...
 
-    async def __aenter__(self) -> Self: ...
+    async def __aenter__(self) -> Self:
+        return self
 
-    async def __aexit__(self, *error: object) -> None: ...
+    async def __aexit__(self, *error: object) -> None:
+        return None
 
 
 AskFunction = Callable[[str], str | Awaitable[str]]
 """Takes the text of a prompt and returns the text of an answer, synchronously or not."""
 
 
-class FunctionModel:
+class FunctionModel(Model):
     """A model that is a function of the prompt.
 
     Answers are stored under `name`, by default that of the function: use another name for another
@@ -193,15 +194,7 @@ class FunctionModel:
             raise CallFailed(f"{self.name}: returned a {type(found).__name__}, not a string")
         return Answer(found)
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(self, *error: object) -> None:
-        pass
-
-
-_WRAPPING = " \t\"'“”*_`#-"
-_MAX_LINE_CHARS = 240
 FENCE = "=========="
 
 
@@ -214,22 +207,3 @@ def fence(frame: str, *texts: str) -> str:
     if longest < len(FENCE):
         return frame
     return frame.replace(FENCE, "=" * (longest + 1))
-
-
-async def one_line(model: Model, question: str, *, max_tokens: int = 60) -> str | None:
-    """The first line of the answer, without quotes and labels; None if empty or a refusal.
-
-    A failed call returns None; a person reviews the results in any case.
-    """
-    try:
-        answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens))
-    except CallFailed:
-        return None
-    if is_refusal(answer.text):
-        return None
-    for line in answer.text.splitlines():
-        bare = re.sub(r"^[A-Z][a-z]+:\s+", "", line.strip(_WRAPPING)).strip(_WRAPPING)
-        # "Here is the name:" is not the name.
-        if bare and not bare.endswith(":") and answer.stop != "blocked":
-            return bare[:_MAX_LINE_CHARS]
-    return None

@@ -61,6 +61,11 @@ class Estimate:
     is_most: bool = False
     """An upper bound: the number of calls depends on the answers."""
 
+    @classmethod
+    def of(cls, n_calls: int, usage: Usage, price: Price | None, *, is_most: bool = False) -> Self:
+        """At a model's price, None if it is unknown."""
+        return cls(n_calls, usage, None if price is None else price.of(usage), is_most)
+
 
 def parse_price(text: str) -> Price:
     """Parse `IN/OUT` in dollars per million tokens. Raises `InputError`."""

@@ -10,13 +10,14 @@ import asyncio
 import os
 import re
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models.answer_form import in_words, option_masses, schema_of
+from fabula.models.available import listed_models
 from fabula.models.base import (
     Answer,
     ChargedCallFailed,
@@ -28,6 +29,7 @@ from fabula.models.base import (
     Usage,
 )
 from fabula.models.cost import most_likely_tokens
+from fabula.models.verdicts import in_words, option_masses, schema_of
 from fabula.packages import needing
 
 if TYPE_CHECKING:
@@ -116,7 +118,12 @@ class HostedModel:
         if not _is_url(self._spec) or (told and told != _ANY_MODEL):
             return told
         if self._listed is None:
-            self._listed = await _listed_model(self._spec.partition("#")[0])
+            url = self._spec.partition("#")[0]
+            key, names = {"Authorization": f"Bearer {_key_for(url)}"}, set()
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                listed = await asyncio.to_thread(listed_models, url, key, _LIST_TIMEOUT_S)
+                names = {str(model["id"]) for model in listed["data"]}
+            self._listed = names.pop() if len(names) == 1 else ""
         return self._listed
 
     def _config(self, sampling: Sampling, form: Form | None) -> GenerateConfig:
@@ -217,20 +224,6 @@ def _join_parts(api: Any) -> None:
         return read(completion, tools)
 
     api.chat_choices_from_completion = joined
-
-
-async def _listed_model(url: str) -> str:
-    """The model that a server lists, if it is one; empty if unknown."""
-    import httpx
-
-    try:
-        async with httpx.AsyncClient(timeout=_LIST_TIMEOUT_S) as client:
-            key = {"Authorization": f"Bearer {_key_for(url)}"}
-            reply = await client.get(f"{url.rstrip('/')}/models", headers=key)
-            names = {str(entry["id"]) for entry in reply.json()["data"]}
-    except (httpx.HTTPError, ValueError, KeyError, TypeError):
-        return ""
-    return names.pop() if len(names) == 1 else ""
 
 
 def _count(told: object) -> int:

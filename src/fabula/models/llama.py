@@ -9,16 +9,26 @@ two fifths of the processor time; surprisals equal those of transformers on unpa
 from __future__ import annotations
 
 import importlib.util
+import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import ModelError
-from fabula.models.gguf_layout import F32, Q4_1, Layout, four_bit_blocks, unpacked
-from fabula.models.onnx_graph import MICROSOFT, OnnxGraph
+from fabula.models.gguf_layout import (
+    F32,
+    Q4_1,
+    Layout,
+    four_bit_blocks,
+    read_layout,
+    read_list,
+    unpacked,
+)
+from fabula.models.local import n_threads
+from fabula.packages import needing
 
 _BLOCK = 32
 STEP_TOKENS = 128
@@ -66,45 +76,110 @@ _HARMLESS = {
 }
 
 
-def check_runtime() -> None:
-    """Raise `ModelError` if ONNX Runtime is missing, without importing it."""
-    if importlib.util.find_spec("onnxruntime") is None:
-        raise ModelError("surprisals of texts need onnxruntime; run: pip install 'fabula[local]'")
+# Pre-tokenisers by their names in GGUF files: whether each digit is a token of its own.
+_PARTINGS = {"gpt-2": False, "smollm": True}
+_USER_DEFINED = 4
+_LISTS = ("tokens", "merges", "token_type")
+
+
+def has_byte_words(path: Path, layout: Layout) -> bool:
+    """Whether a file uses this tokeniser."""
+    settings, lists = layout.settings, layout.lists
+    return (
+        settings.get("tokenizer.ggml.model") == "gpt2"
+        and settings.get("tokenizer.ggml.pre") in _PARTINGS
+        and all(f"tokenizer.ggml.{name}" in lists for name in _LISTS)
+        and not settings.get("tokenizer.ggml.add_space_prefix", False)
+        # Such tokens are matched before a text is split.
+        and _USER_DEFINED not in read_list(path, lists["tokenizer.ggml.token_type"])
+    )
+
+
+class ByteWords:
+    """Tokenises like llama.cpp. Raises `ModelError` without `tokenizers`."""
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        message = "surprisals of texts need tokenizers; run: pip install 'fabula[local]'"
+        library = needing("tokenizers", message, ModelError)
+        pre_tokenizers = library.pre_tokenizers
+        words, merges, _ = (read_list(path, layout.lists[f"tokenizer.ggml.{n}"]) for n in _LISTS)
+        numbers = {word: number for number, word in enumerate(words)}
+        pairs = [tuple(one.split(" ", 1)) for one in merges]
+        self._tokenizer: Any = library.Tokenizer(library.models.BPE(vocab=numbers, merges=pairs))
+        settings = layout.settings
+        digits = [pre_tokenizers.Digits(individual_digits=True)]
+        self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            digits * _PARTINGS[settings["tokenizer.ggml.pre"]]
+            + [pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        )
+        self._words = words
+        mark = settings.get("tokenizer.ggml.bos_token_id")
+        is_marked = settings.get("tokenizer.ggml.add_bos_token", False)
+        self.beginning: list[int] = [] if mark is None or not is_marked else [int(mark)]
+        # GPT-2's encoding: printable bytes as they are, the others as letters from U+0100 on.
+        printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+        self._bytes = {chr(byte): byte for byte in printed}
+        hidden = sorted(set(range(256)) - set(printed))
+        self._bytes |= {chr(256 + k): byte for k, byte in enumerate(hidden)}
+
+    def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
+        """The tokens, and the bytes of each. Control tokens in the text are read as characters."""
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return tokens, [bytes(map(self._bytes.__getitem__, self._words[one])) for one in tokens]
+
+
+def llama_layout(path: Path) -> Layout | None:
+    """The layout of a file that this process can run; None for another, or a damaged one."""
+    try:
+        layout = read_layout(path)
+        is_ours = is_llama(layout) and has_byte_words(path, layout)
+    except (ImportError, OSError, ValueError, LookupError, TypeError, OverflowError):
+        # The code that opens the file reports what is wrong with it.
+        return None
+    return layout if is_ours else None
 
 
 class Llama:
-    """The layers of a model, in memory. Raises `ModelError` if ONNX Runtime is missing.
+    """A model of this family, in this process; its layers are opened when a text is read.
 
-    `embedding` float32, shape (n_words, n_dimensions).
+    `output` is its output layer: float32, shape (n_words, n_dimensions). Raises `ModelError` if
+    ONNX Runtime is missing, without importing it.
     """
 
-    def __init__(
-        self, path: Path, layout: Layout, embedding: NDArray[np.float32], n_threads: int
-    ) -> None:
-        check_runtime()
+    keeps_states = True
+
+    def __init__(self, path: Path, layout: Layout, output: NDArray[np.float32]) -> None:
+        if importlib.util.find_spec("onnxruntime") is None:
+            raise ModelError(
+                "surprisals of texts need onnxruntime; run: pip install 'fabula[local]'"
+            )
+        words = ByteWords(path, layout)
+        self.beginning, self.tokenise = words.beginning, words.tokenise
+        is_tied = "output.weight" not in layout.tensors
+        embedding = output if is_tied else unpacked(path, layout.tensors["token_embd.weight"])
+        self._path, self._layout, self._embedding = path, layout, embedding
+        self._shape = _Shape(layout)
+        self._session: Any = None
+        self._read: list[int] = []
+        self._keys: list[Any] = []
+        self._states = np.empty((0, self._shape.n_dimensions), np.float32)
+
+    def _open(self) -> None:
         import onnxruntime
 
-        self._onnxruntime = onnxruntime
-        self._embedding = embedding
-        self._shape = shape = _Shape(layout)
-        graph = _graph(path, layout, shape)
+        self._value = onnxruntime.OrtValue.ortvalue_from_numpy
+        graph = _graph(self._path, self._layout, self._shape)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = n_threads
+        options.intra_op_num_threads = n_threads()
         options.log_severity_level = 3
         # Waiting threads do not spin, which leaves their processors to other measurements.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         # The weights must live as long as the session does.
-        self._weights = {
-            name: onnxruntime.OrtValue.ortvalue_from_numpy(values)
-            for name, values in graph.weights.items()
-        }
+        self._weights = {name: self._value(values) for name, values in graph.weights.items()}
         options.add_external_initializers(list(self._weights), list(self._weights.values()))
         self._session = onnxruntime.InferenceSession(
             graph.to_bytes(), options, providers=["CPUExecutionProvider"]
         )
-        self._read: list[int] = []
-        self._keys: list[Any] = []
-        self._states = np.empty((0, shape.n_dimensions), np.float32)
 
     def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions).
@@ -113,8 +188,11 @@ class Llama:
         differ; the states before it are the same bytes. `check` is called before each step, and
         may raise to stop reading.
         """
+        if self._session is None:
+            # Only now: what is known from earlier needs no model.
+            self._open()
         n_kept = n_alike(tokens, self._read) // STEP_TOKENS * STEP_TOKENS
-        shape, value = self._shape, self._onnxruntime.OrtValue.ortvalue_from_numpy
+        shape, value = self._shape, self._value
         past = [value(np.ascontiguousarray(one.numpy()[:, :, :n_kept])) for one in self._keys]
         if not past:
             nothing = np.empty((1, shape.n_key_heads, 0, shape.head_size), np.float32)
@@ -138,8 +216,7 @@ class Llama:
             "cos": np.cos(angles).astype(np.float32),
             "sin": np.sin(angles).astype(np.float32),
         }
-        value = self._onnxruntime.OrtValue.ortvalue_from_numpy
-        feeds = {name: value(one) for name, one in given.items()}
+        feeds = {name: self._value(one) for name, one in given.items()}
         feeds.update(zip(shape.pasts, past, strict=True))
         found: list[Any] = self._session.run_with_ort_values(["y", *shape.presents], feeds)
         return found
@@ -270,3 +347,109 @@ class _Layers:
         blocks = graph.add("Reshape", [x, self._shapes[n_columns]], [f"{x}.blocks"])
         self._sums[x] = graph.add("ReduceSum", [blocks, self._last_axis], [f"{x}.sums"], keepdims=0)
         return self._sums[x]
+
+
+MICROSOFT: Final = "com.microsoft"
+"""The domain of ONNX Runtime's own operators."""
+
+_IR_VERSION, _OPSET = 9, 18
+_KINDS = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7}
+_FLOAT, _INT = 1, 2
+_EXTERNAL = 1
+
+
+class OnnxGraph:
+    """A graph in ONNX's format, built node by node in the order in which they run.
+
+    A network of known layers is a few hundred nodes, and the protocol buffer messages are simple
+    enough to write without a library. Field numbers are those of `onnx.proto`:
+    https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = [_text(2, "graph")]
+        self.weights: dict[str, NDArray[Any]] = {}
+        """By name; they are passed to the session, not copied into the file."""
+
+    def add_input(self, name: str, kind: str, shape: Sequence[int | str]) -> None:
+        """`kind` is numpy's name of the type; a named axis may have any length."""
+        self._parts.append(_field(11, _value(name, kind, shape)))
+
+    def add_output(self, name: str, kind: str, shape: Sequence[int | str]) -> None:
+        self._parts.append(_field(12, _value(name, kind, shape)))
+
+    def add_weight(self, name: str, values: NDArray[Any]) -> str:
+        """Returns the name, so that it can be passed to a node."""
+        self.weights[name] = np.ascontiguousarray(values)
+        where = _field(13, _text(1, "location") + _text(2, "none"))
+        head = b"".join(_number(1, n) for n in values.shape) + _number(2, _KINDS[str(values.dtype)])
+        self._parts.append(_field(5, head + _text(8, name) + where + _number(14, _EXTERNAL)))
+        return name
+
+    def add_constant(self, name: str, values: Sequence[int]) -> str:
+        """A list of integers, such as a shape, stored in the file itself."""
+        data = struct.pack(f"<{len(values)}q", *values)
+        head = _number(1, len(values)) + _number(2, _KINDS["int64"])
+        self._parts.append(_field(5, head + _text(8, name) + _field(9, data)))
+        return name
+
+    def add(
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        domain: str = "",
+        **attributes: int | float,
+    ) -> str:
+        """Add a node; returns the name of its first output."""
+        node = b"".join(_text(1, one) for one in inputs)
+        node += b"".join(_text(2, one) for one in outputs)
+        node += _text(4, operator) + _text(7, domain)
+        for name, value in attributes.items():
+            if isinstance(value, float):
+                body = _key(2, 5) + struct.pack("<f", value) + _number(20, _FLOAT)
+            else:
+                body = _number(3, value) + _number(20, _INT)
+            node += _field(5, _text(1, name) + body)
+        self._parts.append(_field(1, node))
+        return outputs[0]
+
+    def to_bytes(self) -> bytes:
+        """Serialise the graph."""
+        opsets = [_text(1, "") + _number(2, _OPSET), _text(1, MICROSOFT) + _number(2, 1)]
+        return b"".join(
+            [_number(1, _IR_VERSION), _field(7, b"".join(self._parts))]
+            + [_field(8, one) for one in opsets]
+        )
+
+
+def _value(name: str, kind: str, shape: Sequence[int | str]) -> bytes:
+    axes = b"".join(_field(1, _text(2, n) if isinstance(n, str) else _number(1, n)) for n in shape)
+    return _text(1, name) + _field(2, _field(1, _number(1, _KINDS[kind]) + _field(2, axes)))
+
+
+def _key(number: int, wire: int) -> bytes:
+    return _varint(number << 3 | wire)
+
+
+def _number(number: int, value: int) -> bytes:
+    return _key(number, 0) + _varint(value)
+
+
+def _text(number: int, value: str) -> bytes:
+    return _field(number, value.encode())
+
+
+def _field(number: int, data: bytes) -> bytes:
+    return _key(number, 2) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    """Seven bits per byte, the lowest first; negative numbers as 64 bits."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

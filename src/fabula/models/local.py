@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
 from fabula.model_files import LANGUAGE_MODEL, fetched
-from fabula.models.answer_form import grammar_of, in_words, option_masses
 from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Stop, Usage
+from fabula.models.verdicts import grammar_of, in_words, option_masses
 from fabula.packages import needing
 from fabula.workers import default_jobs
 
@@ -77,31 +77,19 @@ class LocalModel:
         return self
 
     def _start(self) -> None:
-        xllamacpp = runtime()
+        # An overlong prompt is refused, not silently truncated. 0 is the context trained on.
+        terms = {"ctx_shift": False, "n_ctx": 0, "n_parallel": 1}
+        self._server = start_server(self.path, **terms)
         try:
-            self._server = xllamacpp.Server(self._parameters(n_context=0))
             with urllib.request.urlopen(f"{self.address}/v1/models", timeout=60) as reply:
                 meta = json.load(reply)["data"][0]["meta"]
-            self.context_tokens = int(meta["n_ctx_train"])
-            if self.n_parallel > 1:
-                # Each prompt gets the whole trained context, not a share of it.
-                n_context = self.n_parallel * self.context_tokens
-                self._server = xllamacpp.Server(self._parameters(n_context=n_context))
-        except (RuntimeError, ValueError, OSError) as error:
+        except (ValueError, OSError) as error:
             raise ModelError(f"{self.path}: cannot load the model ({error})") from error
-
-    def _parameters(self, n_context: int) -> Any:
-        """`n_context` 0 is the context the model was trained on."""
-        params = runtime().CommonParams()
-        params.model.path = str(self.path)
-        params.n_ctx = n_context
-        params.n_parallel = self.n_parallel if n_context else 1
-        # An overlong prompt is refused, not silently truncated.
-        params.ctx_shift = False
-        params.warmup = False
-        params.verbosity = -1
-        params.cpuparams.n_threads = n_threads()
-        return params
+        self.context_tokens = int(meta["n_ctx_train"])
+        if self.n_parallel > 1:
+            # Each prompt gets the whole trained context, not a share of it.
+            terms |= {"n_ctx": self.n_parallel * self.context_tokens, "n_parallel": self.n_parallel}
+            self._server = start_server(self.path, **terms)
 
     @property
     def address(self) -> str:
@@ -180,6 +168,19 @@ def runtime() -> Any:
     """The module that runs local models. Raises `ModelError` if it is not installed."""
     message = "local models need xllamacpp; run: pip install 'fabula[local]'"
     return needing("xllamacpp", message, ModelError)
+
+
+def start_server(path: Path, **terms: Any) -> Any:
+    """llama.cpp's server on loopback, with the model in memory. Raises `ModelError`."""
+    params = runtime().CommonParams()
+    params.model.path, params.warmup, params.verbosity = str(path), False, -1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = n_threads()
+    for name, value in terms.items():
+        setattr(params, name, value)
+    try:
+        return runtime().Server(params)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ModelError(f"{path}: cannot load the model ({error})") from error
 
 
 def _answer(reply: Any, form: Form | None) -> Answer:

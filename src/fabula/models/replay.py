@@ -127,7 +127,7 @@ def _is_refused(row: Mapping[str, Any]) -> bool:
 CALLS = RowKind("the answer", ("model", "prompt_digest", "drawn"), ("seed",), _is_refused)
 
 
-class CachedModel:
+class CachedModel(Model):
     """Wraps a model with rows of its answers: cached ones are neither requested nor paid again.
 
     An answer is identified by the model, the prompt, and everything that affects sampling. A file
@@ -151,9 +151,3 @@ class CachedModel:
         names = {name: key[name] for name in ("model", "prompt_digest")}
         self._rows.add(names | {"seed": sampling.seed, "drawn": drawn} | recording_row(answer))
         return answer
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        return None

@@ -1,26 +1,110 @@
-"""Parsing a model's answer into a verdict, or the reason why there is none.
+"""What a model said: its verdict, or the reason why there is none; and the forms asked for.
 
 An answer states its verdict in a JSON object, on a line labelled `Verdict:`, or as what its first
 or last sentence begins with. Nothing else is guessed: if there is none of these, if two of them
 differ, or if what follows seems to take the verdict back, there is no verdict, and the judge asks
 the model once what it meant (`judging.run`). A refusal, a withheld or truncated answer, "yes and
 no", half a JSON object are never a "No".
+
+A form is described to the model in words, to a provider as a JSON schema, and to llama.cpp as a
+grammar (GBNF: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md). Some models
+give the probabilities of their tokens, and so of the options of a choice.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
-from fabula.models.base import Answer
-from fabula.models.spoken import plain_line, spoken
+from fabula.models.base import Answer, Choice, Form, RecordField
 from fabula.scales import Scale
 from fabula.text.refusals import is_refusal
+
+_THINK = r"(?:seed:)?(?:thinking|thought|think)"
+_OPEN = re.compile(rf"(?:<\|?|\[|◁){_THINK}(?:\|?>|\]|▷)", re.IGNORECASE)
+_CLOSE = re.compile(rf"(?:<\|?|\[|◁)/{_THINK}(?:\|?>|\]|▷)", re.IGNORECASE)
+# The channel to which gpt-oss writes its answer.
+_CHANNEL = re.compile(r"<\|channel\|>\s{0,3}final\s{0,3}<\|message\|>", re.IGNORECASE)
+_CONTROL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</?s>")
+
+_LATEX = re.compile(r"\\[a-z]{3,12}\s?\{([^{}\n]{0,200})\}")
+_MATH = re.compile(r"\$|\\[()\[\]]")
+_TAG = (
+    r"(?:(?:final|overall)[_ -]?)?(?:verdict|answer|decision|judge?ment|rating|score|choice|result)"
+    r"|final"
+)
+_TAG_OPEN = re.compile(
+    rf"<(?:{_TAG})>(?=\s{{0,3}}\S)|<(?:{_TAG})\s\w{{1,12}}=(?=[\"'])|^\W{{0,3}}\[(?:{_TAG})\](?=\s{{0,3}}\w)",
+    re.IGNORECASE,
+)
+# A tag with content on the lines below it may hold reasons: it is a heading.
+_TAG_HEADS = re.compile(rf"<(?:{_TAG})>\s{{0,3}}$", re.IGNORECASE)
+_TAG_CLOSE = re.compile(rf"</(?:{_TAG})>|\[/(?:{_TAG})\]|(?<=[\"'])\s?/>", re.IGNORECASE)
+# Pictures (arrows, ticks, stars, emoji), their joiners and colour modifiers, and keycap codes.
+_PICTURES = re.compile(
+    "[\u2190-\u2191\u2300-\u23ff\u2460-\u2bff\U0001f000-\U0001faff\ufe0f\u200d\u20e3]"
+)
+_EMPHASIS = re.compile(r"[*`]+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
+_LINE_MARK = re.compile(r"^(?:\s{0,3}(?:>|#{1,6}|[→⇒]|[-=]>|[-+•·](?=\s)|~{3}))+")
+_FENCE = re.compile(r"^\s{0,3}```\s{0,3}[a-z]{0,10}\s{0,3}$", re.IGNORECASE)
+
+
+def spoken(text: str) -> str:
+    """An answer without the preceding reasoning, and without control tokens.
+
+    Unfinished reasoning is not an answer: only the text before it remains, if any.
+    """
+    text = _joined(text.strip())
+    for channel in list(_CHANNEL.finditer(text))[-1:]:
+        text = text[channel.end() :]
+    ends = list(_CLOSE.finditer(text))
+    begins = [mark.start() for mark in _OPEN.finditer(text)]
+    if ends and text[ends[-1].end() :].strip():
+        begins = [start for start in begins if start > ends[-1].end()]
+        text = text[ends[-1].end() : begins[0] if begins else None]
+    elif begins:
+        text = text[: begins[0]]
+    elif ends:
+        text = ""
+    return _CONTROL.sub("", text).strip()
+
+
+def _joined(text: str) -> str:
+    """Join the parts of content returned as a list, `[{"type": "text", "text": ...}]`."""
+    if not re.match(r"\[\s{0,9}\{\s{0,9}[\"']type[\"']", text):
+        return text
+    for read in (json.loads, ast.literal_eval):
+        try:
+            parts: Any = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        kinds = ("text", "output_text")
+        texts = [
+            one.get("text") for one in parts if isinstance(one, dict) and one.get("type") in kinds
+        ]
+        return "".join(one for one in texts if isinstance(one, str))
+    return text
+
+
+def plain_line(line: str) -> str:
+    """A line without Markdown, LaTeX and pictures; `<verdict>` becomes a label."""
+    if _FENCE.match(line):
+        return ""
+    for _ in range(3):
+        line = _LATEX.sub(r"\1", line)
+    line = _TAG_OPEN.sub("Verdict: ", _TAG_HEADS.sub("Verdict", _MATH.sub("", line)))
+    line = _TAG_CLOSE.sub(". ", line)
+    line = _LINE_MARK.sub("", _EMPHASIS.sub("", _PICTURES.sub("", line)).strip()).strip()
+    if line.startswith("|"):
+        line = ": ".join(cell.strip() for cell in line.strip("|").split("|"))
+    return line
+
 
 READER = "6"
 """The version of the parser, and of the question about unclear answers, for signatures."""
@@ -465,3 +549,120 @@ def _others(value: float | str, scale: Scale) -> tuple[str, re.Pattern[str]]:
         + (rf"|\b(?:{others})\s(?:is|was|wins|works|handles)\b" if _are_letters(scale) else ""),
         re.MULTILINE,
     )
+
+
+def in_words(form: Form) -> str:
+    """The request for JSON, which comes after the question."""
+    if isinstance(form, Choice):
+        first, second = _names(form)
+        return (
+            f"Write the answer as a JSON object with the fields {first} and {second}, in this "
+            "order."
+        )
+    *most, last = (f"{one.name} ({one.about})" for one in form.fields)
+    return (
+        f"Instead of lines, write one JSON object: its field {form.name} is a list of objects with "
+        f"the fields {', '.join(most)} and {last}, in this order. The list is empty if there is "
+        "nothing to say."
+    )
+
+
+def schema_of(form: Form) -> dict[str, Any]:
+    """The JSON schema of an answer."""
+    if isinstance(form, Choice):
+        verdict = {"type": "string", "enum": list(form.options)}
+        return _object(
+            {name: {"type": "string"} if name == "reason" else verdict for name in _names(form)}
+        )
+    record = _object(
+        {
+            one.name: {"type": "integer", "enum": list(one.numbers)}
+            if one.numbers
+            else {"type": "string"}
+            for one in form.fields
+        }
+    )
+    return _object({form.name: {"type": "array", "items": record}})
+
+
+def grammar_of(form: Form) -> str:
+    """The form as a grammar.
+
+    A choice is `Yes. Reason`, or a line of reasons and `Verdict: Yes`; records are JSON.
+    """
+    if isinstance(form, Choice):
+        options = " | ".join(map(json.dumps, form.options))
+        if form.is_first:
+            return f'root ::= ({options}) ". " [^\\n]{{1,{form.reason_chars}}}'
+        label = json.dumps(f"\n{form.label}: ")
+        return f"root ::= [^\\n]{{1,{form.reason_chars}}} {label} ({options})"
+    fields = ' ", " '.join(f"{_key(one.name)} {one.name}" for one in form.fields)
+    more = f' (", " record){{0,{form.n_most - 1}}}' if form.n_most > 1 else ""
+    return "\n".join(
+        [
+            f'root ::= "{{" {_key(form.name)} "[" (record{more})? "]}}"',
+            f'record ::= "{{" {fields} "}}"',
+            *(_value_rule(one) for one in form.fields),
+            r'character ::= [^"\\\x00-\x1f] | "\\" ["\\/nt]',
+        ]
+    )
+
+
+def _names(choice: Choice) -> tuple[str, str]:
+    """The fields of a choice, in the order in which they should be written."""
+    verdict = choice.label.lower()
+    return (verdict, "reason") if choice.is_first else ("reason", verdict)
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _value_rule(one: RecordField) -> str:
+    if one.numbers:
+        numbers = " | ".join(f'"{k}"' for k in one.numbers)
+        return f"{one.name} ::= {numbers}"
+    return f'{one.name} ::= "\\"" character{{1,{one.n_chars}}} "\\""'
+
+
+def _key(name: str) -> str:
+    """The key of a field, as a literal of the grammar."""
+    return json.dumps(f"{json.dumps(name)}: ")
+
+
+Position = tuple[str, Sequence[tuple[str, float]]]
+"""A token of the answer, and its alternatives with their log-probabilities."""
+
+
+def option_masses(positions: Iterable[Position], choice: Choice) -> dict[str, float]:
+    """The probability mass of each option at the verdict; empty if the verdict is not found.
+
+    The verdict is the first token that is an option, or the last one if reasons come first.
+    Spellings of an option (`Yes`, ` yes`, `YES.`) add up. The masses do not sum to 1: the rest is
+    for other tokens. Options of several words have none: their first token may begin another
+    answer.
+    """
+    if any(" " in option for option in choice.options):
+        return {}
+    folded = {option.casefold(): option for option in choice.options}
+    tokens = list(positions)
+    for token, alternatives in tokens if choice.is_first else reversed(tokens):
+        if _plain(token) not in folded or not alternatives:
+            continue
+        masses = dict.fromkeys(choice.options, 0.0)
+        for other, logprob in alternatives:
+            option = folded.get(_plain(other))
+            if option is not None:
+                # A log-probability is at most 0, whatever a server says.
+                masses[option] += math.exp(min(0.0, logprob)) if not math.isnan(logprob) else 0.0
+        return masses
+    return {}
+
+
+def _plain(token: str) -> str:
+    return token.strip(" \n\t\u0120\u2581.,:;*\"'").casefold()

@@ -13,10 +13,8 @@ from fabula.reasons import explain
 from fabula.types import Contrast, Estimate
 
 if TYPE_CHECKING:
-    from fabula.tasks.feedback.answers import Answers
-    from fabula.tasks.feedback.fault_matches import Findings
-    from fabula.tasks.feedback.feedback_scores import Subset
-    from fabula.tasks.feedback.recall import FindScore, ReaderAccuracy
+    from fabula.tasks.feedback.fault_matches import Findings, FindScore, ModelPair, ReaderAccuracy
+    from fabula.tasks.feedback.feedback_scores import Answers, Subset
 
 _COLUMNS = {
     "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",

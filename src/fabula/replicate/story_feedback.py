@@ -33,14 +33,13 @@ from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_shown
 from fabula.replicate.claims import Claim, claims_of, load_printed, printed_table, section
 from fabula.rubrics.released import released_rows
 from fabula.stats.reliability import pearson
-from fabula.store import read_rows
-from fabula.tasks.feedback.answers import Tokens, bertscore, read_answers
-from fabula.tasks.feedback.feedback_prompts import PROMPTS as OWN_PROMPTS
 from fabula.tasks.feedback.feedback_scores import (
     CELL,
-    VALIDATED,
+    Tokens,
+    bertscore,
     group_answers,
     known_values,
+    read_answers,
     repetition,
     score_answers,
     validate,

@@ -1,14 +1,22 @@
-"""Draw some texts of many at random, reading them once and keeping no others."""
+"""Draw texts of many: at random, or pieces of feedback evenly, for people to rate.
+
+Rashkin et al. 2025, section 6, had 1,920 pieces rated, the same number for each model, corruption,
+prompt and number of examples. Here stories are used evenly too: nobody reads two pieces about one
+story, so a frequent story requires many people.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from fabula.errors import InputError
 from fabula.text import check_documents
+from fabula.text.feedback_pieces import count_withheld, feedback_id, is_withheld
 from fabula.types import Document
 
 
@@ -56,3 +64,116 @@ def _rank(seed: int, document: Document) -> int:
     named = f"{seed} {len(document.id)} {document.id}{document.text}"
     digest = hashlib.blake2b(named.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
+
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Pieces with the same value in all fields."""
+
+    values: tuple[str, ...]
+    n_there: int
+    n_drawn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The sampled rows, in their order, and how evenly they are distributed."""
+
+    rows: Sequence[Row]
+    cells: Sequence[Cell]
+    n_there: int
+    n_stories: int
+    n_of_story: int
+    """The largest number of pieces about one story."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Rows without feedback, by reason."""
+
+
+def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> Sample:
+    """Draw `n` pieces, as evenly as possible over cells and over stories.
+
+    One piece is drawn from each cell in turn until there are `n`, always about one of the stories
+    that were drawn least; the last turn is of those cells that leave every field's values drawn
+    equally often, or once more. Missing pieces and refusals are skipped. Raises `InputError`.
+    """
+    given = [row for row in rows if not is_withheld(row)]
+    if n > len(given):
+        raise InputError(f"`pieces` {n:,}: there are only {len(given):,} pieces to sample from")
+    pools: dict[tuple[str, ...], list[int]] = {}
+    for place, row in enumerate(given):
+        lacking = [name for name in by if row.get(name) is None]
+        if lacking:
+            raise InputError(
+                f"{feedback_id(row)}: has no {lacking[0]!r}, which even sampling needs"
+            )
+        pools.setdefault(tuple(str(row[name]) for name in by), []).append(place)
+    ranks = [_draw(seed, feedback_id(row)) for row in given]
+    left = {cell: sorted(places, key=ranks.__getitem__) for cell, places in pools.items()}
+    turns = sorted(left, key=lambda cell: _draw(seed, repr(cell)))
+    used: Counter[str] = Counter()
+    drawn: set[int] = set()
+    counts: Counter[tuple[int, str]] = Counter()
+    while len(drawn) < n:
+        for cell in _even_cells(turns, n - len(drawn), counts):
+            place = min(left[cell], key=lambda k: used[str(given[k]["story_id"])])
+            left[cell].remove(place)
+            used[str(given[place]["story_id"])] += 1
+            drawn.add(place)
+        turns = [cell for cell in turns if left[cell]]
+    cells = [
+        Cell(cell, len(places), sum(place in drawn for place in places))
+        for cell, places in sorted(pools.items())
+    ]
+    return Sample(
+        rows=[given[place] for place in sorted(drawn)],
+        cells=cells,
+        n_there=len(given),
+        n_stories=len(used),
+        n_of_story=max(used.values()),
+        left_out=count_withheld(rows),
+    )
+
+
+def _even_cells(
+    cells: Sequence[tuple[str, ...]], n: int, counts: Counter[tuple[int, str]]
+) -> Sequence[tuple[str, ...]]:
+    """n of the cells, whose fields' values are then as evenly drawn as they can be; adds to counts.
+
+    The least drawn first; then cells are exchanged while that lowers the sum of squared counts.
+    """
+    if n >= len(cells):
+        for cell in cells:
+            counts.update(enumerate(cell))
+        return cells
+    chosen: list[tuple[str, ...]] = []
+    rest = list(cells)
+    for _ in range(n):
+        best = min(rest, key=lambda cell: sum(counts[one] for one in enumerate(cell)))
+        rest.remove(best)
+        chosen.append(best)
+        counts.update(enumerate(best))
+
+    def gain(a: tuple[str, ...], b: tuple[str, ...]) -> int:
+        return sum(
+            counts[k, x] - counts[k, y] - 1
+            for k, (x, y) in enumerate(zip(a, b, strict=True))
+            if x != y
+        )
+
+    while True:
+        most, i, j = max(
+            (gain(a, b), i, j) for i, a in enumerate(chosen) for j, b in enumerate(rest)
+        )
+        if most <= 0:
+            break
+        counts.subtract(enumerate(chosen[i]))
+        counts.update(enumerate(rest[j]))
+        chosen[i], rest[j] = rest[j], chosen[i]
+    return chosen
+
+
+def _draw(seed: int, name: str) -> bytes:
+    return hashlib.sha256(f"{seed} {name}".encode(errors="replace")).digest()

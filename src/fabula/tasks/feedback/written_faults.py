@@ -155,7 +155,7 @@ def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
     n_calls = len(texts) * _TRIES
     n_input = _TRIES * sum(estimate_tokens(" " * frame + text) for text in texts)
     usage = Usage(n_input, 0, n_calls * _MAX_TOKENS)
-    return Estimate(n_calls, usage, None if price is None else price.of(usage), is_most=True)
+    return Estimate.of(n_calls, usage, price, is_most=True)
 
 
 def _fault_of(method: str, story: Narration, answer: str, model: str) -> Fault | str:

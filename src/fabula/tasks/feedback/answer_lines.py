@@ -12,7 +12,6 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from fabula.models.base import RecordField, Records
 from fabula.text import TextSettings
@@ -41,39 +40,42 @@ def note_form(n_notes: int) -> Records:
     return Records(_NOTES, (_QUOTATION, RecordField("remark", "the fact", n_chars=200)), n_notes)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A point or a note as the model gave it."""
+@dataclass(slots=True)
+class Entry:
+    """A possible remark: its text without Markdown, and what was emphasised in it."""
 
-    quotation: str
-    remark: str
-    severity: int | None
+    text: str
+    emphasised: tuple[str, ...] = ()
+    indent: int = 0
+    has_children: bool = False
+    quotation: str | None = None
+    """In a record, the words that it is about, and how much it matters."""
+    severity: int | None = None
+
+    def add(self, line: str) -> None:
+        self.text = f"{self.text} {without_marks(line)}"
+        self.emphasised += _emphasised(line)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRecords:
-    """A whole answer: each of its parts is a record, or is counted."""
+@dataclass(slots=True)
+class AnswerLines:
+    """The entries of an answer in order, and the number of its other lines by kind."""
 
-    records: list[Record]
-    n_broken: int
-    """Entries without a quotation or a remark, and one that the answer breaks off in."""
+    items: list[Entry] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
-    """Lines around the object, by `preamble` and `closing`."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the model says that there is nothing to say."""
-        return not (self.records or self.n_broken)
+    """By `preamble`, `heading`, `closing`."""
+    is_json: bool = False
+    n_broken: int = 0
+    """Records without a quotation or a remark, and one that the answer breaks off in."""
 
 
-def answer_records(answer: str) -> AnswerRecords | None:
+def answer_records(answer: str) -> AnswerLines | None:
     """The records of an answer; None if it has no such list."""
     begin = _BEGIN.search(answer)
     if begin is None:
         return None
     read, at = json.JSONDecoder(strict=False).raw_decode, begin.end()
-    records: list[Record] = []
-    n_broken = 0
+    found = AnswerLines(is_json=True)
     while True:
         gap = _BETWEEN.match(answer, at)
         at = gap.end() if gap else at
@@ -84,27 +86,21 @@ def answer_records(answer: str) -> AnswerRecords | None:
             value, at = read(answer, at)
         except (ValueError, RecursionError):
             # It breaks off, or goes on in another language.
-            n_broken, at = n_broken + 1, len(answer)
+            found.n_broken, at = found.n_broken + 1, len(answer)
             break
-        record = _record(value)
-        if record is None:
-            n_broken += 1
-        else:
-            records.append(record)
-    others = Counter({"preamble": _n_lines(answer[: begin.start()])})
-    others["closing"] = _n_lines(answer[at:])
-    return AnswerRecords(records, n_broken, +others)
-
-
-def _record(value: Any) -> Record | None:
-    if not isinstance(value, dict):
-        return None
-    quotation, remark = value.get("quotation"), value.get("remark")
-    if not (isinstance(quotation, str) and isinstance(remark, str)):
-        return None
-    told = str(value.get("severity", ""))
-    severity = int(told) if told in map(str, _SEVERITIES) else None
-    return Record(" ".join(quotation.split()), " ".join(remark.split()), severity)
+        fields = value if isinstance(value, dict) else {}
+        quotation, remark = fields.get("quotation"), fields.get("remark")
+        if not (isinstance(quotation, str) and isinstance(remark, str)):
+            found.n_broken += 1
+            continue
+        told = str(fields.get("severity", ""))
+        severity = int(told) if told in map(str, _SEVERITIES) else None
+        remark, quotation = " ".join(remark.split()), " ".join(quotation.split())
+        found.items.append(Entry(remark, quotation=quotation, severity=severity))
+    found.others["preamble"] = _n_lines(answer[: begin.start()])
+    found.others["closing"] = _n_lines(answer[at:])
+    found.others = +found.others
+    return found
 
 
 def _n_lines(text: str) -> int:
@@ -128,29 +124,6 @@ _LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]*\)")
 _SINGLE_STAR = re.compile(r"(?<![\w*])([*_])(?=\S)([^*_\n]+?)(?<=\S)\1(?![\w*])")
 _ESCAPED = re.compile(r"\\([*_#.()`\-\]\[])")
 _MIN_SAID = 3
-
-
-@dataclass(slots=True)
-class Entry:
-    """A possible remark: its text without Markdown, and what was emphasised in it."""
-
-    text: str
-    emphasised: tuple[str, ...] = ()
-    indent: int = 0
-    has_children: bool = False
-
-    def add(self, line: str) -> None:
-        self.text = f"{self.text} {without_marks(line)}"
-        self.emphasised += _emphasised(line)
-
-
-@dataclass(slots=True)
-class AnswerLines:
-    """The entries of an answer in order, and the number of its other lines by kind."""
-
-    items: list[Entry] = field(default_factory=list)
-    others: Counter[str] = field(default_factory=Counter)
-    """By `preamble`, `heading`, `closing`."""
 
 
 def answer_lines(answer: str, draft: QuotableText) -> AnswerLines:

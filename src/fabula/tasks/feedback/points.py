@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.models.encoder import Encoder
-from fabula.tasks.feedback.answer_lines import AnswerRecords, Entry, answer_lines, answer_records
+from fabula.tasks.feedback.answer_lines import Entry, answer_lines, answer_records
 from fabula.tasks.feedback.draft_places import Quoted, find_quoted, find_words
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText, quoted_parts
@@ -167,64 +167,42 @@ def read_answer(
 
     An answer is a list of records as JSON, or lines.
     """
-    listed = answer_records(answer)
-    if listed is not None:
-        return _read_records(listed, number, draft, n_most)
-    lines = answer_lines(answer, draft)
-    reading = Reading([], Counter(), Counter(lines.others))
+    lines = answer_records(answer) or answer_lines(answer, draft)
+    is_empty = lines.is_json and not (lines.items or lines.n_broken)
+    reading = Reading([], Counter(), Counter(lines.others), is_empty)
     items = list(lines.items)
-    if is_cut and items and items[-1].text[-1:] not in tuple(".!?\"”')"):
+    if is_cut and not lines.is_json and items and items[-1].text[-1:] not in tuple(".!?\"”')"):
         items.pop()
         reading.dropped["cut"] += 1
     for entry in items:
-        severity, item = None, entry
-        if (match := _SEVERITY.search(entry.text)) is not None:
-            rest = f"{entry.text[: match.start()]} {entry.text[match.end() :]}".strip()
-            severity, item = int(match[1]), replace(entry, text=rest)
-        found = find_quoted(item, draft)
-        if found is None and severity is not None:
-            # The brackets may belong to the draft.
-            severity, item, found = None, entry, find_quoted(entry, draft)
-        reason = _why_no_point(item, found, draft)
+        severity, item = entry.severity, entry
+        if entry.quotation is not None:
+            found = find_words(entry.quotation, entry.text, draft)
+            item = Entry(f"“{entry.quotation}”: {entry.text}")
+        else:
+            if (match := _SEVERITY.search(entry.text)) is not None:
+                rest = f"{entry.text[: match.start()]} {entry.text[match.end() :]}".strip()
+                severity, item = int(match[1]), replace(entry, text=rest)
+            found = find_quoted(item, draft)
+            if found is None and severity is not None:
+                # The brackets may belong to the draft.
+                severity, item, found = None, entry, find_quoted(entry, draft)
+        reason, rank = _why_no_point(item, found, draft), len(reading.remarks)
+        if entry.quotation is not None and not TextSettings().has_words(entry.quotation):
+            reason = "no_quotation"
         if reason == "heading":
             reading.other_lines["heading"] += 1
+        elif reason is not None or found is None:
+            reading.dropped[str(reason)] += 1
+        elif n_most is not None and rank >= n_most:
+            reading.dropped["beyond"] += 1
         else:
-            _add(reading, number, found, severity, reason, n_most)
+            (start, end), *also = found.places
+            remark = Remark(number, rank, found.said, start, end, tuple(also), severity)
+            reading.remarks.append(remark)
+    if lines.n_broken:
+        reading.dropped["broken"] += lines.n_broken
     return reading
-
-
-def _read_records(
-    listed: AnswerRecords, number: int, draft: QuotableText, n_most: int | None
-) -> Reading:
-    reading = Reading([], Counter(), Counter(listed.others), listed.is_empty)
-    for one in listed.records:
-        found = find_words(one.quotation, one.remark, draft)
-        reason = _why_no_point(Entry(f"“{one.quotation}”: {one.remark}"), found, draft)
-        if not TextSettings().has_words(one.quotation):
-            reason = "no_quotation"
-        _add(reading, number, found, one.severity, reason, n_most)
-    if listed.n_broken:
-        reading.dropped["broken"] += listed.n_broken
-    return reading
-
-
-def _add(
-    reading: Reading,
-    number: int,
-    found: Quoted | None,
-    severity: int | None,
-    reason: str | None,
-    n_most: int | None,
-) -> None:
-    """A remark, or why it is none."""
-    rank = len(reading.remarks)
-    if reason is not None or found is None:
-        reading.dropped[str(reason)] += 1
-    elif n_most is not None and rank >= n_most:
-        reading.dropped["beyond"] += 1
-    else:
-        (start, end), *also = found.places
-        reading.remarks.append(Remark(number, rank, found.said, start, end, tuple(also), severity))
 
 
 def _why_no_point(item: Entry, found: Quoted | None, draft: QuotableText) -> str | None:

@@ -68,7 +68,7 @@ def embedded() -> Iterator[SurprisalModel]:
 def slow_nats(model: SurprisalModel, text: str) -> list[float]:
     """What the weights mean by the formulas, in float64."""
     reader = model._opened
-    tokens = reader._engine.beginning + reader.tokenise(text)[0]
+    tokens = reader.beginning + reader.tokenise(text)[0]
     logits = slow_logits(model.path, tokens[:-1])
     logits -= logits.max(axis=1, keepdims=True)
     own = logits[np.arange(len(logits)), tokens[1:]]
@@ -201,7 +201,7 @@ def test_a_window_that_begins_as_the_last_one_is_read_from_the_change_on(
         found = []
         for draft in drafts:
             found.append(model.score(draft).nats.tobytes())
-            model._opened._known.clear()
+            model._known.clear()
     assert n_read[: len(TEXT) // 8 + 1] == [*range(0, len(TEXT), 8), 24]
     for draft, nats in zip(drafts, found, strict=True):
         with SurprisalModel(marked) as fresh:
@@ -307,7 +307,7 @@ def test_the_embedded_models_tokens_cover_any_text(embedded: SurprisalModel, tex
     assert np.isnan(found.nats).sum() == bool(text)
     # An oracle that adds up bytes one token at a time.
     reader = embedded._opened
-    read = reader.readable(encodable(text))
+    read = embedded._readable(encodable(text))
     _, pieces = reader.tokenise(read)
     owner = [k for k, character in enumerate(read) for _ in character.encode()]
     at = 0
@@ -446,7 +446,7 @@ def test_what_cannot_be_read_is_said_in_a_sentence(plain: Path, tmp_path: Path):
     served = write_tiny_gguf(tmp_path / "served.gguf", has_mark=True, is_spaced=True)
     with SurprisalModel(served) as model, pytest.raises(CallFailed, match="too large"):
         # More than a window is refused by llama.cpp, not cut.
-        model._opened._engine.states([1] * 200, lambda: None)
+        model._opened.states([1] * 200, lambda: None)
     with pytest.raises(RuntimeError, match="open the model first"):
         model.score(TEXT)
 

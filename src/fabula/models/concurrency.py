@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
 
-from fabula.errors import FabulaError, ModelError
+from fabula.errors import CallFailed, FabulaError, ModelError
 from fabula.models.base import Model
 
 T = TypeVar("T")
@@ -38,6 +39,23 @@ class HeldOpen:
             with self._runner as runner:
                 runner.run(self._model.__aexit__(*error))
         self._runner = None
+
+    def signed(self, *decides: str, label: str = "") -> str:
+        """Name for signatures: the model, a label, and a digest of all that `decides`."""
+        digest = hashlib.sha256("\0".join([self._model.name, *decides]).encode()).hexdigest()[:8]
+        # These separate a signature's parts, and what is before the last @ is a label.
+        name = f"{self._model.name}{label}".replace("|", "_").replace(":", "_")
+        return f"model({name})@{digest}"
+
+    def run_all(self, calls: Sequence[Callable[[], Awaitable[T]]], what: str, made: str) -> list[T]:
+        """The results of all calls, in order. Raises `ModelError` if one fails."""
+        try:
+            return self.run(in_turn(calls, self._model.n_parallel))
+        except CallFailed as error:
+            raise ModelError(
+                f"{what} failed: {error}; finished {made} are kept, run the same command again to "
+                "resume"
+            ) from error
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         """The result of a call. Raises `ModelError` outside the `with` block."""

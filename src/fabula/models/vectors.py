@@ -84,7 +84,13 @@ class InputLayer:
         """Raises `InputError` if the folder holds no model."""
         if not (folder / "tokenizer.json").is_file():
             raise InputError(f"{folder}: no tokenizer.json; name the folder of a complete model")
-        return cls(folder.resolve().name, folder / "tokenizer.json", _read_layer(folder))
+        for file in sorted(folder.glob("*.safetensors")):
+            if (table := _read_layer(file)) is not None:
+                return cls(folder.resolve().name, folder / "tokenizer.json", table)
+        raise InputError(
+            f"{folder}: no .safetensors file with an input layer (a matrix whose name ends in "
+            f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
+        )
 
     @classmethod
     def packaged(cls) -> Self:
@@ -118,52 +124,41 @@ class InputLayer:
         return out
 
 
-def _read_layer(folder: Path) -> NDArray[Any]:
-    """The matrix of input vectors: float16 to float64, shape (n_tokens, n_dimensions)."""
-    files = sorted(folder.glob("*.safetensors"))
-    for file in files:
-        try:
-            header, first = _read_header(file)
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{file}: not in safetensors format ({error})") from error
-        for name, entry in header.items():
-            shape = entry.get("shape")
-            if name.endswith(_NAMES) and isinstance(shape, list) and len(shape) == 2:
-                return _read_matrix(file, entry, first)
-    raise InputError(
-        f"{folder}: no .safetensors file with an input layer (a matrix whose name ends in "
-        f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
-    )
-
-
-def _read_header(file: Path) -> tuple[dict[str, Any], int]:
-    with file.open("rb") as raw:
-        n = int.from_bytes(raw.read(8), "little")
-        if not 2 <= n < 100 << 20:
-            raise ValueError("its header has no length")
-        header = json.loads(raw.read(n))
-    if not isinstance(header, dict):
-        raise ValueError("its header is not a table")  # noqa: TRY004 (a file's content)
-    return {k: v for k, v in header.items() if isinstance(v, dict)}, 8 + n
-
-
-def _read_matrix(file: Path, entry: dict[str, Any], first: int) -> NDArray[Any]:
-    kind = _TYPES.get(str(entry.get("dtype")))
-    if kind is None:
-        raise InputError(f"{file}: its input layer has type {entry.get('dtype')}, not a float type")
+def _read_layer(file: Path) -> NDArray[Any] | None:
+    """The matrix of input vectors, float16 to float64, (n_tokens, n_dimensions); None if it is not
+    in this file."""
     try:
-        begin, end = map(int, entry["data_offsets"])
-        if not 0 <= begin <= end <= file.stat().st_size - first:
-            raise ValueError("it claims to reach beyond the end of the file")  # noqa: TRY301
-        n = (end - begin) // np.dtype(kind).itemsize
-        flat = np.fromfile(file, kind, n, offset=first + begin)
-        table = flat.reshape(entry["shape"])
-    except (KeyError, ValueError, TypeError, OSError) as error:
-        raise InputError(f"{file}: its input layer is truncated or damaged ({error})") from error
-    if entry["dtype"] == "BF16":
+        with file.open("rb") as raw:
+            n = int.from_bytes(raw.read(8), "little")
+            if not 2 <= n < 100 << 20:
+                raise ValueError("its header has no length")  # noqa: TRY301
+            header = json.loads(raw.read(n))
+        if not isinstance(header, dict):
+            raise ValueError("its header is not a table")  # noqa: TRY004, TRY301 (its content)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: not in safetensors format ({error})") from error
+    first = 8 + n
+    for name, entry in header.items():
+        shape = entry.get("shape") if isinstance(entry, dict) else None
+        if not (name.endswith(_NAMES) and isinstance(shape, list) and len(shape) == 2):
+            continue
+        kind = _TYPES.get(str(entry.get("dtype")))
+        if kind is None:
+            why = f"has type {entry.get('dtype')}, not a float type"
+            raise InputError(f"{file}: its input layer {why}")
+        try:
+            begin, end = map(int, entry["data_offsets"])
+            if not 0 <= begin <= end <= file.stat().st_size - first:
+                raise ValueError("it claims to reach beyond the end of the file")  # noqa: TRY301
+            n = (end - begin) // np.dtype(kind).itemsize
+            table = np.fromfile(file, kind, n, offset=first + begin).reshape(shape)
+        except (KeyError, ValueError, TypeError, OSError) as error:
+            why = f"its input layer is truncated or damaged ({error})"
+            raise InputError(f"{file}: {why}") from error
         # The upper half of a float32.
-        return (table.astype(np.uint32) << 16).view(np.float32)
-    return table
+        is_half = entry["dtype"] == "BF16"
+        return (table.astype(np.uint32) << 16).view(np.float32) if is_half else table
+    return None
 
 
 def read_onnx_layer(path: Path) -> NDArray[np.float32]:
@@ -348,7 +343,19 @@ def open_vectors(spec: str = "") -> WordVectors:
     if not spec:
         return _LayerVectors(InputLayer.packaged())
     if spec == "spacy":
-        return _spacy_vectors()
+        from fabula.text.pipeline import load_pipeline
+
+        nlp = load_pipeline(())
+        vectors, strings = nlp.vocab.vectors, nlp.vocab.strings
+        name = f"{nlp.meta['name']}-{nlp.meta['version']}"
+        data = quantise(vectors.data)
+        # spaCy prunes the rarer words, which come after those that keep their vectors.
+        rows = _owned(dict(vectors.key2row), data)
+        remark = _pruned(name, len(vectors.key2row) - len(rows), len(vectors.key2row))
+        owners = np.array(sorted(rows.items()), np.uint64).tobytes() + remark.encode()
+        return WordVectors(
+            name, data, lambda word: int(rows.get(strings[word], -1)), owners, remark
+        )
     path = Path(spec)
     if not path.exists():
         raise InputError(f"`vectors` {spec}: no such file or folder")
@@ -363,20 +370,6 @@ def open_vectors(spec: str = "") -> WordVectors:
     # Exactly as in the file, where each word has its own.
     owners = "\n".join(words).encode(errors="replace") + remark.encode()
     return WordVectors(path.name, found, lambda word: owned.get(word, -1), owners, remark)
-
-
-def _spacy_vectors() -> WordVectors:
-    from fabula.text.pipeline import load_pipeline
-
-    nlp = load_pipeline(())
-    vectors, strings = nlp.vocab.vectors, nlp.vocab.strings
-    name = f"{nlp.meta['name']}-{nlp.meta['version']}"
-    data = quantise(vectors.data)
-    # spaCy prunes the rarer words, which come after those that keep their vectors.
-    rows = _owned(dict(vectors.key2row), data)
-    remark = _pruned(name, len(vectors.key2row) - len(rows), len(vectors.key2row))
-    owners = np.array(sorted(rows.items()), np.uint64).tobytes() + remark.encode()
-    return WordVectors(name, data, lambda word: int(rows.get(strings[word], -1)), owners, remark)
 
 
 def _owned(rows: Mapping[K, int], vectors: Quantised) -> dict[K, int]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Answer, Model, Prompt, Sampling
@@ -182,8 +181,6 @@ def _is_after(lines: list[str]) -> bool:
     )
 
 
-T = TypeVar("T")
-
 _MAX_FAILURES = 10
 
 
@@ -197,8 +194,10 @@ class Written:
     """Text around the requested one ("Sure! Here's the story:") that was cut off."""
 
 
-def why_no_text(answer: Answer) -> str | None:
-    """Why an answer cannot be used as a text; None if it can."""
+def why_no_text(answer: Answer | None) -> str | None:
+    """Why an answer cannot be used as a text; None if it can. No answer: the call failed."""
+    if answer is None:
+        return "failed"
     if answer.stop in ("blocked", "too_long"):
         return answer.stop
     if not answer.text.strip():
@@ -246,29 +245,28 @@ async def ask_for(
         if row is None:
             row = await one.make()
             rows.add(row)
-        meter(1)
         return row
 
-    def failed(_: object) -> Row:
-        meter(1)
-        return dict.fromkeys(rows.kind.fields) | {"missing_reason": "failed"}
-
-    return await in_parallel([partial(ask, one) for one in wanted], n_parallel, failed)
+    failed = dict.fromkeys(rows.kind.fields) | {"missing_reason": "failed"}
+    return await in_parallel([partial(ask, one) for one in wanted], n_parallel, failed, meter)
 
 
 async def in_parallel(
-    calls: Iterable[Callable[[], Awaitable[T]]], n_parallel: int, failed: Callable[[CallFailed], T]
-) -> list[T]:
-    """The results in order; `failed` converts failed calls.
+    calls: Iterable[Callable[[], Awaitable[Row]]],
+    n_parallel: int,
+    failed: Row,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[Row]:
+    """The rows in order; that of a call that failed is a copy of `failed`.
 
     Raises `ModelError` after ten consecutive failures.
     """
     n_failures = 0
 
-    async def one(call: Callable[[], Awaitable[T]]) -> T:
+    async def one(call: Callable[[], Awaitable[Row]]) -> Row:
         nonlocal n_failures
         try:
-            result = await call()
+            row = await call()
         except CallFailed as error:
             n_failures += 1
             if n_failures >= _MAX_FAILURES:
@@ -276,9 +274,11 @@ async def in_parallel(
                     f"{n_failures} calls failed in a row, the last one with: {error}; finished "
                     "texts are kept, run the same command again to resume"
                 ) from error
-            return failed(error)
-        n_failures = 0
-        return result
+            row = dict(failed)
+        else:
+            n_failures = 0
+        meter(1)
+        return row
 
     return await in_turn([partial(one, call) for call in calls], n_parallel)
 

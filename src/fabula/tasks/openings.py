@@ -13,7 +13,6 @@ sentences are drawn from a corpus, and models continue them to at most 2048 toke
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import product, starmap
@@ -26,6 +25,7 @@ from fabula.errors import InputError
 from fabula.models.base import Model, Prompt, Sampling
 from fabula.models.replay import prompt_digest
 from fabula.resume import KeptRows, Row, RowKind
+from fabula.tasks.feedback.eliciting import read_prompts
 from fabula.tasks.model_texts import Wanted, ask_for, read_written
 from fabula.text import TextSettings, check_documents
 from fabula.text.sentences import first_sentences
@@ -81,20 +81,9 @@ def read_formats(path: Path, kind: str) -> dict[str, str]:
     That is a TOML table `prompts`, or the text of Lu et al. 2024 (.txt, .md), whose appendix B.1
     has the published ones: a plain one for each kind, and ten for novels. Raises `InputError`.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        found = tomllib.loads(text).get("prompts") if path.suffix == ".toml" else None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"`prompt_file` {path}: cannot be read ({error})") from error
-    if path.suffix == ".toml":
-        if not isinstance(found, dict) or not found:
-            raise InputError(f"{path}: needs a table [prompts] with a text for each format")
-        for name, prompt in found.items():
-            if not isinstance(prompt, str) or prompt.count("{prompt}") != 1:
-                raise InputError(
-                    f"{path}: the prompt {name!r} must be a text that contains {{prompt}} once"
-                )
-        return found
+    content, text = read_prompts(path, "{prompt}")
+    if content is not None:
+        return dict(content["prompts"])
     asked = []
     for part in _BLANK.split(text)[:-1]:
         # Without the mark of a figure or a heading, and what a page of the PDF has at its head.

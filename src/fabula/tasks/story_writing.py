@@ -162,25 +162,41 @@ async def write_stories(
 ) -> list[Row]:
     """Return the last round of each plot's story; every round is kept as it arrives."""
 
-    async def one(plot: Plot) -> Row:
-        row = await _write(plot, model, plan, rows)
-        meter(1)
-        return row
-
+    calls = [partial(_write, plot, model, plan, rows) for plot in plots]
     # A call that fails ends that story's rounds; the next run resumes from there.
-    def failed(_: object) -> Row:
-        meter(1)
-        return {"missing_reason": "failed", "text": None}
-
-    return await in_parallel([partial(one, plot) for plot in plots], model.n_parallel, failed)
+    failed: Row = {"missing_reason": "failed", "text": None}
+    return await in_parallel(calls, model.n_parallel, failed, meter)
 
 
 async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> Row:
     row: Row | None = None
+    effort = f"|effort:{plan.effort}" if plan.effort else ""
+    drawn = f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}{effort}"
+    n_most = _TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words))
     for number in range(plan.max_rounds + 1):
-        found = rows.find(_made_of(plot, model, plan, number))
+        key = {"id": plot.id, "model": model.name, "round": number}
+        made_of = {"plot": plot.text, "target_words": plot.n_words, "sampling": drawn}
+        found = rows.find(key | made_of)
         if found is None:
-            found = await _round(plot, model, plan, number, row)
+            # The story is written, or rewritten closer to its length.
+            sampling = Sampling(
+                temperature=plan.temperature,
+                top_p=plan.top_p,
+                max_tokens=max(_MIN_TOKENS, round(n_most)),
+                seed=plan.seed + number,
+            )
+            answer = await model.ask(_story_prompt(plot, plan, row), sampling)
+            written = read_written(answer)
+            found = {
+                **key,
+                **asdict(written),
+                "n_words": count_words(written.text or ""),
+                "target_words": plot.n_words,
+                # A story cut off at the token limit has no ending, whatever its length.
+                "is_cut": answer.stop == "length",
+                "plot": plot.text,
+                "sampling": drawn,
+            }
             rows.add(found)
         # Checked again on every run, since the tolerance may have changed.
         is_near = abs(found["n_words"] - plot.n_words) <= plan.tolerance(plot.n_words)
@@ -189,46 +205,6 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
             break
     assert row is not None
     return row
-
-
-def _made_of(plot: Plot, model: Model, plan: WritePlan, number: int) -> Row:
-    """The fields that a kept round must match to be reused."""
-    effort = f"|effort:{plan.effort}" if plan.effort else ""
-    drawn = f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}{effort}"
-    return {
-        "id": plot.id,
-        "model": model.name,
-        "round": number,
-        "plot": plot.text,
-        "target_words": plot.n_words,
-        "sampling": drawn,
-    }
-
-
-async def _round(
-    plot: Plot, model: Model, plan: WritePlan, number: int, last: dict[str, Any] | None
-) -> dict[str, Any]:
-    """Write the story, or rewrite it closer to its length."""
-    n_most = _TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words))
-    sampling = Sampling(
-        temperature=plan.temperature,
-        top_p=plan.top_p,
-        max_tokens=max(_MIN_TOKENS, round(n_most)),
-        seed=plan.seed + number,
-    )
-    answer = await model.ask(_story_prompt(plot, plan, last), sampling)
-    written = read_written(answer)
-    made_of = _made_of(plot, model, plan, number)
-    return {
-        **{name: made_of[name] for name in ROUNDS.key},
-        **asdict(written),
-        "n_words": count_words(written.text or ""),
-        "target_words": plot.n_words,
-        # A story cut off at the token limit has no ending, whatever its length.
-        "is_cut": answer.stop == "length",
-        "plot": plot.text,
-        "sampling": made_of["sampling"],
-    }
 
 
 def _story_prompt(plot: Plot, plan: WritePlan, last: dict[str, Any] | None) -> Prompt:

@@ -113,7 +113,6 @@ class Editor:
     """A model that is asked about one draft, or about the text that `frame` describes."""
 
     def __init__(self, text: str, model: Model, frame: str = DRAFT) -> None:
-        self._text = text
         self._prefix = fence(frame, text).format(draft=text.strip("\n"))
         self._model = model
         self.note = ""
@@ -136,16 +135,6 @@ class Editor:
         answer = await self.ask(question, CLOSED_SAMPLING, CLOSED)
         value = answer and read_verdict(answer, Scale("yes-no"), "verdict-first").value
         return None if value is None else value == 1.0
-
-    async def asks_for_change(self, point: Point) -> bool:
-        """Whether a point is more than praise; yes if in doubt."""
-        start, end = point.places[0]
-        question = IS_CHANGE.format(quotation=self._text[start:end], point=point.text)
-        return await self.closed(question) is not False
-
-    async def says_it_stands(self, quotation: str, point: str) -> bool | None:
-        """Whether a point on an earlier draft still holds; None if the answer does not say."""
-        return await self.closed(STANDS.format(quotation=quotation, point=point))
 
 
 _MAX_TOKENS = 1024
@@ -273,22 +262,13 @@ class Earlier:
     """Where it was in the earlier draft."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The outcome of asking about a draft; the advice has no answers if all calls failed."""
-
-    advice: Advice
-    note: str
-    """The model's error message for the last call that failed."""
-
-    def no_answer(self) -> ModelError:
-        advice = self.advice
-        reason = max(advice.missing, key=advice.missing.__getitem__)
-        return ModelError(
-            f"{advice.model} gave no answer about {advice.document.id}: {explain(reason)}"
-            f"{f' ({self.note})' if self.note else ''}; use another model, or submit the "
-            f"draft in parts"
-        )
+def _no_answer(advice: Advice, note: str) -> ModelError:
+    """`note` is the model's error message for the last call that failed."""
+    reason = max(advice.missing, key=advice.missing.__getitem__)
+    return ModelError(
+        f"{advice.model} gave no answer about {advice.document.id}: {explain(reason)}"
+        f"{f' ({note})' if note else ''}; use another model, or submit the draft in parts"
+    )
 
 
 async def advise(
@@ -305,21 +285,20 @@ async def advise(
     """
     if not TextSettings().has_words(document.text):
         raise InputError(f"{document.id}: contains no words")
-    asked = await ask(document, model, plan, encoder, meter=meter)
-    if not asked.advice.n_answers:
-        raise asked.no_answer()
-    return asked.advice
+    advice, note = await _ask(document, model, plan, encoder, meter)
+    if not advice.n_answers:
+        raise _no_answer(advice, note)
+    return advice
 
 
-async def ask(
+async def _ask(
     document: Document,
     model: Model,
     plan: AdvicePlan,
     encoder: Encoder,
-    *,
-    meter: Callable[[int], None] = lambda _: None,
-) -> Asked:
-    """Like `advise`, but report failed calls instead of raising."""
+    meter: Callable[[int], None],
+) -> tuple[Advice, str]:
+    """Like `advise`, without answers if all calls failed, with the error message of the last."""
     editor = Editor(document.text, model)
     question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
     form = point_form(plan.n_points)
@@ -327,10 +306,13 @@ async def ask(
     read = read_answers(answers, QuotableText.of(document.text), plan.n_points)
     points, praise = [], 0
     for point in group_remarks(read.remarks, encoder):
-        if await editor.asks_for_change(point):
-            points.append(point)
-        else:
+        start, end = point.places[0]
+        asked = IS_CHANGE.format(quotation=document.text[start:end], point=point.text)
+        # In doubt, a point is more than praise.
+        if await editor.closed(asked) is False:
             praise += len(point.remarks)
+        else:
+            points.append(point)
     dropped = read.dropped + Counter(praise=praise)
     advice = Advice(
         document,
@@ -344,7 +326,7 @@ async def ask(
         plan.signature(model, encoder),
         dict(read.other_lines),
     )
-    return Asked(advice, editor.note)
+    return advice, editor.note
 
 
 async def ask_often(
@@ -385,7 +367,7 @@ class Read:
 def read_answers(answers: Sequence[Answer | None], draft: QuotableText, n_points: int) -> Read:
     read = Read([], Counter(), Counter(), Counter())
     for number, answer in enumerate(answers):
-        reason = "failed" if answer is None else why_no_text(answer)
+        reason = why_no_text(answer)
         if answer is None or reason:
             read.missing[str(reason)] += 1
             continue
@@ -477,7 +459,8 @@ async def revisit(
             # The editor reads the part where it is now; none if that is ambiguous.
             around = [text[a:b] for a, b in parts for start, _ in now[:1] if a <= start < b]
             there = text if not parts else around[0] if around else None
-            said = there and await Editor(there, model).says_it_stands(one.quotation, one.text)
+            asked = STANDS.format(quotation=one.quotation, point=one.text)
+            said = there and await Editor(there, model).closed(asked)
             fate = "unknown" if said is None else "stands" if said else "resolved"
         # Of the places where the quoted words occur, the one to which the original has moved.
         quoted = draft.find(one.quotation)
@@ -548,13 +531,13 @@ async def advise_book(
     `ModelError` if every call failed for all of them.
     """
     chapters = chapters_to_read(document)
-    asked = [await ask(one.document, model, plan, encoder, meter=meter) for one in chapters]
-    if not any(one.advice.n_answers for one in asked):
-        raise asked[0].no_answer()
+    asked = [await _ask(one.document, model, plan, encoder, meter) for one in chapters]
+    if not any(advice.n_answers for advice, _ in asked):
+        raise _no_answer(*asked[0])
     points = [
-        _moved_point(point, chapter.start, k * plan.n_times, one.advice.n_answers)
-        for k, (chapter, one) in enumerate(zip(chapters, asked, strict=True))
-        for point in one.advice.points
+        _moved_point(point, chapter.start, k * plan.n_times, advice.n_answers)
+        for k, (chapter, (advice, _)) in enumerate(zip(chapters, asked, strict=True))
+        for point in advice.points
     ]
     continuity = await _continuity(document, chapters, model, plan, encoder, meter)
     points += continuity.points
@@ -563,7 +546,7 @@ async def advise_book(
         """Its severity times the share of answers that make it."""
         return (point.severity or 1.0) * point.n_said / max(1, point.n_answers or 1)
 
-    every = [*(one.advice for one in asked), continuity]
+    every = [*(advice for advice, _ in asked), continuity]
     return Advice(
         document,
         model.name,
@@ -599,7 +582,7 @@ async def _continuity(
     missing: Counter[str] = Counter()
     lines: list[str] = []
     for chapter, answer in zip(chapters, noted, strict=True):
-        reason = "failed" if answer is None else why_no_text(answer)
+        reason = why_no_text(answer)
         if answer is None or reason:
             missing[str(reason)] += 1
             continue

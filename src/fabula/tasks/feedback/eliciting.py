@@ -153,16 +153,36 @@ def without_perfect(feedback: str) -> tuple[str, bool]:
     return rest if n else feedback, bool(n)
 
 
-def published_prompts(path: Path) -> PromptSet:
-    """The prompts and examples of appendix B, verbatim, from the paper's text (.txt, .md).
+def read_prompts(path: Path, mark: str) -> tuple[dict[str, Any] | None, str]:
+    """A TOML file with a table `prompts` of texts that contain `mark` once, or any other text.
+
+    Returns what TOML holds, else None, and the text. Raises `InputError` with what is wrong.
+    """
+    is_paper = path.suffix.lower() in _PAPER_FILES
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = None if is_paper else tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        kind = "text" if is_paper else "TOML"
+        raise InputError(f"`prompt_file` {path}: cannot be read as {kind} ({error})") from error
+    if content is not None:
+        prompts = content.get("prompts")
+        if not isinstance(prompts, dict) or not prompts:
+            raise InputError(f"{path}: needs a table [prompts] with a text for each prompt")
+        for name, prompt in prompts.items():
+            if not isinstance(prompt, str) or prompt.count(mark) != 1:
+                raise InputError(
+                    f"{path}: the prompt {name!r} must be a text that contains {mark} exactly once"
+                )
+    return content, text
+
+
+def published_prompts(path: Path, lines: Sequence[str]) -> PromptSet:
+    """The prompts and examples of appendix B, verbatim, from the lines of the paper's text.
 
     They have Fabula's names, so that tables show them next to the paper's. Raises `InputError` if a
     prompt or the examples are not found.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"`prompt_file` {path}: cannot be read as text ({error})") from error
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
     for line in lines:
@@ -204,20 +224,10 @@ def load_prompts(path: Path) -> PromptSet:
     `one_sentence` (lists of names) and `examples` (tables of `story`, `feedback`). Any other kind
     of file is read as the text of the paper. Raises `InputError` with what is wrong.
     """
-    if path.suffix.lower() in _PAPER_FILES:
-        return published_prompts(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"`prompt_file` {path}: cannot be read as TOML ({error})") from error
-    prompts = content.get("prompts")
-    if not isinstance(prompts, dict) or not prompts:
-        raise InputError(f"{path}: needs a table [prompts] with a template for each prompt")
-    for name, template in prompts.items():
-        if not isinstance(template, str) or template.count("{story}") != 1:
-            raise InputError(
-                f"{path}: the prompt {name!r} must be a text that contains {{story}} exactly once"
-            )
+    content, text = read_prompts(path, "{story}")
+    if content is None:
+        return published_prompts(path, text.splitlines())
+    prompts = content["prompts"]
     named = {key: content.get(key, []) for key in ("bulleted", "one_sentence")}
     for key, names in named.items():
         if not isinstance(names, list) or not set(map(str, names)) <= set(prompts):

@@ -10,7 +10,6 @@ end too, with the reason. Only a complete answer counts as a translation.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.metadata
 import importlib.util
 import re
@@ -23,9 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from fabula.errors import CallFailed, InputError, ModelError
-from fabula.models.base import Answer, Model, Prompt, Sampling, Usage
-from fabula.models.concurrency import HeldOpen, in_turn
+from fabula.errors import InputError, ModelError
+from fabula.models.base import Model, Prompt, Sampling, Usage
+from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reasons import explain
 from fabula.tasks.model_texts import unframed, why_no_text
@@ -407,21 +406,11 @@ class ModelTranslator(HeldOpen):
     @property
     def name(self) -> str:
         language = self._language
-        decides = (self._model.name, _OWN, language, _INSTRUCTION, _END)
-        digest = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:8]
-        # These separate a signature's parts, and what is before the last @ is a label.
-        label = f"{self._model.name},{language}".replace("|", "_").replace(":", "_")
-        return f"model({label})@{digest}"
+        return self.signed(_OWN, language, _INSTRUCTION, _END, label=f",{language}")
 
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
         calls = [partial(self._there_and_back, text) for text in texts]
-        try:
-            return self.run(in_turn(calls, self._model.n_parallel))
-        except CallFailed as error:
-            raise ModelError(
-                f"a translation failed: {error}; finished translations are kept, run the same "
-                "command again to resume"
-            ) from error
+        return self.run_all(calls, "a translation", "translations")
 
     async def _there_and_back(self, text: str) -> tuple[str, str] | NoTranslation:
         there = await self._translate(text, _OWN, self._language)
@@ -434,11 +423,17 @@ class ModelTranslator(HeldOpen):
         # Enough for a translation of twice the length, at four letters per token.
         sampling = Sampling(max_tokens=256 + len(text.encode(errors="replace")) // 2)
         answer = await self._model.ask(translation_prompt(text, source, target), sampling)
-        reason = _why_none(answer, sampling, text)
-        if reason is not None:
-            return NoTranslation(f"into {target}: {reason}")
+        reason = why_no_text(answer)
+        # A translation of a story that reads like a refusal reads like one too.
+        if reason == "refused" and is_refusal(text):
+            reason = None
         # The story may begin with a title of its own.
         translation = unframed(answer.text, has_title=True).text
+        if reason or not translation:
+            return NoTranslation(f"into {target}: {explain(reason or 'no_answer')}")
+        if answer.stop == "length":
+            why = f"the answer was cut off at {sampling.max_tokens} tokens"
+            return NoTranslation(f"into {target}: {why}")
         # Whitespace around a text is kept, whatever the model returns.
         before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
         return "".join([before[0] if before else "", translation, after[0] if after else ""])
@@ -448,18 +443,6 @@ def translation_prompt(text: str, source: str, target: str) -> Prompt:
     """The prompt for one text in one direction."""
     names = {"source": source, "target": target}
     return Prompt(_INSTRUCTION.format(**names), text.strip() + _END.format(**names))
-
-
-def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
-    reason = why_no_text(answer)
-    # A translation of a story that reads like a refusal reads like one too.
-    if reason is not None and not (reason == "refused" and is_refusal(source)):
-        return explain(reason)
-    if not unframed(answer.text, has_title=True).text:
-        return explain("no_answer")
-    if answer.stop == "length":
-        return f"the answer was cut off at {sampling.max_tokens} tokens"
-    return None
 
 
 def estimate_round_trips(texts: Sequence[str], rounds: int, price: Price | None) -> Estimate:

@@ -12,15 +12,13 @@ The checks do not show whether readers notice such a fault.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Model, Prompt, Sampling, Usage, fence
-from fabula.models.concurrency import HeldOpen, in_turn
+from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reasons import explain
 from fabula.tasks.feedback.narration import Narration, excerpt
@@ -92,21 +90,12 @@ class FaultWriter(HeldOpen):
     @property
     def name(self) -> str:
         """Name for signatures: the model and a digest of the prompt's wording."""
-        decides = (self._model.name, _FRAME, _STORY, repr(_TASKS), _ONE, _TWO, _THING, _PERSON)
-        digest = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:8]
-        label = self._model.name.replace("|", "_").replace(":", "_")
-        return f"model({label})@{digest}"
+        return self.signed(_FRAME, _STORY, repr(_TASKS), _ONE, _TWO, _THING, _PERSON)
 
     def write(self, wanted: Sequence[tuple[str, Narration]]) -> list[Fault | str]:
         """For each method and story, the fault or why there is none. Raises `ModelError`."""
         calls = [partial(self._one, method, story) for method, story in wanted]
-        try:
-            return self.run(in_turn(calls, self._model.n_parallel))
-        except CallFailed as error:
-            raise ModelError(
-                f"writing a fault failed: {error}; finished faults are kept, run the same command "
-                "again to resume"
-            ) from error
+        return self.run_all(calls, "writing a fault", "faults")
 
     async def _one(self, method: str, story: Narration) -> Fault | str:
         prompt = fault_prompt(method, story)

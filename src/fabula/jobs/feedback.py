@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,12 +33,17 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
     From files of `study export`, these are people's own feedback. `whole` requires every field of
     such a row, and that no piece occurs twice. Raises `InputError` with the line.
     """
+    from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
     from fabula.text.feedback_pieces import check_feedback_row, feedback_id, own_feedback_row
 
     rows: list[Row] = []
     seen: set[str] = set()
     for source in parts:
-        for row, where in _located(source):
+        located = located_in(source)
+        if isinstance(source, Path) and source.name in RELEASED_FILES:
+            lines = enumerate(read_released_file(source), 1)
+            located = ((row, f"{source}, line {number}") for number, row in lines)
+        for row, where in located:
             if whole:
                 check_feedback_row(row, where)
                 id_ = feedback_id(row)
@@ -52,15 +57,6 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
                 row = own
             rows.append(row)
     return rows
-
-
-def _located(part: Part) -> Iterator[tuple[Row, str]]:
-    from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
-
-    if not isinstance(part, Path) or part.name not in RELEASED_FILES:
-        return located_in(part)
-    rows = read_released_file(part)
-    return ((row, f"{part}, line {number}") for number, row in enumerate(rows, 1))
 
 
 def people_means(

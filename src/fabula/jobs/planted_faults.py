@@ -177,12 +177,19 @@ def find(
     readers, seed = [findings, *judged], settings.asking.seed
     crosses = crosses_of(settings.by)
     every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
-    votes = label_votes(labels)
+    votes: dict[str, Counter[str]] = {}
+    for one in labels:
+        if one.value is not None:
+            votes.setdefault(one.item, Counter())[one.document_id] += (
+                1 if one.value == "Yes" else -1
+            )
+    # What the majority says, by item and answer; nothing for ties.
+    truth = {item: {id_: n > 0 for id_, n in said.items() if n} for item, said in votes.items()}
     result = FoundFaults(
         readers,
         {one.by: list(score_findings(one, every)) for one in readers},
         {one.by: compare_models(one, seed=seed) for one in readers},
-        [a for one in readers for a in reader_accuracy(one, votes)],
+        [a for one in readers for a in reader_accuracy(one, truth)],
         crosses,
         spent,
         settings.out,
@@ -226,13 +233,3 @@ def _judged(
             said[one.item] = None if one.value is None else str(one.value)
         found.append(findings.as_judged(rater, verdicts, mine[0].signature))
     return found, list(run.spent)
-
-
-def label_votes(labels: Sequence[Measurement]) -> dict[str, dict[str, bool]]:
-    """By item and answer, what the majority says; nothing for ties."""
-    votes: dict[str, Counter[str]] = {}
-    for one in labels:
-        if one.value is not None:
-            said = votes.setdefault(one.item, Counter())
-            said[one.document_id] += 1 if one.value == "Yes" else -1
-    return {item: {id_: n > 0 for id_, n in said.items() if n != 0} for item, said in votes.items()}

@@ -250,7 +250,7 @@ def _drafted(
         distance=settings.distance,
         model=None if spec == "none" else spec,
         options=terms,
-        agree=confirm_prompts([spec], terms.prices, _LINE_TOKENS, confirm),
+        agree=confirm_prompts(spec, terms.prices, _LINE_TOKENS, confirm),
     )
     n = len(rubric.items)
     content = {"n_items": n, "n_measures": len(rows)}
@@ -279,7 +279,7 @@ def _expanded(
         )
     terms = settings.models.options()
     (spec,) = dict.fromkeys(settings.models.models)
-    confirm_prompts([spec], terms.prices, _MEANING_TOKENS, confirm)(prompts)
+    confirm_prompts(spec, terms.prices, _MEANING_TOKENS, confirm)(prompts)
 
     async def ask() -> Expanded:
         async with open_model(spec, terms) as model:

@@ -87,7 +87,7 @@ def themes(
         n_themes=settings.n_themes,
         model=spec if settings.name_with_model else None,
         options=terms,
-        agree=confirm_prompts([spec], terms.prices, _LABEL_TOKENS, confirm),
+        agree=confirm_prompts(spec, terms.prices, _LABEL_TOKENS, confirm),
         meter=progress.advance,
     )
     others: list[dict[str, Any]] = []

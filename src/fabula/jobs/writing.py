@@ -64,24 +64,14 @@ def estimate_texts(
     return lambda price: Estimate.of(n, usage, price, is_most=n_again > 0)
 
 
-def _confirm_all(
-    models: Sequence[str],
-    prices: Prices,
-    estimate: Callable[[Price | None], Estimate],
-    confirm: Confirm,
-) -> None:
-    for spec in dict.fromkeys(models):
-        confirm(spec, estimate(prices.of(spec)))
-
-
 def confirm_prompts(
-    models: Sequence[str], prices: Prices, n_output: int, confirm: Confirm
+    spec: str, prices: Prices, n_output: int, confirm: Confirm
 ) -> Callable[[Sequence[str]], None]:
-    """Return a function that confirms the cost of one call per prompt.
+    """Return a function that confirms the cost of one call of a model per prompt.
 
     Answers take about `n_output` tokens.
     """
-    return lambda prompts: _confirm_all(models, prices, estimate_texts(prompts, n_output), confirm)
+    return lambda prompts: confirm(spec, estimate_texts(prompts, n_output)(prices.of(spec)))
 
 
 def ask_models(
@@ -102,7 +92,8 @@ def ask_models(
     from fabula.models.model_spec import open_model
 
     terms = asked.options(kept.ledger)
-    _confirm_all(asked.models, terms.prices, estimate, confirm)
+    for spec in dict.fromkeys(asked.models):
+        confirm(spec, estimate(terms.prices.of(spec)))
 
     async def run(spec: str) -> list[Row]:
         async with open_model(spec, terms) as model:

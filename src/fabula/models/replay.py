@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -119,12 +118,13 @@ def recording_row(answer: Answer) -> dict[str, Any]:
     return row | {name: value for name, value in about.items() if value}
 
 
-def _is_refused(row: Mapping[str, Any]) -> bool:
-    """Whether a row is a refusal, which is retried, since it may not be final."""
-    return is_refusal(str(row.get("text") or ""))
-
-
-CALLS = RowKind("the answer", ("model", "prompt_digest", "drawn"), ("seed",), _is_refused)
+CALLS = RowKind(
+    "the answer",
+    ("model", "prompt_digest", "drawn"),
+    ("seed",),
+    # A refusal may not be final.
+    is_made_again=lambda row: is_refusal(str(row.get("text") or "")),
+)
 
 
 class CachedModel(Model):

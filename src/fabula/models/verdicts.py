@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
-from fabula.models.base import Answer, Choice, Form, RecordField
+from fabula.models.base import Answer, Choice, Form
 from fabula.scales import Scale
 from fabula.text.refusals import is_refusal
 
@@ -602,7 +602,12 @@ def grammar_of(form: Form) -> str:
         [
             f'root ::= "{{" {_key(form.name)} "[" (record{more})? "]}}"',
             f'record ::= "{{" {fields} "}}"',
-            *(_value_rule(one) for one in form.fields),
+            *(
+                f"{one.name} ::= " + " | ".join(f'"{k}"' for k in one.numbers)
+                if one.numbers
+                else f'{one.name} ::= "\\"" character{{1,{one.n_chars}}} "\\""'
+                for one in form.fields
+            ),
             r'character ::= [^"\\\x00-\x1f] | "\\" ["\\/nt]',
         ]
     )
@@ -621,13 +626,6 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _value_rule(one: RecordField) -> str:
-    if one.numbers:
-        numbers = " | ".join(f'"{k}"' for k in one.numbers)
-        return f"{one.name} ::= {numbers}"
-    return f'{one.name} ::= "\\"" character{{1,{one.n_chars}}} "\\""'
 
 
 def _key(name: str) -> str:

@@ -101,7 +101,13 @@ def draft_rubric(
     if model is not None:
         agree([prompt for group in texts for prompt in _wording_prompts(group) if prompt])
     names = asyncio.run(_worded(texts, model, options))
-    ids = _ids([title for title, _ in names])
+    # Numbered where two would be the same.
+    taken: Counter[str] = Counter()
+    ids = []
+    for title, _ in names:
+        taken[_id(title)] += 1
+        n = taken[_id(title)]
+        ids.append(_id(title) + (f"_{n}" if n > 1 else ""))
     items = [
         Item(id_, index, title, question, dimension)
         for index, (id_, (dimension, _), (title, question)) in enumerate(
@@ -169,17 +175,6 @@ def _wording_prompts(group: Sequence[str]) -> tuple[str | None, str]:
 def _fullest(group: Sequence[str]) -> str:
     """The best articulated measure: the one with the most words, as in the paper."""
     return max(group, key=lambda text: len(text.split()))
-
-
-def _ids(titles: Sequence[str]) -> list[str]:
-    """An id for each title, numbered where two would be the same."""
-    taken: Counter[str] = Counter()
-    ids = []
-    for title in titles:
-        taken[_id(title)] += 1
-        n = taken[_id(title)]
-        ids.append(_id(title) + (f"_{n}" if n > 1 else ""))
-    return ids
 
 
 def _id(title: str) -> str:

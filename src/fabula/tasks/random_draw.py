@@ -47,7 +47,9 @@ def draw_texts(
         n_there[group] += 1
         here = kept.setdefault(group, [])
         # The largest rank is on top, and leaves first.
-        entry = -_rank(seed, document), place, document
+        named = f"{seed} {len(document.id)} {document.id}{document.text}"
+        rank = hashlib.blake2b(named.encode(errors="replace"), digest_size=8).digest()
+        entry = -int.from_bytes(rank, "big"), place, document
         if len(here) < n_each:
             heapq.heappush(here, entry)
         else:
@@ -58,12 +60,6 @@ def draw_texts(
         n_there=n_there,
         n_drawn={group: len(here) for group, here in kept.items()},
     )
-
-
-def _rank(seed: int, document: Document) -> int:
-    named = f"{seed} {len(document.id)} {document.id}{document.text}"
-    digest = hashlib.blake2b(named.encode(errors="replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
 
 
 Row = Mapping[str, Any]

@@ -208,10 +208,13 @@ def find_themes(
 def _themes_of(
     item: str, side: Side, rationales: Sequence[Rationale], encoder: Encoder, n_themes: int
 ) -> list[Theme]:
+    words = TextSettings()
     reasons = [
         {"document": rationale.document_id, "rater": rationale.rater, "text": sentence}
         for rationale in rationales
-        for sentence in _sentences(rationale.text)
+        for part in _SENTENCE.split(rationale.text)
+        # With content; a rationale without full stops is one sentence.
+        if len(words.raw_words(sentence := " ".join(part.split()))) >= _MIN_WORDS
     ]
     if not reasons:
         return []
@@ -290,10 +293,3 @@ def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], lis
             "theme of this run and would be lost; choose another `out`"
         )
     return kept, others
-
-
-def _sentences(text: str) -> list[str]:
-    """Sentences with content; a rationale without full stops is one sentence."""
-    words = TextSettings()
-    parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
-    return [part for part in parts if len(words.raw_words(part)) >= _MIN_WORDS]

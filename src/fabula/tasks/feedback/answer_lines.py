@@ -153,16 +153,14 @@ class _Reader:
         if line.lstrip().startswith("|"):
             line, match = " — ".join(cell.strip() for cell in line.strip(" |").split("|")), None
         if line.lstrip().startswith(">"):
-            self._quote(line.lstrip("> \t"))
+            # A block quotation counts as quoted, with quotation marks or without.
+            line = line.lstrip("> \t")
+            self._begin(line if quoted_parts(line) else f"“{without_marks(line).strip()}”", 0)
         elif match is not None:
             self._item(line, match)
         else:
             self._line(line)
         self._is_after_gap = False
-
-    def _quote(self, line: str) -> None:
-        """A block quotation counts as quoted, with quotation marks or without."""
-        self._begin(line if quoted_parts(line) else f"“{without_marks(line).strip()}”", 0)
 
     def _item(self, line: str, match: re.Match[str]) -> None:
         body, indent = line[match.end() :], len(match["indent"].expandtabs(4))

@@ -14,7 +14,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any
@@ -71,17 +71,12 @@ class PromptSet:
     one_sentence: frozenset[str] = frozenset()
     """Prompts that ask for a single sentence."""
     label: str = "fabula"
-    digest: str = field(init=False, default="")
-
-    def __post_init__(self) -> None:
-        content = repr((sorted(self.prompts.items()), sorted(self.bulleted), self.examples))
-        digest = hashlib.sha256(content.encode()).hexdigest()[:8]
-        object.__setattr__(self, "digest", digest)
 
     @property
     def name(self) -> str:
         """The name for signatures: `fabula@1a2b3c4d`."""
-        return f"{self.label}@{self.digest}"
+        content = repr((sorted(self.prompts.items()), sorted(self.bulleted), self.examples))
+        return f"{self.label}@{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
 PROMPTS = PromptSet(

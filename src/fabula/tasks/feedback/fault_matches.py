@@ -41,16 +41,15 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError
 from fabula.stats.clustered import permutation_f
 from fabula.stats.compare import holm
-from fabula.stats.reliability import Confusion, cohen_kappa, difference_interval, pooled_estimate
+from fabula.stats.reliability import Confusion, cohen_kappa, difference_interval
 from fabula.tasks.feedback.answer_lines import answer_lines, quotations_in
 from fabula.tasks.feedback.eliciting import without_perfect
-from fabula.tasks.feedback.feedback_scores import DIMENSIONS, checked_row, why_missing
+from fabula.tasks.feedback.feedback_scores import DIMENSIONS, checked_row, pooled_ratio, why_missing
 from fabula.tasks.feedback.story_edits import apply_edits, edits_between
 from fabula.text.feedback_pieces import feedback_id
 from fabula.text.quotations import QuotableText
@@ -343,7 +342,6 @@ def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> floa
     return 1 - missed
 
 
-_METHOD = "pooled ratio over stories"
 Counts = Sequence[tuple[float, float]]
 """For each answer, what it adds to the numerator and to the denominator."""
 
@@ -421,17 +419,8 @@ def _alarm(one: Answer) -> tuple[float, float]:
 
 
 def _ratio(counts: Counts, stories: Sequence[str], signature: str) -> Estimate:
-    """The sum of the numerators over that of the denominators, with its interval over stories."""
     parts, wholes = np.array(counts, np.float64).reshape(-1, 2).T
-    return pooled_estimate(
-        parts, wholes, stories, method=_METHOD, signature=signature, n=int((wholes > 0).sum()),
-        is_share=True,
-    )  # fmt: skip
-
-
-def _of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    ratios: NDArray[np.float64] = sums[..., 0] / sums[..., 1]
-    return ratios
+    return pooled_ratio(parts, wholes, stories, signature, is_share=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,7 +462,7 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
             difference = difference_interval(
                 (first, stories),
                 (second, stories),
-                _of_sums,
+                lambda sums: sums[..., 0] / sums[..., 1],
                 method=f"difference of {measure} over stories",
                 signature=findings.signature,
             )

@@ -311,14 +311,20 @@ def score_answers(
         for key, k in distinct.items():
             of = np.flatnonzero(groups == k)
             stories = np.unique(answers.stories[of], return_inverse=True)[1]
-            values = {
-                name: _ratio(name, column[of], ~np.isnan(column[of]), stories, signature)
-                for name, column in columns.items()
-            }
             perfect = answers.is_perfect[of]
             right = (perfect & answers.is_original[of]).astype(np.float64)
-            precision = _ratio("perfect_precision", right, perfect, stories, signature)
-            values["perfect_precision"] = precision
+            ratios = {name: (column[of], ~np.isnan(column[of])) for name, column in columns.items()}
+            ratios["perfect_precision"] = right, perfect
+            values = {
+                name: pooled_ratio(
+                    np.where(counts, part, 0.0),
+                    counts.astype(np.float64),
+                    stories.tolist(),
+                    signature,
+                    is_share=name in _SHARES,
+                )
+                for name, (part, counts) in ratios.items()
+            }
             yield Subset(
                 where=dict(zip(names, key, strict=True)),
                 n=len(of),
@@ -372,22 +378,18 @@ _SHARES = {"perfect", "perfect_precision_chance", "perfect_precision", "one_sent
 """Measures that count answers."""
 
 
-def _ratio(
-    name: str,
-    values: NDArray[np.float64],
-    counts: NDArray[np.bool_],
-    stories: NDArray[np.int64],
+def pooled_ratio(
+    parts: NDArray[np.float64],
+    wholes: NDArray[np.float64],
+    stories: Sequence[object],
     signature: str,
+    *,
+    is_share: bool,
 ) -> Estimate:
-    """The sum of the selected values divided by their number, with its interval over stories."""
+    """The sum of the numerators over that of the denominators, with its interval over stories."""
+    method, n = "pooled ratio over stories", int((wholes > 0).sum())
     return pooled_estimate(
-        np.where(counts, values, 0.0),
-        counts.astype(np.float64),
-        stories.tolist(),
-        method="pooled ratio over stories",
-        signature=signature,
-        n=int(counts.sum()),
-        is_share=name in _SHARES,
+        parts, wholes, stories, method=method, signature=signature, n=n, is_share=is_share
     )
 
 

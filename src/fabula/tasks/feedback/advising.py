@@ -21,18 +21,7 @@ from typing import Literal
 
 from fabula import __version__
 from fabula.errors import CallFailed, InputError, ModelError
-from fabula.models.base import (
-    Answer,
-    Choice,
-    Effort,
-    Form,
-    Model,
-    Prompt,
-    Records,
-    Sampling,
-    Usage,
-    fence,
-)
+from fabula.models.base import Answer, Choice, Effort, Form, Model, Prompt, Sampling, Usage, fence
 from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.models.encoder import Encoder
@@ -301,11 +290,9 @@ async def _ask(
     """Like `advise`, without answers if all calls failed, with the error message of the last."""
     editor = Editor(document.text, model)
     question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
-    form = point_form(plan.n_points)
-    answers = await ask_often(editor, question, form, plan, model.n_parallel, meter)
-    read = read_answers(answers, QuotableText.of(document.text), plan.n_points)
+    advice = await _read_often(document, editor, question, model, plan, encoder, meter)
     points, praise = [], 0
-    for point in group_remarks(read.remarks, encoder):
+    for point in advice.points:
         start, end = point.places[0]
         asked = IS_CHANGE.format(quotation=document.text[start:end], point=point.text)
         # In doubt, a point is more than praise.
@@ -313,78 +300,64 @@ async def _ask(
             praise += len(point.remarks)
         else:
             points.append(point)
-    dropped = read.dropped + Counter(praise=praise)
-    advice = Advice(
-        document,
-        model.name,
-        tuple(points),
-        read.n_answers,
-        read.n_perfect,
-        read.n_pointless,
-        dict(read.missing),
-        {reason: n for reason, n in dropped.items() if n},
-        plan.signature(model, encoder),
-        dict(read.other_lines),
-    )
-    return advice, editor.note
+    dropped = dict(Counter(advice.dropped) + Counter(praise=praise))
+    return replace(advice, points=tuple(points), dropped=dropped), editor.note
 
 
-async def ask_often(
+async def _read_often(
+    document: Document,
     editor: Editor,
     question: str,
-    form: Records,
+    model: Model,
     plan: AdvicePlan,
-    n_parallel: int,
+    encoder: Encoder,
     meter: Callable[[int], None],
-) -> list[Answer | None]:
-    """The answers to a question that is asked `plan.n_times` times, in order.
+) -> Advice:
+    """The points of a draft in the answers to a question that is asked `plan.n_times` times.
 
     Those of a model that can be held to a form are JSON.
     """
 
     async def once(number: int) -> Answer | None:
         sampling = Sampling(plan.temperature, 1.0, plan.max_tokens, plan.seed + number)
-        answer = await editor.ask(question, sampling, form)
+        answer = await editor.ask(question, sampling, point_form(plan.n_points))
         meter(1)
         return answer
 
-    return await in_turn([partial(once, k) for k in range(plan.n_times)], n_parallel)
-
-
-@dataclass(slots=True)
-class Read:
-    """The parsed answers."""
-
-    remarks: list[Remark]
-    dropped: Counter[str]
-    missing: Counter[str]
-    other_lines: Counter[str]
-    n_answers: int = 0
-    n_perfect: int = 0
-    n_pointless: int = 0
-
-
-def read_answers(answers: Sequence[Answer | None], draft: QuotableText, n_points: int) -> Read:
-    read = Read([], Counter(), Counter(), Counter())
+    answers = await in_turn([partial(once, k) for k in range(plan.n_times)], model.n_parallel)
+    draft, remarks = QuotableText.of(document.text), list[Remark]()
+    dropped, missing, other_lines = Counter[str](), Counter[str](), Counter[str]()
+    n_answers = n_perfect = n_pointless = 0
     for number, answer in enumerate(answers):
         reason = why_no_text(answer)
         if answer is None or reason:
-            read.missing[str(reason)] += 1
+            missing[str(reason)] += 1
             continue
         is_cut = answer.stop == "length"
-        reading = read_answer(answer.text, number, draft, is_cut=is_cut, n_most=n_points)
+        reading = read_answer(answer.text, number, draft, is_cut=is_cut, n_most=plan.n_points)
         found, lost = reading.remarks, reading.dropped
-        read.other_lines += reading.other_lines
+        other_lines += reading.other_lines
         # The sentence itself quotes nothing; an answer that says more would change something.
         is_perfect = not found and says_perfect(answer.text) and lost.total() <= 1
         is_perfect = reading.is_empty or (is_perfect and not lost["not_in_text"])
-        read.n_answers += 1
-        read.n_perfect += is_perfect
-        read.n_pointless += not (found or is_perfect)
+        n_answers += 1
+        n_perfect += is_perfect
+        n_pointless += not (found or is_perfect)
         if not is_perfect:
-            read.dropped += lost
-        read.remarks += found
-    return read
+            dropped += lost
+        remarks += found
+    return Advice(
+        document,
+        model.name,
+        tuple(group_remarks(remarks, encoder)),
+        n_answers,
+        n_perfect,
+        n_pointless,
+        dict(missing),
+        dict(dropped),
+        plan.signature(model, encoder),
+        dict(other_lines),
+    )
 
 
 def estimate(document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None) -> Estimate:
@@ -547,6 +520,13 @@ async def advise_book(
         return (point.severity or 1.0) * point.n_said / max(1, point.n_answers or 1)
 
     every = [*(advice for advice, _ in asked), continuity]
+
+    def total(name: str) -> dict[str, int]:
+        counts = Counter[str]()
+        for one in every:
+            counts.update(getattr(one, name))
+        return dict(counts)
+
     return Advice(
         document,
         model.name,
@@ -554,10 +534,10 @@ async def advise_book(
         n_answers=sum(one.n_answers for one in every),
         n_perfect=sum(one.n_perfect for one in every),
         n_pointless=sum(one.n_pointless for one in every),
-        missing=_sum([one.missing for one in every]),
-        dropped=_sum([one.dropped for one in every]),
+        missing=total("missing"),
+        dropped=total("dropped"),
         signature=plan.signature(model, encoder),
-        other_lines=_sum([one.other_lines for one in every]),
+        other_lines=total("other_lines"),
     )
 
 
@@ -596,24 +576,16 @@ async def _continuity(
         ]
     editor = Editor("\n".join(lines), model, LEDGER)
     question = CONTRADICTIONS.format(n_points=plan.n_points, nothing=NOTHING)
-    form = point_form(plan.n_points)
-    answers = await ask_often(editor, question, form, plan, model.n_parallel, meter)
-    read = read_answers(answers, QuotableText.of(document.text), plan.n_points)
-    found = [
-        replace(point, n_answers=read.n_answers, is_continuity=True)
-        for point in group_remarks(read.remarks, encoder)
-    ]
-    return Advice(
-        document,
-        model.name,
-        tuple(found),
-        read.n_answers,
-        0,
-        0,
-        dict(read.missing + missing),
-        {reason: n for reason, n in read.dropped.items() if reason != "no_quotation"},
-        "",
-        dict(read.other_lines),
+    found = await _read_often(document, editor, question, model, plan, encoder, meter)
+    return replace(
+        found,
+        points=tuple(
+            replace(point, n_answers=found.n_answers, is_continuity=True) for point in found.points
+        ),
+        n_perfect=0,
+        n_pointless=0,
+        missing=dict(Counter(found.missing) + missing),
+        dropped={why: n for why, n in found.dropped.items() if why != "no_quotation"},
     )
 
 
@@ -626,13 +598,6 @@ def _moved_point(point: Point, start: int, n_before: int, n_answers: int) -> Poi
         return replace(one, answer=one.answer + n_before, start=first, end=last, also=also)
 
     return replace(point, remarks=tuple(map(moved, point.remarks)), n_answers=n_answers)
-
-
-def _sum(counts: Sequence[dict[str, int]]) -> dict[str, int]:
-    total = Counter[str]()
-    for one in counts:
-        total.update(one)
-    return dict(total)
 
 
 def estimate_book(

@@ -278,7 +278,19 @@ def example_template(
     the first person who agrees with the result. Raises `InputError` if too few other documents are
     left for a document.
     """
-    answers = _answers(labels, rubric)
+    given: dict[tuple[str, str], list[Measurement]] = {}
+    for one in labels:
+        if one.value is not None:
+            given.setdefault((one.document_id, one.item), []).append(one)
+    answers: dict[tuple[str, str], str] = {}
+    for (name, item), many in given.items():
+        scale = rubric.item(item).scale
+        value = scale.decided(scale.combine([one.value for one in many if one.value is not None]))
+        # A tie among readers does not show how to answer.
+        if value is not None:
+            reasons = (one.rationale for one in many if scale.decided(one.value) == value)
+            reason = " ".join(next(filter(None, reasons), "").split())
+            answers[name, item] = ". ".join(filter(None, (scale.word(value), reason)))
     labelled = {document for document, _ in answers}
     stories = [one for one in documents if one.id in labelled and one.text.strip()]
     stories.sort(key=lambda one: one.id)
@@ -294,26 +306,6 @@ def example_template(
                 f"fewer than {n} (`n_shots`); label more, or show fewer"
             )
     return template
-
-
-def _answers(labels: Sequence[Measurement], rubric: Rubric) -> dict[tuple[str, str], str]:
-    given: dict[tuple[str, str], list[Measurement]] = {}
-    for one in labels:
-        if one.value is not None:
-            given.setdefault((one.document_id, one.item), []).append(one)
-    found: dict[tuple[str, str], str] = {}
-    for (document, item), many in given.items():
-        scale = rubric.item(item).scale
-        together = scale.combine([one.value for one in many if one.value is not None])
-        value = scale.decided(together)
-        if value is None:
-            # A tie among readers does not show how to answer.
-            continue
-        reasons = (one.rationale for one in many if scale.decided(one.value) == value)
-        reason = next(filter(None, reasons), "")
-        shown = scale.word(value)
-        found[document, item] = f"{shown}. {' '.join(reason.split())}" if reason else shown
-    return found
 
 
 _RATING = """Somebody wrote feedback on a story. Read it with care; a question about the feedback \

@@ -138,8 +138,14 @@ def check_key(model: str) -> KeyCheck | None:
     base = os.environ.get(f"{provider.upper()}_BASE_URL") or _LISTS.get(provider)
     if base is None:
         return KeyCheck(None, f"the key in {variable} cannot be checked before it is used")
+    key = os.environ[variable].strip()
+    headers = {"Authorization": f"Bearer {key}"}
+    if provider == "anthropic":
+        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
+    elif provider == "google":
+        headers = {"x-goog-api-key": key}
     try:
-        listed = listed_models(base, _key_headers(provider, variable), _KEY_TIMEOUT_S)
+        listed = listed_models(base, headers, _KEY_TIMEOUT_S)
         if isinstance(listed, dict):
             listed = listed.get("data") or listed["models"]
         names = (str(model.get("id") or model["name"]) for model in listed)
@@ -154,10 +160,3 @@ def check_key(model: str) -> KeyCheck | None:
     if name not in known:
         return KeyCheck(None, f"{provider} accepts the key, but does not list a model {name}")
     return KeyCheck(True, f"{provider} accepts the key in {variable}, and has the model {name}")
-
-
-def _key_headers(provider: str, variable: str) -> dict[str, str]:
-    key = os.environ[variable].strip()
-    if provider == "anthropic":
-        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
-    return {"x-goog-api-key": key} if provider == "google" else {"Authorization": f"Bearer {key}"}

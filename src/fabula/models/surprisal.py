@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import math
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from fabula import __version__
 from fabula.cached_results import CachedResults
 from fabula.errors import CallFailed, ModelError
-from fabula.models.gguf_layout import Layout, Tensor, read_layout, unpacked
+from fabula.models.gguf_layout import read_layout, unpacked
 from fabula.models.llama import Llama, llama_layout, n_alike
 from fabula.models.local import (
     LocalModel,
@@ -127,6 +128,7 @@ _LOWEST = np.float32(-1e4)
 # llama.cpp scales the last hidden states or logits of these, without a setting in the file.
 _SCALED = frozenset({"grok", "minicpm", "minicpm3"})
 _USUAL_CONTEXT = 2048
+_OTHER_OUTPUT = re.compile(r"output\.(?!(?:weight|bias)\Z)")
 _MORE_THAN_A_MATRIX = "its output layer is more than a matrix"
 
 
@@ -238,8 +240,28 @@ def read_output_layer(path: Path) -> OutputLayer:
         layout = read_layout(path)
         tensors = layout.tensors
         matrix = tensors.get("output.weight") or tensors.get("token_embd.weight")
-        _check(path, layout, matrix)
-        assert matrix is not None
+        settings = layout.settings
+        why = ""
+        if (_ending(settings, "split.count") or 1) > 1 or matrix is None:
+            why = "the file is incomplete; join its parts with llama-gguf-split --merge"
+        elif (architecture := settings.get("general.architecture")) in _SCALED:
+            why = f"{_MORE_THAN_A_MATRIX} ({architecture})"
+        elif scale := next((key for key in settings if key.endswith(".logit_scale")), ""):
+            why = f"{_MORE_THAN_A_MATRIX} ({scale})"
+        elif other := next((name for name in tensors if _OTHER_OUTPUT.match(name)), ""):
+            why = f"{_MORE_THAN_A_MATRIX} ({other})"
+        elif (
+            _ending(settings, ".attention.causal") is False
+            or _ending(settings, ".decoder_start_token_id") is not None
+        ):
+            why = "it does not read from left to right"
+        elif matrix.shape[0] != _ending(settings, ".embedding_length"):
+            why = f"its hidden states and its output layer ({matrix.shape[0]}) differ in size"
+        elif matrix.shape[1] < settings.get("tokenizer.ggml.tokens", 0):
+            why = "it has more tokens than its output layer"
+        if why or matrix is None:
+            # A token's probability would not be the one the model defines.
+            raise ModelError(f"{path}: cannot compute surprisal with this model: {why}")
         bias = tensors.get("output.bias")
         return OutputLayer(
             matrix=unpacked(path, matrix),
@@ -263,35 +285,6 @@ def read_output_layer(path: Path) -> OutputLayer:
 def _ending(settings: dict[str, Any], name: str) -> Any:
     """The setting with this name, which follows the architecture's, or None."""
     return next((value for key, value in settings.items() if key.endswith(name)), None)
-
-
-def _check(path: Path, layout: Layout, matrix: Tensor | None) -> None:
-    """Raises `ModelError` if a token's probability would not be the one the model defines."""
-    settings, tensors = layout.settings, layout.tensors
-
-    def refuse(why: str) -> None:
-        raise ModelError(f"{path}: cannot compute surprisal with this model: {why}")
-
-    if (_ending(settings, "split.count") or 1) > 1 or matrix is None:
-        refuse("the file is incomplete; join its parts with llama-gguf-split --merge")
-        return
-    architecture = settings.get("general.architecture")
-    if architecture in _SCALED:
-        refuse(f"{_MORE_THAN_A_MATRIX} ({architecture})")
-    for key in settings:
-        if key.endswith(".logit_scale"):
-            refuse(f"{_MORE_THAN_A_MATRIX} ({key})")
-    for name in tensors:
-        if name.startswith("output.") and name not in ("output.weight", "output.bias"):
-            refuse(f"{_MORE_THAN_A_MATRIX} ({name})")
-    reads_backwards = _ending(settings, ".attention.causal") is False
-    if reads_backwards or _ending(settings, ".decoder_start_token_id") is not None:
-        refuse("it does not read from left to right")
-    n_dimensions, n_words = matrix.shape
-    if n_dimensions != _ending(settings, ".embedding_length"):
-        refuse(f"its hidden states and its output layer ({n_dimensions}) differ in size")
-    if n_words < settings.get("tokenizer.ggml.tokens", 0):
-        refuse("it has more tokens than its output layer")
 
 
 _FORM = b"surprisal 2\n"

@@ -56,6 +56,7 @@ from fabula.text.quotations import QuotableText
 from fabula.types import Estimate, Signature
 
 Match = Literal["exact", "near"]
+_RULES = ("exact", "near")
 Span = tuple[int, int]
 _RUN = 4
 _MIN_WORDS = 2
@@ -142,6 +143,7 @@ def read_findings(
     answers: list[Answer] = []
     missing: list[tuple[Mapping[str, str], str]] = []
     signatures: dict[str, None] = {}
+    is_exact = match == "exact"
     for number, row in enumerate(rows, 1):
         checked_row(row, number)
         labels = {name: str(row[name]) for name in DIMENSIONS}
@@ -154,48 +156,32 @@ def read_findings(
         text = row["story"]
         if text not in stories:
             stories[text] = _PointedStory.of(text, sentences_of(text))
-        answer = _read(row, labels, stories[text], match, f"answer {number}")
-        if answer is None:
+        story = stories[text]
+        said, says_perfect = without_perfect(str(row["feedback"]))
+        points = _points_of(said, story)
+        if not points and not says_perfect:
+            # Nothing of it can be parsed.
             missing.append((labels, "no_point"))
-        else:
-            answers.append(answer)
+            continue
+        about, n_points = str(row["story_id"]), len(points)
+        answer = Answer(
+            feedback_id(row), str(row["id"]), labels, about, bool(points), None, n_points=n_points
+        )
+        if row["method"] != "original":
+            change = row.get("change") or {}
+            where = f"answer {number}"
+            places = fault_places(text, row.get("original"), change, story.sentences, where)
+            told = (_rule_of(point, places, change) for point in points)
+            rules = [rule for rule in told if rule in (("exact",) if is_exact else _RULES)]
+            at = [span for point in points for span in (point.quoted if is_exact else point.spans)]
+            chance = _chance(_merged(at), places, len(story.draft.text))
+            rule = min(filter(None, rules), default=None)
+            answer = replace(answer, found=bool(rules), rule=rule, chance=chance)
+        answers.append(answer)
     own = Signature.of(
         "feedback-find", match=f"{match}@1", run=str(_RUN), sentences=pipeline, v=__version__
     )
     return Findings("quotation", answers, missing, f"{own}|of:{'+'.join(signatures)}")
-
-
-def _read(
-    row: Mapping[str, Any],
-    labels: Mapping[str, str],
-    story: _PointedStory,
-    match: Match,
-    where: str,
-) -> Answer | None:
-    """None if the answer has nothing that can be parsed."""
-    said, says_perfect = without_perfect(str(row["feedback"]))
-    points = _points_of(said, story)
-    if not points and not says_perfect:
-        return None
-    base = Answer(
-        feedback_id(row),
-        str(row["id"]),
-        labels,
-        str(row["story_id"]),
-        bool(points),
-        None,
-        n_points=len(points),
-    )
-    if row["method"] == "original":
-        return base
-    change = row.get("change") or {}
-    places = fault_places(str(row["story"]), row.get("original"), change, story.sentences, where)
-    rules = [rule for point in points if (rule := _rule_of(point, places, change)) is not None]
-    if match == "exact":
-        rules = [rule for rule in rules if rule == "exact"]
-    at = [span for point in points for span in (point.quoted if match == "exact" else point.spans)]
-    chance = _chance(_merged(at), places, len(story.draft.text))
-    return replace(base, found=bool(rules), rule=min(rules, default=None), chance=chance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,10 @@ def read_answers(
     if count_sentences is not None and asked:
         numbers = count_sentences([texts[k] for k in asked])
         single[asked] = [float(n == 1) for n in numbers]
+    grams = np.concatenate(parts)
+    # Two at a time: the cube of a large vocabulary would overflow 64 bits.
+    firsts = grams[:, 0] * len(known_words) + grams[:, 1]
+    pairs = np.unique(firsts, return_inverse=True)[1]
     stories = list(dict.fromkeys(row["story_id"] for row in given))
     numbered = {story: k for k, story in enumerate(stories)}
     return Answers(
@@ -187,7 +191,7 @@ def read_answers(
         bertscores=np.array(nearness, np.float64),
         one_sentence=single,
         trigrams=Trigrams.of(
-            _numbered(np.concatenate(parts), len(known_words)),
+            np.unique(pairs * len(known_words) + grams[:, 2], return_inverse=True)[1],
             np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
         ),
         n_words=np.array([len(words_of(text)) for text in texts], np.float64),
@@ -219,14 +223,6 @@ def _trigrams(words: Sequence[str], known: dict[str, int]) -> list[tuple[int, in
     """Each run of three words, as word numbers in `known`, which is extended."""
     ids = [known.setdefault(word, len(known)) for word in words]
     return list(zip(ids, ids[1:], ids[2:], strict=False))
-
-
-def _numbered(grams: NDArray[np.int64], n_words: int) -> NDArray[np.int64]:
-    """Ids for trigrams of word numbers of shape (n, 3): int64 (n,)."""
-    # Two at a time: the cube of a large vocabulary would overflow 64 bits.
-    pairs = np.unique(grams[:, 0] * n_words + grams[:, 1], return_inverse=True)[1]
-    found: NDArray[np.int64] = np.unique(pairs * n_words + grams[:, 2], return_inverse=True)[1]
-    return found
 
 
 def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:

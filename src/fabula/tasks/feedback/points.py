@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.models.encoder import Encoder
 from fabula.tasks.feedback.answer_lines import Entry, answer_lines, answer_records
@@ -228,12 +227,26 @@ def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
     vectors = encoder.encode([remark.text for remark in remarks])
     groups: list[list[int]] = []
     for k in range(len(remarks)):
-        scores = [_nearness(k, group, remarks, vectors) for group in groups]
+        mine = remarks[k]
+        # The mean cosine with a group's; -1 if it cannot belong to that point.
+        scores = [
+            -1.0
+            if any(remarks[j].answer == mine.answer for j in group)
+            or not any(touches(place, *remarks[j].places) for place in mine.places for j in group)
+            else math.fsum(float(vectors[k] @ vectors[j]) for j in group) / len(group)
+            for group in groups
+        ]
         if scores and max(scores) >= SAME:
             groups[int(np.argmax(scores))].append(k)
         else:
             groups.append([k])
-    points = [Point(tuple(remarks[k] for k in _typical_first(group, vectors))) for group in groups]
+    points = []
+    for group in groups:
+        chosen = vectors[group]
+        typical = group[int(np.argmax(np.round(chosen @ chosen.mean(axis=0), 5)))]
+        # The most typical one first; the others in their order.
+        ordered = [typical, *(k for k in group if k != typical)]
+        points.append(Point(tuple(remarks[k] for k in ordered)))
     told = [point.severity for point in points if point.severity is not None]
     usual = math.fsum(told) / len(told) if told else 1.0
 
@@ -247,22 +260,3 @@ def touches(place: tuple[int, int], *others: tuple[int, int]) -> bool:
     """Whether a place overlaps one of the others, or no word is between them."""
     start, end = place
     return any(start <= b + _TOUCH_CHARS and a <= end + _TOUCH_CHARS for a, b in others)
-
-
-def _nearness(
-    k: int, group: Sequence[int], remarks: Sequence[Remark], vectors: NDArray[np.float32]
-) -> float:
-    """The mean cosine of a remark with a group's; -1 if it cannot belong to that point."""
-    mine = remarks[k]
-    if any(remarks[j].answer == mine.answer for j in group):
-        return -1.0
-    if not any(touches(place, *remarks[j].places) for place in mine.places for j in group):
-        return -1.0
-    return math.fsum(float(vectors[k] @ vectors[j]) for j in group) / len(group)
-
-
-def _typical_first(group: Sequence[int], vectors: NDArray[np.float32]) -> list[int]:
-    """The group's members, the most typical one first; the others in their order."""
-    chosen = vectors[list(group)]
-    best = group[int(np.argmax(np.round(chosen @ chosen.mean(axis=0), 5)))]
-    return [best, *(k for k in group if k != best)]

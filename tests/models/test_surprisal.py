@@ -15,18 +15,9 @@ from tests.tiny_gguf import MARK, N_DIMENSIONS, slow_logits, write_tiny_gguf
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models import llama, surprisal
-from fabula.models import surprisal as module
-from fabula.models.llama import Llama
+from fabula.models.llama import Llama, LlamaServer
 from fabula.models.local import LocalModel
-from fabula.models.surprisal import (
-    LlamaServer,
-    OutputLayer,
-    SurprisalModel,
-    SurprisalStore,
-    TokenSurprisal,
-    read_output_layer,
-    windows,
-)
+from fabula.models.surprisal import OutputLayer, SurprisalModel, SurprisalStore, TokenSurprisal
 from fabula.text.sentences import encodable
 
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
@@ -101,7 +92,9 @@ def test_a_tied_matrix_and_a_bias_are_found(tmp_path: Path):
         writer.add_tensor("output.bias", bias)
         writer.add_final_logit_softcapping(30.0)
 
-    layer = read_output_layer(write_tiny_gguf(tmp_path / "b.gguf", has_mark=True, change=change))
+    layer = surprisal.read_output_layer(
+        write_tiny_gguf(tmp_path / "b.gguf", has_mark=True, change=change)
+    )
     assert layer.bias.tolist() == bias.tolist()
     assert (layer.softcap, layer.context_tokens) == (30.0, 128)
 
@@ -126,7 +119,7 @@ def test_surprisals_are_those_of_a_softmax_by_the_book(monkeypatch: pytest.Monke
             expected.append(math.log(sum(map(math.exp, logits))) - logits[token])
         assert layer.surprisals(states, tokens) == pytest.approx(expected, abs=1e-5)
         with monkeypatch.context() as patch:
-            patch.setattr(module, "_CHUNK_FLOATS", 2 * 11)
+            patch.setattr(surprisal, "_CHUNK_FLOATS", 2 * 11)
             chunked = [layer.surprisals(states, tokens, n_threads=n) for n in (1, 3)]
         assert chunked[0] == pytest.approx(expected, abs=1e-5)
         assert chunked[0].tobytes() == chunked[1].tobytes()
@@ -249,7 +242,7 @@ def test_a_window_of_another_length_is_not_found(tmp_path: Path):
 @given(st.integers(0, 200), st.integers(3, 60))
 def test_every_token_is_scored_in_one_window(n_tokens: int, n_window: int):
     seen = []
-    for start, first, end in windows(n_tokens, n_window):
+    for start, first, end in surprisal.windows(n_tokens, n_window):
         assert 0 < end - start <= n_window
         assert start == 0 or first - start >= n_window / 2
         seen += range(first, end)

@@ -18,13 +18,8 @@ from tests.serving import prompt_of, serving
 from fabula.errors import FabulaError, InputError
 from fabula.models.encoder import Encoder
 from fabula.store import read_rows
-from fabula.tasks.feedback.eliciting import (
-    PERFECT,
-    PROMPTS,
-    feedback_prompt,
-    load_prompts,
-    says_perfect,
-)
+from fabula.tasks.feedback import eliciting
+from fabula.tasks.feedback.eliciting import PERFECT, PROMPTS, feedback_prompt, load_prompts
 from fabula.tasks.feedback.feedback_scores import (
     DIMENSIONS,
     Subset,
@@ -72,7 +67,7 @@ def test_every_prompt_names_the_story_and_what_to_say_when_nothing_is_wrong():
     ],
 )  # fmt: skip
 def test_who_says_that_a_text_is_perfect(feedback: str, expected: bool):
-    assert says_perfect(feedback) is expected
+    assert eliciting.says_perfect(feedback) is expected
 
 
 def test_prompts_of_ones_own_come_from_a_file(tmp_path: Path):

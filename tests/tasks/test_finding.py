@@ -16,12 +16,7 @@ import fabula as fb
 from fabula.errors import InputError
 from fabula.tasks.feedback import fault_matches
 from fabula.tasks.feedback.eliciting import PERFECT
-from fabula.tasks.feedback.fault_matches import (
-    compare_models,
-    fault_places,
-    read_findings,
-    score_findings,
-)
+from fabula.tasks.feedback.fault_matches import fault_places, read_findings, score_findings
 from fabula.tasks.feedback.story_edits import Edit, apply_edits
 
 ORIGINAL = (
@@ -196,7 +191,7 @@ def test_every_measure_is_that_of_a_plain_count():
 
 def test_models_are_compared_on_what_both_answered():
     rows = answers_of(n=30)
-    (recall, alarms) = compare_models(read_findings(rows, sentences_of))
+    (recall, alarms) = fault_matches.compare_models(read_findings(rows, sentences_of))
     by = {m: {r["id"]: r["feedback"] for r in rows if r["model"] == m} for m in "ab"}
     both = [
         (by["a"][id_], by["b"][id_])
@@ -210,7 +205,7 @@ def test_models_are_compared_on_what_both_answered():
     # A model against itself under another name differs in nothing.
     twins = [one for one in rows if one["model"] == "a"]
     twins += [one | {"model": "c"} for one in twins]
-    same = compare_models(read_findings(twins, sentences_of))
+    same = fault_matches.compare_models(read_findings(twins, sentences_of))
     assert [pair.difference.value for pair in same] == [0, 0]
     assert [pair.p for pair in same] == [1, 1]
 

@@ -10,14 +10,9 @@ from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import InputError, ModelError
 from fabula.models.model_spec import ModelOptions, open_model
+from fabula.tasks.feedback import translating
 from fabula.tasks.feedback.story_edits import undo
-from fabula.tasks.feedback.translating import (
-    ModelTranslator,
-    NoTranslation,
-    back_translate,
-    estimate_round_trips,
-    open_translator,
-)
+from fabula.tasks.feedback.translating import ModelTranslator, NoTranslation, back_translate
 from fabula.types import Signature
 
 pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")
@@ -127,17 +122,17 @@ def test_the_name_tells_models_languages_and_wordings_apart():
 def test_a_translator_is_opened_by_the_name_of_its_model(tmp_path: Path):
     recorded = tmp_path / "answers.jsonl"
     recorded.write_text(json.dumps({"prompt": "x", "text": "y"}) + "\n")
-    with open_translator(f"replay:{recorded}", "Danish") as model:
+    with translating.open_translator(f"replay:{recorded}", "Danish") as model:
         assert model.name.startswith("model(replay/answers,Danish)@")
     for spec in ("babel", "marian:one"):
         with pytest.raises(InputError, match="or a model"):
-            open_translator(spec)
+            translating.open_translator(spec)
     with pytest.raises(InputError, match="name a language"):
-        open_translator(f"replay:{recorded}", " ")
+        translating.open_translator(f"replay:{recorded}", " ")
 
 
 def test_the_estimate_counts_both_directions_of_all_rounds():
-    assert estimate_round_trips([STORY, STORY], 10, None).n_calls == 40
+    assert translating.estimate_round_trips([STORY, STORY], 10, None).n_calls == 40
 
 
 @pytest.fixture

@@ -16,14 +16,9 @@ from fabula.models.encoder import Encoder
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.vector_groups import central, group_vectors
 from fabula.store import dump_json
+from fabula.tasks import reason_themes
 from fabula.tasks.drafting import draft_rubric, read_measures
-from fabula.tasks.reason_themes import (
-    Rationale,
-    find_themes,
-    keep_labels,
-    names_by_words,
-    read_rationales,
-)
+from fabula.tasks.reason_themes import Rationale, find_themes, read_rationales
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +84,18 @@ def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path):
     rows[1]["label"] = "Stops too early"
     file = tmp_path / "themes.jsonl"
     file.write_text("".join(dump_json(row) + "\n" for row in rows))
-    again, others = keep_labels(find_themes(rationales(), load_rubric("ttcw"), n_themes=2), file)
+    again, others = reason_themes.keep_labels(
+        find_themes(rationales(), load_rubric("ttcw"), n_themes=2), file
+    )
     assert not others
     assert [theme.label for theme in again] == [themes[0].label, "Stops too early"]
     with pytest.raises(InputError, match="Stops too early"):
-        keep_labels(find_themes(rationales(), load_rubric("ttcw"), n_themes=1), file)
+        reason_themes.keep_labels(find_themes(rationales(), load_rubric("ttcw"), n_themes=1), file)
     elsewhere = [replace(theme, item="narrative_pacing") for theme in themes]
-    assert keep_labels(elsewhere, file)[1] == json.loads(json.dumps(rows))
+    assert reason_themes.keep_labels(elsewhere, file)[1] == json.loads(json.dumps(rows))
     file.write_text('{"item": 1}\n')
     with pytest.raises(InputError, match="not a file of themes"):
-        keep_labels(themes, file)
+        reason_themes.keep_labels(themes, file)
 
 
 def test_a_model_names_themes_where_there_is_one(encoder: Encoder):
@@ -183,6 +180,6 @@ def test_themes_are_named_by_phrases_that_say_each_thing_once():
         "Such an abrupt ending!",
         "The end: abrupt ending.",
     ]
-    first, second = names_by_words([flat, ends])
+    first, second = reason_themes.names_by_words([flat, ends])
     assert first.split(", ")[0] == "Flat characters"
     assert second.split(", ")[0] == "Abrupt ending"

@@ -527,7 +527,6 @@ def score(
 
     Raises `InputError` if a row lacks a field.
     """
-    from fabula.jobs.feedback import feedback_rows, people_means
     from fabula.rubrics.load import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.feedback_scores import (

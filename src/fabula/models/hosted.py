@@ -91,8 +91,9 @@ class HostedModel:
             raise ModelError(_opening_fault(self._spec, error)) from error
         api = self._model.api
         # A provider's client is not to send prompts, which hold stories, to another address.
-        inner: Any = getattr(getattr(api, "client", None), "_client", None)
-        for client in (getattr(api, "http_client", None), inner):
+        inner = getattr(getattr(api, "client", None), "_client", None)
+        clients: list[Any] = [getattr(api, "http_client", None), inner]
+        for client in clients:
             if hasattr(client, "follow_redirects"):
                 client.follow_redirects = False
         _join_parts(api)

@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,6 @@ from numpy.typing import NDArray
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import packaged_encoder
 from fabula.packages import needing
-
-if TYPE_CHECKING:
-    from fabula.models.vectors import InputLayer
-
 
 _NAMES = (
     "embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight",
@@ -338,8 +334,6 @@ def open_vectors(spec: str = "") -> WordVectors:
     read: the vector of a word is the mean of its tokens'. Raises `InputError` if it cannot be read,
     `ModelError` if something is not installed.
     """
-    from fabula.models.vectors import InputLayer
-
     if not spec:
         return _LayerVectors(InputLayer.packaged())
     if spec == "spacy":

@@ -254,9 +254,7 @@ def open_translator(
         )
     if not language.strip():
         raise InputError("`translator_language`: must name a language, such as German")
-    # Imported here, since that module imports this one.
     from fabula.models.model_spec import open_model
-    from fabula.tasks.feedback.translating import ModelTranslator
 
     return ModelTranslator(open_model(spec, options), language.strip())
 

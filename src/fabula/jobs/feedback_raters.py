@@ -203,7 +203,7 @@ def rate(
     from fabula.measures.ratings import agreements_with_people
     from fabula.presentation.rating_tables import save_categories
     from fabula.provenance import note_output
-    from fabula.text.feedback_pieces import count_withheld, feedback_documents
+    from fabula.text.feedback_pieces import count_missing, feedback_documents
 
     is_labelling = _is_labelling(settings)
     out = settings.out or Path("labelled" if is_labelling else "rated")
@@ -214,7 +214,7 @@ def rate(
         rows = feedback_rows([given])
         names.append(str(given) if isinstance(given, Path) else given[1])
         documents += feedback_documents(rows, names[-1], with_story=not is_labelling)
-        left_out.update(count_withheld(rows))
+        left_out.update(count_missing(rows))
     if not documents:
         raise InputError(f"{', '.join(names)}: contains no feedback")
     how = judging_of(settings.rubric, settings.asking, settings.models, out, settings.restart)

@@ -162,7 +162,23 @@ class Llama:
         import onnxruntime
 
         self._value = onnxruntime.OrtValue.ortvalue_from_numpy
-        graph = _graph(self._path, self._layout, self._shape)
+        shape = self._shape
+        layers = _Layers(self._path, self._layout, shape)
+        graph, n = layers.graph, shape.n_dimensions
+        graph.add_input("x", "float32", [1, "n", n])
+        graph.add_input("n_before_last", "int32", [1])
+        graph.add_input("n_all", "int32", [1])
+        for name in ("cos", "sin"):
+            graph.add_input(name, "float32", ["all", shape.head_size // 2])
+        for names, axis in ((shape.pasts, "past"), (shape.presents, "all")):
+            add = graph.add_input if axis == "past" else graph.add_output
+            for name in names:
+                add(name, "float32", [1, shape.n_key_heads, axis, shape.head_size])
+        x = "x"
+        for k in range(shape.n_layers):
+            x = layers.add(k, x)
+        layers.norm(x, "output_norm.weight", "y")
+        graph.add_output("y", "float32", [1, "n", n])
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads()
         options.log_severity_level = 3
@@ -234,26 +250,6 @@ class _Shape:
         layers = range(self.n_layers)
         self.pasts = [f"{k}.past_{what}" for k in layers for what in ("keys", "values")]
         self.presents = [f"{k}.{what}" for k in layers for what in ("keys", "values")]
-
-
-def _graph(path: Path, layout: Layout, shape: _Shape) -> OnnxGraph:
-    layers = _Layers(path, layout, shape)
-    graph, n = layers.graph, shape.n_dimensions
-    graph.add_input("x", "float32", [1, "n", n])
-    graph.add_input("n_before_last", "int32", [1])
-    graph.add_input("n_all", "int32", [1])
-    for name in ("cos", "sin"):
-        graph.add_input(name, "float32", ["all", shape.head_size // 2])
-    for names, axis in ((shape.pasts, "past"), (shape.presents, "all")):
-        add = graph.add_input if axis == "past" else graph.add_output
-        for name in names:
-            add(name, "float32", [1, shape.n_key_heads, axis, shape.head_size])
-    x = "x"
-    for k in range(shape.n_layers):
-        x = layers.add(k, x)
-    layers.norm(x, "output_norm.weight", "y")
-    graph.add_output("y", "float32", [1, "n", n])
-    return graph
 
 
 class _Layers:

@@ -344,8 +344,7 @@ def open_vectors(spec: str = "") -> WordVectors:
         name = f"{nlp.meta['name']}-{nlp.meta['version']}"
         data = quantise(vectors.data)
         # spaCy prunes the rarer words, which come after those that keep their vectors.
-        rows = _owned(dict(vectors.key2row), data)
-        remark = _pruned(name, len(vectors.key2row) - len(rows), len(vectors.key2row))
+        rows, remark = _owned(name, dict(vectors.key2row), data)
         owners = np.array(sorted(rows.items()), np.uint64).tobytes() + remark.encode()
         return WordVectors(
             name, data, lambda word: int(rows.get(strings[word], -1)), owners, remark
@@ -359,15 +358,14 @@ def open_vectors(spec: str = "") -> WordVectors:
     known: dict[str, int] = {}
     for row, word in enumerate(words):
         known.setdefault(word, row)
-    owned = _owned(known, found)
-    remark = _pruned(path.name, len(known) - len(owned), len(known))
+    owned, remark = _owned(path.name, known, found)
     # Exactly as in the file, where each word has its own.
     owners = "\n".join(words).encode(errors="replace") + remark.encode()
     return WordVectors(path.name, found, lambda word: owned.get(word, -1), owners, remark)
 
 
-def _owned(rows: Mapping[K, int], vectors: Quantised) -> dict[K, int]:
-    """The words with a vector of their own: equal vectors belong to the first word."""
+def _owned(name: str, rows: Mapping[K, int], vectors: Quantised) -> tuple[dict[K, int], str]:
+    """The words with a vector of their own, as equal vectors belong to the first word; a remark."""
     matrix = np.concatenate(vectors.blocks)
     held: dict[bytes, int] = {}
     first = [held.setdefault(row.tobytes(), k) for k, row in enumerate(matrix)]
@@ -377,15 +375,11 @@ def _owned(rows: Mapping[K, int], vectors: Quantised) -> dict[K, int]:
         if first[row] not in seen:
             seen.add(first[row])
             owned[word] = row
-    return owned
-
-
-def _pruned(name: str, n_shared: int, n_words: int) -> str:
-    if not n_shared:
-        return ""
-    return (
-        f"{n_shared:,} of the {n_words:,} words of the vectors {name} share the vector of another "
-        "word (they were pruned): each of them resembles only itself"
+    if not (n_shared := len(rows) - len(owned)):
+        return owned, ""
+    return owned, (
+        f"{n_shared:,} of the {len(rows):,} words of the vectors {name} share the vector of "
+        "another word (they were pruned): each of them resembles only itself"
     )
 
 

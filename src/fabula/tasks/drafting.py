@@ -258,7 +258,15 @@ async def expand_rubric(
     missing: Counter[str] = Counter()
     filled: dict[str, dict[str, str | tuple[str, ...]]] = {}
     for (item, field, _), (text, reason) in zip(wanted, answers, strict=True):
-        value = None if text is None else _field_value(item, field, text, n_paraphrases)
+        value: str | tuple[str, ...] = " ".join((text or "").split())
+        if field == "paraphrases":
+            asked = list(item.paraphrases)
+            for line in (text or "").splitlines():
+                question = re.sub(r"^\W*(?:\d+\s*[.):]\s*)?", "", line).strip(' *"”')
+                if question.endswith("?") and question not in (item.question, *asked):
+                    asked.append(question)
+            # All items of a run are asked in the same number of wordings: fewer would be useless.
+            value = tuple(asked[:n_paraphrases]) if text and len(asked) >= n_paraphrases else ()
         if value:
             filled.setdefault(item.id, {})[field] = value
         else:
@@ -266,16 +274,3 @@ async def expand_rubric(
     items = tuple(replace(item, **filled.get(item.id, {})) for item in rubric.items)  # type: ignore[arg-type]
     n_written = sum(map(len, filled.values()))
     return Expanded(replace(rubric, items=items), n_written, dict(sorted(missing.items())))
-
-
-def _field_value(item: Item, field: str, text: str, n_paraphrases: int) -> str | tuple[str, ...]:
-    """The value for a field in an answer; empty if it has none."""
-    if field != "paraphrases":
-        return " ".join(text.split())
-    found = list(item.paraphrases)
-    for line in text.splitlines():
-        question = re.sub(r"^\W*(?:\d+\s*[.):]\s*)?", "", line).strip(' *"”')
-        if question.endswith("?") and question not in (item.question, *found):
-            found.append(question)
-    # All items of a run are asked in the same number of wordings, so fewer would be useless.
-    return tuple(found[:n_paraphrases]) if len(found) >= n_paraphrases else ()

@@ -16,7 +16,7 @@ from typing import Any
 
 from fabula.errors import InputError
 from fabula.text import check_documents
-from fabula.text.feedback_pieces import count_withheld, feedback_id, is_withheld
+from fabula.text.feedback_pieces import count_missing, feedback_id, why_missing
 from fabula.types import Document
 
 
@@ -95,7 +95,7 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
     that were drawn least; the last turn is of those cells that leave every field's values drawn
     equally often, or once more. Missing pieces and refusals are skipped. Raises `InputError`.
     """
-    given = [row for row in rows if not is_withheld(row)]
+    given = [row for row in rows if why_missing(row) is None]
     if n > len(given):
         raise InputError(f"`pieces` {n:,}: there are only {len(given):,} pieces to sample from")
     pools: dict[tuple[str, ...], list[int]] = {}
@@ -129,7 +129,7 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
         n_there=len(given),
         n_stories=len(used),
         n_of_story=max(used.values()),
-        left_out=count_withheld(rows),
+        left_out=count_missing(rows),
     )
 
 

@@ -146,31 +146,32 @@ def read_rationales(
         raise InputError(
             f"{rubric.id} has no item {unknown}; its items are {', '.join(sorted(known))}"
         )
-    found = [one for source in sources for one in _of_source(source, rubric) if one.item in wanted]
+    # A mark or a choice is neither a pass nor a fail.
+    yes_no = {item.id for item in rubric.items if item.scale.is_test}
+    ids = {item.index: item.id for item in rubric.items}
+    found: list[Rationale] = []
+    for source in sources:
+        if source.suffix == ".json":
+            found += [
+                Rationale(one.story_id, ids[one.index], one.expert, one.passed, one.rationale)
+                for one in read_expert_verdicts(source)
+                if one.rationale and one.index in ids
+            ]
+            continue
+        found += [
+            Rationale(one.document_id, one.item, one.rater, one.value > 0.5, one.rationale)
+            for one in read_measurements(
+                source / "measurements.jsonl" if source.is_dir() else source
+            )
+            if one.rationale
+            and isinstance(one.value, float)
+            and one.value != 0.5
+            and one.item in yes_no
+        ]
+    found = [one for one in found if one.item in wanted]
     if not found:
         raise InputError(f"{', '.join(map(str, sources))}: contain no reasons")
     return rubric, found
-
-
-def _of_source(source: Path, rubric: Rubric) -> list[Rationale]:
-    if source.suffix == ".json":
-        ids = {item.index: item.id for item in rubric.items}
-        return [
-            Rationale(one.story_id, ids[one.index], one.expert, one.passed, one.rationale)
-            for one in read_expert_verdicts(source)
-            if one.rationale and one.index in ids
-        ]
-    file = source / "measurements.jsonl" if source.is_dir() else source
-    # A mark or a choice is neither a pass nor a fail.
-    yes_no = {item.id for item in rubric.items if item.scale.is_test}
-    return [
-        Rationale(one.document_id, one.item, one.rater, one.value > 0.5, one.rationale)
-        for one in read_measurements(file)
-        if one.rationale
-        and isinstance(one.value, float)
-        and one.value != 0.5
-        and one.item in yes_no
-    ]
 
 
 def find_themes(

@@ -35,21 +35,21 @@ def check_feedback_row(row: Mapping[str, Any], where: str) -> None:
         raise InputError(f"{where}: no {', '.join(lacking)}; {_ADVICE}")
 
 
-def is_withheld(row: Mapping[str, Any]) -> bool:
-    """Whether a row has no feedback: it is missing, or a model refused."""
-    if row.get("feedback") is None and row.get("missing_reason"):
-        return True
-    return bool(row.get("model")) and is_refusal(str(row.get("feedback")))
+def why_missing(row: Mapping[str, Any], *, keep_refusals: bool = False) -> str | None:
+    """Why a row has no feedback: it is missing, or a model refused; None if it has some.
+
+    Other tools may write refusals as feedback.
+    """
+    if row.get("feedback") is None:
+        reason = row.get("missing_reason")
+        return str(reason) if reason else None
+    is_checked = row.get("model") and not keep_refusals
+    return "refused" if is_checked and is_refusal(str(row["feedback"])) else None
 
 
-def count_withheld(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def count_missing(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Number of rows without feedback, by reason, as every table of feedback reports it."""
-    reasons = Counter(
-        "refused" if row.get("feedback") is not None else str(row.get("missing_reason"))
-        for row in rows
-        if is_withheld(row)
-    )
-    return dict(sorted(reasons.items()))
+    return dict(sorted(Counter(filter(None, map(why_missing, rows))).items()))
 
 
 def own_feedback_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -75,7 +75,7 @@ def feedback_documents(
     seen: set[str] = set()
     needed = ("id", "feedback", "story") if with_story else ("id", "feedback")
     for number, row in enumerate(rows, 1):
-        if is_withheld(row):
+        if why_missing(row) is not None:
             continue
         for name in needed:
             if not isinstance(row.get(name), str):

@@ -4,7 +4,7 @@ Rashkin et al. 2025, sections 4 and 5 and appendices A and B: sampled at tempera
 prompts: a bulleted list with a taxonomy of issues, a bulleted list only, one sentence, and "spot
 the problem"; each tells the model what to say if nothing is wrong, and is used without examples or
 with two, the second of which has no fault. The wording here is ours; the published one is read from
-the text of the paper (`published_prompts`), or from a file of one's own. The paper's grid is 1,304
+the text of the paper, or from a file of one's own. The paper's grid is 1,304
 stories, four prompts, with and without examples, eight models: 83,456 answers.
 """
 
@@ -172,56 +172,47 @@ def read_prompts(path: Path, mark: str) -> tuple[dict[str, Any] | None, str]:
     return content, text
 
 
-def published_prompts(path: Path, lines: Sequence[str]) -> PromptSet:
-    """The prompts and examples of appendix B, verbatim, from the lines of the paper's text.
-
-    They have Fabula's names, so that tables show them next to the paper's. Raises `InputError` if a
-    prompt or the examples are not found.
-    """
-    sections: dict[str, list[str]] = {}
-    section: list[str] | None = None
-    for line in lines:
-        plain = line.strip().lstrip("#").strip()
-        if (heading := _HEADING.match(plain)) is not None:
-            section = sections.setdefault(heading[1].lower().replace("-", ""), [])
-        elif _NEXT_PART.match(plain):
-            section = None
-        elif section is not None:
-            section.append(line.rstrip())
-    prompts = {}
-    for name, title in _PUBLISHED.items():
-        body = "\n".join(sections.get(title.lower(), []))
-        whole = body[: body.rfind("Feedback:") + len("Feedback:")].strip()
-        if whole.count("<STORY>") != 1 or not whole.endswith("Feedback:"):
-            raise InputError(
-                f"{path}: does not contain the prompt {title!r} of appendix B with <STORY> and "
-                "Feedback:; use the paper's text as .txt or .md, or prompts as .toml"
-            )
-        # Text from a PDF has gaps between the items of a list.
-        spaced = re.sub(r"\n\s*\n(?=- )", "\n", whole)
-        prompts[name] = spaced.replace("<STORY>", "{story}")
-    examples = _EXAMPLE.findall("\n".join(sections.get("twoshot examples", [])))
-    if len(examples) != _N_EXAMPLES:
-        raise InputError(f"{path}: does not contain the two examples of appendix B")
-    return PromptSet(
-        prompts=prompts,
-        bulleted=PROMPTS.bulleted,
-        one_sentence=PROMPTS.one_sentence,
-        examples=tuple((" ".join(a.split()), " ".join(b.split())) for a, b in examples),
-        label="published",
-    )
-
-
 def load_prompts(path: Path) -> PromptSet:
-    """Load prompts from a TOML file, or from the text of the paper (`published_prompts`).
+    """Load prompts from a TOML file, or those of appendix B, verbatim, from the paper's text.
 
     The file has a table `prompts` of templates with `{story}`, and optionally `bulleted`,
-    `one_sentence` (lists of names) and `examples` (tables of `story`, `feedback`). Any other kind
-    of file is read as the text of the paper. Raises `InputError` with what is wrong.
+    `one_sentence` (lists of names) and `examples` (tables of `story`, `feedback`). The
+    paper's text is a .txt or .md file. Raises `InputError` with what is wrong.
     """
     content, text = read_prompts(path, "{story}")
     if content is None:
-        return published_prompts(path, text.splitlines())
+        sections: dict[str, list[str]] = {}
+        section: list[str] | None = None
+        for line in text.splitlines():
+            plain = line.strip().lstrip("#").strip()
+            if (heading := _HEADING.match(plain)) is not None:
+                section = sections.setdefault(heading[1].lower().replace("-", ""), [])
+            elif _NEXT_PART.match(plain):
+                section = None
+            elif section is not None:
+                section.append(line.rstrip())
+        prompts = {}
+        for name, title in _PUBLISHED.items():
+            body = "\n".join(sections.get(title.lower(), []))
+            whole = body[: body.rfind("Feedback:") + len("Feedback:")].strip()
+            if whole.count("<STORY>") != 1 or not whole.endswith("Feedback:"):
+                raise InputError(
+                    f"{path}: does not contain the prompt {title!r} of appendix B with <STORY> and "
+                    "Feedback:; use the paper's text as .txt or .md, or prompts as .toml"
+                )
+            # Text from a PDF has gaps between the items of a list.
+            spaced = re.sub(r"\n\s*\n(?=- )", "\n", whole)
+            prompts[name] = spaced.replace("<STORY>", "{story}")
+        examples = _EXAMPLE.findall("\n".join(sections.get("twoshot examples", [])))
+        if len(examples) != _N_EXAMPLES:
+            raise InputError(f"{path}: does not contain the two examples of appendix B")
+        return PromptSet(
+            prompts=prompts,
+            bulleted=PROMPTS.bulleted,
+            one_sentence=PROMPTS.one_sentence,
+            examples=tuple((" ".join(a.split()), " ".join(b.split())) for a, b in examples),
+            label="published",
+        )
     prompts = content["prompts"]
     named = {key: content.get(key, []) for key in ("bulleted", "one_sentence")}
     for key, names in named.items():

@@ -49,9 +49,9 @@ from fabula.stats.compare import holm
 from fabula.stats.reliability import Confusion, cohen_kappa, difference_interval
 from fabula.tasks.feedback.answer_lines import answer_lines, quotations_in
 from fabula.tasks.feedback.eliciting import without_perfect
-from fabula.tasks.feedback.feedback_scores import DIMENSIONS, checked_row, pooled_ratio, why_missing
+from fabula.tasks.feedback.feedback_scores import DIMENSIONS, checked_row, pooled_ratio
 from fabula.tasks.feedback.story_edits import apply_edits, edits_between
-from fabula.text.feedback_pieces import feedback_id
+from fabula.text.feedback_pieces import feedback_id, why_missing
 from fabula.text.quotations import QuotableText
 from fabula.types import Estimate, Signature
 

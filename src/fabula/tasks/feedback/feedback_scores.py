@@ -39,8 +39,7 @@ from fabula.models.encoder import Encoder
 from fabula.stats.reliability import pearson_estimate, pooled_estimate
 from fabula.tasks.feedback.eliciting import says_perfect
 from fabula.text import TextSettings
-from fabula.text.feedback_pieces import feedback_id
-from fabula.text.refusals import is_refusal
+from fabula.text.feedback_pieces import feedback_id, why_missing
 from fabula.text.sentences import sentences_of
 from fabula.types import Estimate
 
@@ -204,18 +203,13 @@ def read_answers(
     )
 
 
-def why_missing(row: Mapping[str, Any], *, keep_refusals: bool = False) -> str | None:
-    """Why a row is not feedback; None if it is. Other tools may write refusals as feedback."""
-    if row["feedback"] is None:
-        return str(row.get("missing_reason"))
-    return "refused" if not keep_refusals and is_refusal(str(row["feedback"])) else None
-
-
 def checked_row(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
     """The row. Raises `InputError` if it lacks a field of `feedback elicit`."""
     lacking = {"id", "story_id", "feedback", "story", *DIMENSIONS} - row.keys()
     if lacking:
         raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
+    if row["feedback"] is None and not row.get("missing_reason"):
+        raise InputError(f"answer {number}: neither feedback nor a missing_reason")
     return row
 
 

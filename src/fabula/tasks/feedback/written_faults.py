@@ -189,21 +189,17 @@ def _fault_of(method: str, story: Narration, answer: str, model: str) -> Fault |
         details["person"] = person
     ends = [story.sentences[k][1] for k in after]
     edits = tuple(Edit(end, end, f" {one}") for end, one in zip(ends, planted, strict=True))
-    return Fault(edits, _what(method, story, after[0], planted, thing.lower()), details)
-
-
-def _what(method: str, story: Narration, after: int, planted: Sequence[str], thing: str) -> str:
     if method == "thread":
-        return (
-            f"After the sentence '{excerpt(story.text, story.sentences[after])}', the {thing} is "
-            f"brought in ('{planted[0]}') that is never mentioned again."
+        what = (
+            f"After the sentence '{excerpt(story.text, story.sentences[after[0]])}', the "
+            f"{thing.lower()} is brought in ('{planted[0]}') that is never mentioned again."
         )
-    why = (
-        "which give opposite motives, and nothing explains the change."
-        if method == "motive"
-        else "which contradict each other."
-    )
-    return f"Two sentences were planted, '{planted[0]}' and later '{planted[1]}', {why}"
+    else:
+        why = "which contradict each other."
+        if method == "motive":
+            why = "which give opposite motives, and nothing explains the change."
+        what = f"Two sentences were planted, '{planted[0]}' and later '{planted[1]}', {why}"
+    return Fault(edits, what, details)
 
 
 def _n_named(thing: str, text: str) -> int:

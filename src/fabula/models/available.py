@@ -6,6 +6,7 @@ is asked for, by requesting its provider's list of models: no text is sent, and 
 
 from __future__ import annotations
 
+import http.client
 import importlib.util
 import json
 import os
@@ -84,8 +85,11 @@ def listed_models(
     # Proxies are for other machines.
     handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_here else [])]
     request = urllib.request.Request(f"{url.rstrip('/')}/models", headers=dict(headers))
-    with urllib.request.build_opener(*handlers).open(request, timeout=timeout_s) as answer:
-        return json.loads(answer.read(_MAX_BYTES))
+    try:
+        with urllib.request.build_opener(*handlers).open(request, timeout=timeout_s) as answer:
+            return json.loads(answer.read(_MAX_BYTES))
+    except http.client.HTTPException as error:
+        raise OSError(f"not an answer in HTTP ({error!r})") from error
 
 
 def _models_at(port: int) -> list[Available]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 
@@ -26,9 +25,3 @@ def fetched(name: str) -> Path | None:
     """The folder of a downloaded model, or None."""
     folder = models_folder() / name
     return folder if folder.is_dir() else None
-
-
-def package_folders(package: str) -> list[Path]:
-    """Where a package lies, which is located and not imported; empty if it is not installed."""
-    spec = importlib.util.find_spec(package)
-    return [Path(folder) for folder in spec.submodule_search_locations or []] if spec else []

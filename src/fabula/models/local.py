@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import urllib.request
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
-from fabula.model_files import LANGUAGE_MODEL, fetched, package_folders
+from fabula.model_files import LANGUAGE_MODEL, fetched
 from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Stop, Usage
 from fabula.models.verdicts import grammar_of, in_words, option_masses
 from fabula.packages import needing
@@ -22,6 +23,12 @@ from fabula.workers import default_jobs
 # Large enough to include both Yes and No, even if the model prefers other tokens.
 _N_PROBABILITIES = 200
 _HASHED_BYTES = 1 << 20
+
+
+def package_folders(package: str) -> list[Path]:
+    """Where a package lies, which is located and not imported; empty if it is not installed."""
+    spec = importlib.util.find_spec(package)
+    return [Path(folder) for folder in spec.submodule_search_locations or []] if spec else []
 
 
 def embedded_model() -> Path:

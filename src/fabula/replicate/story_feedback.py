@@ -34,13 +34,11 @@ from fabula.replicate.claims import Claim, claims_of, load_printed, printed_tabl
 from fabula.rubrics.released import released_rows
 from fabula.stats.reliability import pearson
 from fabula.tasks.feedback.feedback_scores import (
-    CELL,
     Tokens,
     bertscore,
-    group_answers,
+    cell_repetition,
     known_values,
     read_answers,
-    repetition,
     score_answers,
     validate,
 )
@@ -311,12 +309,11 @@ def _automatic(
         tokens=means.tokens,
     )
     given = [row for row in rows if row["feedback"] is not None]
-    _, cells = group_answers(answers, CELL)
     ours = {
         "length": answers.lengths,
         "perfect": answers.is_perfect.astype(np.float64),
-        "repetition": repetition(answers.trigrams, cells, np.ones(len(answers), np.bool_)),
-        "repetition_imperfect": repetition(answers.trigrams, cells, ~answers.is_perfect),
+        "repetition": cell_repetition(answers),
+        "repetition_imperfect": cell_repetition(answers, ~answers.is_perfect),
         "overlap": answers.overlaps,
         "one_sentence": answers.one_sentence,
         "n_words": answers.n_words,

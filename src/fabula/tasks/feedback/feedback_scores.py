@@ -332,11 +332,13 @@ def group_answers(
     return distinct, np.array([distinct[key] for key in keys], np.int64)
 
 
-def cell_repetition(answers: Answers) -> NDArray[np.float64]:
-    """Repetition of each answer in its cell: float64, shape (n_answers,), NaN without trigrams."""
-    return repetition(
-        answers.trigrams, group_answers(answers, CELL)[1], np.ones(len(answers), np.bool_)
-    )
+def cell_repetition(
+    answers: Answers, is_in: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """`repetition` of each answer in its cell; of all answers, unless `is_in` says which."""
+    everyone = np.ones(len(answers), np.bool_)
+    cells = group_answers(answers, CELL)[1]
+    return repetition(answers.trigrams, cells, everyone if is_in is None else is_in)
 
 
 def repetition(

@@ -14,11 +14,9 @@ import docx
 import pytest
 from tests.commands import write_rows
 
-from fabula.child import Child, connections
 from fabula.errors import InputError
 from fabula.text import find_files, isolation, read_documents, sources
-from fabula.text.isolation import Limits
-from fabula.text.readers import READERS
+from fabula.workers import Child, connections
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
@@ -142,7 +140,7 @@ def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path):
     assert read(write_epub(tmp_path / "b.epub", ["One."], [0])) == ["One."]
     code = (
         "import sys\nfrom fabula.text import read_documents, isolation\n"
-        "list(read_documents([sys.argv[1]]))\nprint(isolation._idle[0]._child.process.pid)"
+        "list(read_documents([sys.argv[1]]))\nprint(isolation._idle[0].process.pid)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "b.epub")]
     helper = int(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -153,7 +151,7 @@ def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path):
 def test_a_helper_that_has_ended_is_replaced(tmp_path: Path):
     book = write_epub(tmp_path / "b.epub", ["One."], [0])
     assert read(book) == ["One."]
-    helper = isolation._idle[0]._child.process
+    helper = isolation._idle[0].process
     helper.kill()
     helper.wait()
     assert read(book) == ["One."]
@@ -171,8 +169,8 @@ def test_a_helper_that_exits_as_a_file_comes_is_replaced(
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     book = write_epub(tmp_path / "b.epub", ["One."], [0])
     assert read(book) == ["One."]
-    isolation._idle[0]._child.close()
-    isolation._idle[0]._child = Child("tests.text.test_isolation", "leave")
+    isolation._idle[0].close()
+    isolation._idle[0] = Child("tests.text.test_isolation", "leave")
     assert read(book) == ["One."]
 
 

@@ -11,7 +11,7 @@ from fabula.jobs.progress import Progress
 from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
-    from fabula.cluster import Cluster
+    from fabula.workers import Cluster
 
 
 # Without slots, so that a settings class can have two bases.
@@ -64,7 +64,7 @@ def open_cluster(engine: Engine, progress: Progress, stage: str) -> Iterator[Clu
     if engine.kind == "local":
         yield None
         return
-    from fabula.cluster import Cluster
+    from fabula.workers import Cluster
 
     progress.say("connecting to the cluster")
     with Cluster(engine.address, n_cpus=engine.n_processes) as cluster:

@@ -26,7 +26,7 @@ from fabula.jobs.result_files import (
 from fabula.settings import Between, Settings, SettingsError, changed, of_field, part, setting
 
 if TYPE_CHECKING:
-    from fabula.cluster import Cluster
+    from fabula.measures.exclusion import ExcludeIds, ExcludeSame
     from fabula.measures.groups import Distribution
     from fabula.measures.near import NearSearch
     from fabula.measures.near_paper import PaperSearch
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from fabula.reference.backend import Age
     from fabula.reference.exclude import CopyRule
     from fabula.types import Document
+    from fabula.workers import Cluster
 
 
 _TECHNICAL = ("text_digest", "word_counts")

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabula.child import Child, connections
 from fabula.errors import InputError
 from fabula.types import Document
+from fabula.workers import Child, connections
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -56,95 +56,64 @@ def read_isolated(
 
     Raises `InputError`, also if the helper was killed for exceeding its limits.
     """
-    helper = _Helper.take()
+    with _idle_lock:
+        # After a fork, the idle ones belong to the parent.
+        _idle[:] = [child for child in _idle if child.owner == os.getpid()]
+        was_idle = bool(_idle)
+        helper = _idle.pop(0) if was_idle else _new_helper()
+
+    def answer(request: tuple[Read, str, Limits] | None = None) -> _Message | None:
+        """Its next message; None if it exited for being idle, just as the request came."""
+        try:
+            if request is not None:
+                helper.requests.send(request)
+            message: _Message = helper.answers.recv()
+        except (BrokenPipeError, EOFError, ConnectionResetError) as error:
+            code = helper.process.wait()
+            if was_idle and request and (isinstance(error, BrokenPipeError) or code == 0):
+                return None
+            raise InputError(_ended(name, code, limits)) from error
+        return message
+
     is_whole = False
     try:
-        if not helper.ask(read, name, limits):
-            helper.end()
-            helper = _Helper()
-            helper.ask(read, name, limits)
-        while True:
-            kind, n_read, documents, sentence = helper.answer(name, limits)
+        message = answer((read, name, limits))
+        if message is None:
+            helper.close()
+            helper, was_idle = _new_helper(), False
+            message = answer((read, name, limits))
+        while message is not None:
+            kind, n_read, documents, sentence = message
             meter(n_read)
             # Documents read before an error count.
             is_whole = kind != "more"
             yield from documents
             if kind == "error":
                 raise InputError(sentence)
-            if kind == "end":
-                return
+            message = None if is_whole else answer()
     finally:
         if is_whole:
-            helper.keep()
+            with _idle_lock:
+                _idle.append(helper)
         else:
-            helper.end()
+            helper.close()
 
 
-_idle: list[_Helper] = []
+_idle: list[Child] = []
+"""Helpers kept for the next file."""
 _idle_lock = threading.Lock()
 
 
-class _Helper:
-    """The helper process, as its parent sees it."""
-
-    def __init__(self) -> None:
-        self._owner = os.getpid()
-        self._was_idle = False
-        self._first: _Message | None = None
-        self._child = Child("fabula.text.isolation", "serve")
-
-    @classmethod
-    def take(cls) -> _Helper:
-        """Take an idle helper, or start one."""
-        with _idle_lock:
-            # After a fork, the idle ones belong to the parent.
-            mine = [helper for helper in _idle if helper._owner == os.getpid()]
-            _idle.clear()
-            _idle.extend(mine[1:])
-        return mine[0] if mine else cls()
-
-    def ask(self, read: Read, name: str, limits: Limits) -> bool:
-        """Have it read a file, and wait for the first answer; False if it exits after idling.
-
-        That may happen just as the request comes. Raises `InputError` if it ended otherwise.
-        """
-        try:
-            self._child.requests.send((read, name, limits))
-            self._first = self._child.answers.recv()
-        except (BrokenPipeError, EOFError, ConnectionResetError) as error:
-            code = self._child.process.wait()
-            if self._was_idle and (isinstance(error, BrokenPipeError) or code == 0):
-                return False
-            raise InputError(_ended(name, code, limits)) from error
-        return True
-
-    def answer(self, name: str, limits: Limits) -> _Message:
-        """Its next message. Raises `InputError` if it ended instead."""
-        if self._first is not None:
-            first, self._first = self._first, None
-            return first
-        try:
-            message: _Message = self._child.answers.recv()
-        except (EOFError, ConnectionResetError) as error:
-            raise InputError(_ended(name, self._child.process.wait(), limits)) from error
-        return message
-
-    def keep(self) -> None:
-        """Keep it for the next file."""
-        self._was_idle = True
-        with _idle_lock:
-            _idle.append(self)
-
-    def end(self) -> None:
-        self._child.close()
+def _new_helper() -> Child:
+    return Child("fabula.text.isolation", "serve")
 
 
 @atexit.register
 def _end_all() -> None:
     while _idle:
         helper = _idle.pop()
-        if helper._owner == os.getpid():
-            helper.end()
+        if helper.owner == os.getpid():
+            helper.close()
 
 
 def _ended(name: str, code: int, limits: Limits) -> str:

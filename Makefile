@@ -87,7 +87,7 @@ docs: $(READY) ## Write the reference of all commands, and build the manual into
 	@mkdir -p build
 	$(RUN)python -m fabula.cli.manual > build/commands.md
 	@mv build/commands.md docs/commands.md
-	$(RUN)python -m fabula.api.stub > build/__init__.pyi
+	$(RUN)python -m fabula.api > build/__init__.pyi
 	@mv build/__init__.pyi src/fabula/__init__.pyi
 	$(RUN)python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs site
 	@echo "Open site/index.html in a browser."

@@ -66,7 +66,7 @@ def test_half_a_message_is_not_waited_for():
 
 _BUSY = """
 import sys
-from fabula.cli.interrupting import interrupted_by_signals
+from fabula.cli.main import interrupted_by_signals
 from fabula.workers import in_order
 
 with interrupted_by_signals():

@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
     elif name.startswith("_"):
         raise AttributeError(f"module 'fabula' has no attribute {name!r}")
     else:
-        face = import_module("fabula.api.face")
+        face = import_module("fabula.api")
         job = face.job_named(name)
         if job is None:
             raise AttributeError(f"module 'fabula' has no attribute {name!r}")
@@ -57,4 +57,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(["__version__", *_PLACE_OF, *import_module("fabula.api.face").function_names()])
+    jobs = import_module("fabula.jobs.registry").jobs()
+    return sorted(["__version__", *_PLACE_OF, *(job.python for job in jobs.values())])

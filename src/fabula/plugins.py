@@ -62,7 +62,7 @@ class Registry(MutableMapping[str, V]):
 
     def __getitem__(self, name: str) -> V:
         if name not in self._known:
-            for point in self._points():
+            for point in installed(self._kind):
                 if point.name == name:
                     self._known[name] = load(point)
         return self._known[name]
@@ -74,13 +74,10 @@ class Registry(MutableMapping[str, V]):
         del self._known[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known or any(point.name == name for point in self._points())
+        return name in self._known or any(point.name == name for point in installed(self._kind))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._known, *(point.name for point in self._points())]))
+        return iter(dict.fromkeys([*self._known, *(point.name for point in installed(self._kind))]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
-
-    def _points(self) -> tuple[EntryPoint, ...]:
-        return installed(self._kind)

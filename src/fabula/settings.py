@@ -17,26 +17,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    Protocol,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fabula.errors import InputError
 
 _KEY = "fabula"
 S = TypeVar("S", bound="Settings")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SettingsError(InputError):
@@ -51,13 +43,11 @@ class SettingsError(InputError):
         self.name, self.problem = name, problem
 
 
-class Check(Protocol):
-    """Returns what is wrong with a value, as words that follow the setting's name, or None.
+Check = Callable[[Any], "str | None"]
+"""Returns what is wrong with a value, as words that follow the setting's name, or None.
 
-    A whole sentence follows a colon instead.
-    """
-
-    def __call__(self, value: Any, /) -> str | None: ...
+A whole sentence follows a colon instead.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +149,25 @@ class Settings:
 
     def __post_init__(self) -> None:
         for one in fields_of(type(self)):
-            if len(one.path) == 1:
-                value = getattr(self, one.path[0])
-                make = getattr(plain_type(one.type), "of", None)
-                if make is not None and value is not None:
-                    # The class is frozen once it is made.
-                    object.__setattr__(self, one.path[0], make(value))
-                _check(one, value)
+            if len(one.path) > 1:
+                continue
+            name, check, choices = one.path[0], one.field.check, one.choices
+            value = getattr(self, name)
+            make = getattr(one.plain, "of", None)
+            if make is not None and value is not None:
+                # The class is frozen once it is made.
+                object.__setattr__(self, name, make(value))
+            is_several = get_origin(one.type) is tuple
+            if is_several and isinstance(value, str):
+                raise SettingsError(name, f"must be a tuple, got the string {value!r}")
+            for each in value if is_several else (value,):
+                if choices and each not in choices:
+                    allowed = ", ".join(map(repr, choices))
+                    raise SettingsError(name, f"must be one of {allowed}; got {each!r}")
+                if isinstance(each, Path) and (problem := _is_address(each)):
+                    raise SettingsError(name, problem)
+                if check is not None and each is not None and (problem := check(each)):
+                    raise SettingsError(name, problem)
         self.check_together()
 
     def check_together(self) -> None:
@@ -179,47 +181,72 @@ class Described:
     path: tuple[str, ...]
     field: Field
     type: Any
+    plain: Any
+    """The type without `| None`."""
+    choices: tuple[Any, ...]
+    """The values that a `Literal` allows, alone, optional or in a tuple; () for other types."""
     default: Any
     """`dataclasses.MISSING` if the setting is required."""
 
 
-def fields_of(kind: type[Settings], path: tuple[str, ...] = ()) -> Iterator[Described]:
+def _once(function: F) -> F:
+    """Call it once for each class of settings."""
+    return cache(function)  # type: ignore[return-value]
+
+
+@_once
+def fields_of(kind: type[Settings]) -> tuple[Described, ...]:
     """All settings of a class, including those of its parts, in order of definition."""
+    found: list[Described] = []
     for one, hint in _hinted(kind):
-        here = (*path, one.name)
-        if _is_part(hint):
-            yield from fields_of(hint, here)
+        if isinstance(hint, type) and issubclass(hint, Settings):
+            found += (replace(inner, path=(one.name, *inner.path)) for inner in fields_of(hint))
         elif (field := one.metadata.get(_KEY)) is not None:
-            yield Described(here, field, hint, one.default)
+            plain = hint
+            if get_origin(hint) in (Union, UnionType):
+                plain = next(each for each in get_args(hint) if each is not type(None))
+            path = (one.name,)
+            found.append(Described(path, field, hint, plain, _choices(hint), one.default))
+    return tuple(found)
 
 
-def build(kind: type[S], values: Mapping[tuple[str, ...], Any], path: tuple[str, ...] = ()) -> S:
+@_once
+def _hinted(kind: type[Settings]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((one, hints[one.name]) for one in dataclasses.fields(kind))  # type: ignore[arg-type]
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    inner = next(filter(None, map(_choices, get_args(hint))), ())
+    return (*inner, None) if inner and type(None) in get_args(hint) else inner
+
+
+def build(kind: type[S], values: Mapping[tuple[str, ...], Any]) -> S:
     """Build settings of a class from values by path, with paths as in `fields_of`."""
     given: dict[str, Any] = {}
     for one, hint in _hinted(kind):
-        here = (*path, one.name)
-        if _is_part(hint):
-            given[one.name] = build(hint, values, here)
-        elif here in values:
-            given[one.name] = values[here]
+        if isinstance(hint, type) and issubclass(hint, Settings):
+            inner = {path[1:]: value for path, value in values.items() if path[0] == one.name}
+            given[one.name] = build(hint, inner)
+        elif (one.name,) in values:
+            given[one.name] = values[one.name,]
     return kind(**given)
+
+
+def values_of(settings: Settings) -> Iterator[tuple[Described, Any]]:
+    """Each setting, of parts too, with its value."""
+    for described in fields_of(type(settings)):
+        value: Any = settings
+        for name in described.path:
+            value = getattr(value, name)
+        yield described, value
 
 
 def changed(settings: Settings) -> list[str]:
     """The names of the settings that are not at their defaults."""
-    found = []
-    for one in fields_of(type(settings)):
-        value: Any = settings
-        for name in one.path:
-            value = getattr(value, name)
-        if value != one.default:
-            found.append(one.path[-1])
-    return found
-
-
-def _hinted(kind: type[Settings]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
-    hints = get_type_hints(kind)
-    return tuple((one, hints[one.name]) for one in dataclasses.fields(kind))  # type: ignore[arg-type]
+    return [one.path[-1] for one, value in values_of(settings) if value != one.default]
 
 
 _NAMED = re.compile(r"`(\w+)(?:=True)?`")
@@ -228,32 +255,6 @@ _NAMED = re.compile(r"`(\w+)(?:=True)?`")
 def in_names(sentence: str, names: Mapping[str, str]) -> str:
     """A sentence in which settings, named as `n_jobs`, have the names of a door: `--jobs`."""
     return _NAMED.sub(lambda found: names.get(found[1], found[0]), sentence)
-
-
-def plain_type(hint: Any) -> Any:
-    """A type without `| None`."""
-    if get_origin(hint) in (Union, UnionType):
-        return next(one for one in get_args(hint) if one is not type(None))
-    return hint
-
-
-def _is_part(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Settings)
-
-
-def _check(described: Described, value: Any) -> None:
-    name, field = described.path[-1], described.field
-    if isinstance(value, str) and get_origin(described.type) is tuple:
-        raise SettingsError(name, f"must be a tuple, got the string {value!r}")
-    for one in value if get_origin(described.type) is tuple else (value,):
-        choices = _choices(described.type)
-        if choices and one not in choices:
-            allowed = ", ".join(map(repr, choices))
-            raise SettingsError(name, f"must be one of {allowed}; got {one!r}")
-        if isinstance(one, Path) and (problem := _is_address(one)):
-            raise SettingsError(name, problem)
-        if field.check is not None and one is not None and (problem := field.check(one)):
-            raise SettingsError(name, problem)
 
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")
@@ -269,11 +270,3 @@ def _is_address(path: Path) -> str | None:
         f"must be a path on this machine, got {address}; only a reference corpus can be kept in "
         f"an object store"
     )
-
-
-def _choices(hint: Any) -> tuple[Any, ...]:
-    """The values that a `Literal` allows, alone, optional or in a tuple; () for other types."""
-    if get_origin(hint) is Literal:
-        return get_args(hint)
-    inner = next(filter(None, map(_choices, get_args(hint))), ())
-    return (*inner, None) if inner and type(None) in get_args(hint) else inner

@@ -19,8 +19,7 @@ from tests.commands import invoke, refused, write_rows
 from tests.forking import fabula_command
 
 import fabula as fb
-from fabula.api.face import function_of, name_of
-from fabula.api.stub import stub
+from fabula.api import function_of, name_of, stub
 from fabula.jobs.given import documents_of
 from fabula.jobs.registry import Job, jobs
 from fabula.judging.trust import Trust, TrustBook

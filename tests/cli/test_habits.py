@@ -54,7 +54,7 @@ def test_exit_codes_tell_kinds_of_failure_apart(
 @click.option("--reference", multiple=True)
 @click.option("--fail", is_flag=True)
 def tool(asked: NoModelSettings, reference: tuple[str, ...], fail: bool) -> None:
-    from fabula.cli.progress_bar import progress_bar
+    from fabula.cli.notices import progress_bar
 
     with progress_bar("reading", 3) as bar:
         bar.say("measuring")

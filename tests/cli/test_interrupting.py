@@ -4,7 +4,7 @@ import weakref
 
 import pytest
 
-from fabula.cli.interrupting import interrupted_by_signals
+from fabula.cli.main import interrupted_by_signals
 
 
 class Thing:

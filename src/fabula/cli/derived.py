@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from itertools import chain, pairwise
 from pathlib import Path
@@ -14,22 +15,19 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 from click.core import ParameterSource
 
-from fabula.cli.notices import common_options, is_verbose, log_error, logging_to
+from fabula.cli.notices import (
+    VERBOSE,
+    common_options,
+    in_options,
+    log_step,
+    logging_to,
+    with_options,
+)
 from fabula.cli.records import recorded
 from fabula.errors import FabulaError
 from fabula.jobs.config import NAME, addresses_in, read_config
 from fabula.jobs.progress import Declined
-from fabula.settings import (
-    Between,
-    Described,
-    Field,
-    Settings,
-    SettingsError,
-    build,
-    fields_of,
-    in_names,
-    plain_type,
-)
+from fabula.settings import Between, Described, Field, Settings, SettingsError, build, fields_of
 
 _SEPARATOR = "__"
 
@@ -59,7 +57,7 @@ class Option(click.Option):
             return None
         name, _, unit = record[0].removeprefix("--").partition(" ")
         shown = f"--set {name}={unit}" if self.tuned else record[0]
-        return (shown, _with_options(record[1], ctx.command))
+        return (shown, with_options(record[1], ctx.command))
 
 
 SHARED = {
@@ -153,7 +151,7 @@ class Command(click.Command):
 
     def translated_help(self) -> str:
         """Its help, in which settings are options."""
-        return _with_options(self.help or "", self)
+        return with_options(self.help or "", self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for word, name in pairwise(args):
@@ -167,24 +165,13 @@ class Command(click.Command):
                 ctx.exit()
         args = _with_sets(args)
         config = read_config()
-        # A command that asks a model has a limit on what it costs.
-        is_asking = any(option.opts[-1] == "--max-cost" for option in self.params)
-        usual = ("--reference", "--model") if is_asking else ("--reference",)
-        tuned = {
-            option.opts[-1].removeprefix("--"): option.name
-            for option in self.params
-            if getattr(option, "tuned", False)
+        options = {
+            one.opts[-1].removeprefix("--"): one
+            for one in self.params
+            if isinstance(one, click.Option)
         }
-        defaults: dict[str | None, Any] = {
-            tuned[name]: value for name, value in config.tuned(tuned).items()
-        }
-        defaults |= {
-            option.name: getattr(config, option.opts[-1].removeprefix("--"))
-            for option in self.params
-            if option.opts[-1] in usual and option.multiple
-        }
-        empty: tuple[Any, ...] = (None, ())
-        ctx.default_map = {n: value for n, value in defaults.items() if n and value not in empty}
+        configured = config.values_of({name: one.multiple for name, one in options.items()})
+        ctx.default_map = {str(options[name].name): one for name, one in configured.items()}
         left = super().parse_args(ctx, args)
         if config.is_of_folder and ctx.default_map:
             taken = [
@@ -214,8 +201,8 @@ class Command(click.Command):
             except FabulaError as error:
                 # Errors name settings; only this layer knows them as options.
                 error.args = (in_options(str(error)), *error.args[1:])
-                log_error(str(error))
-                if is_verbose():
+                log_step(str(error), logging.ERROR)
+                if ctx.meta.get(VERBOSE):
                     traceback.print_exception(error)
                 raise
 
@@ -271,22 +258,13 @@ def _asked_for(function: Callable[..., Any]) -> tuple[list[click.Parameter], Cal
     """
     hints = get_type_hints(function)
     parts = {
-        name: (kind, list(fields_of(kind)))
+        name: (kind, fields_of(kind))
         for name, kind in hints.items()
         if isinstance(kind, type) and issubclass(kind, Settings)
     }
     params: list[click.Parameter] = []
     for name, kind in hints.items():
-        params += (
-            Option(
-                _names(one),
-                setting=one.path[-1],
-                shared=kind.sets.get(one.path[-1], one.field.shared),
-                tuned=one.field.tuned,
-                **_attributes(one),
-            )
-            for one in parts.get(name, (kind, []))[1]
-        )
+        params += (_option(one, kind.sets) for one in parts.get(name, (kind, ()))[1])
         for option, told in _USUAL.get((name, kind), ()):
             value = True if kind is bool else option.removeprefix("--")
             params.append(click.Option([option, name], is_flag=True, flag_value=value, help=told))
@@ -301,21 +279,13 @@ def _asked_for(function: Callable[..., Any]) -> tuple[list[click.Parameter], Cal
     return params, called
 
 
-def _names(one: Described) -> list[str]:
-    """Return the names of an option, as click declares them."""
-    option = one.field.option_of(one.path[-1])
-    is_flag = plain_type(one.type) is bool and not one.field.tuned
-    can_be_off = is_flag and one.default is not False
-    return [_SEPARATOR.join(one.path), f"--{option}" + (f"/--no-{option}" if can_be_off else "")]
-
-
-def _attributes(one: Described) -> dict[str, Any]:
-    """Return click's attributes for an option."""
-    field, default = one.field, one.default
+def _option(one: Described, sets: Mapping[str, str]) -> Option:
+    """The option of a setting; `sets` are the shared sets that are the job's own elsewhere."""
+    field, default, kind = one.field, one.default, one.plain
     is_required, several = default is dataclasses.MISSING, get_origin(one.type) is tuple
     told = f"  [default: {field.default_text}]" if field.default_text else ""
     told += f"  [env: {field.env}]" if field.env else ""
-    found: dict[str, Any] = {
+    more: dict[str, Any] = {
         "help": field.help + told,
         "required": is_required,
         "envvar": field.env or None,
@@ -324,17 +294,26 @@ def _attributes(one: Described) -> dict[str, Any]:
         **({} if is_required else {"default": default}),
         "show_default": not is_required and default not in (None, (), "") and default is not False,
     }
-    kind = plain_type(one.type)
+    name, each = field.option_of(one.path[-1]), get_args(kind)[0] if several else kind
+    declared = f"--{name}"
     if kind is bool and field.tuned:
-        return found | {"type": bool}
-    if kind is bool:
-        return found | {"is_flag": True} if default is False else found
-    each = get_args(kind)[0] if several else kind
-    if unit := field.unit or {int: "N", Path: "FILE"}.get(
-        each, "FILE" if hasattr(each, "of") else ""
-    ):
-        found["metavar"] = unit
-    return found | {"type": _click_type(field, each)}
+        more["type"] = bool
+    elif kind is bool and default is False:
+        more["is_flag"] = True
+    elif kind is bool:
+        declared += f"/--no-{name}"
+    else:
+        usual = {int: "N", Path: "FILE"}.get(each, "FILE" if hasattr(each, "of") else "")
+        if unit := field.unit or usual:
+            more["metavar"] = unit
+        more["type"] = _click_type(field, each)
+    return Option(
+        [_SEPARATOR.join(one.path), declared],
+        setting=one.path[-1],
+        shared=sets.get(one.path[-1], field.shared),
+        tuned=field.tuned,
+        **more,
+    )
 
 
 def _click_type(field: Field, kind: Any) -> Any:
@@ -347,22 +326,3 @@ def _click_type(field: Field, kind: Any) -> Any:
         numbers = click.IntRange if kind is int else click.FloatRange
         return numbers(check.low, check.high, check.low_open, check.high_open)  # type: ignore[arg-type]
     return kind
-
-
-def in_options(sentence: str) -> str:
-    """Replace settings named as `name` in a sentence with options of the running command."""
-    context = click.get_current_context(silent=True)
-    return sentence if context is None else _with_options(sentence, context.command)
-
-
-def _with_options(sentence: str, command: click.Command) -> str:
-    options: dict[str, str] = {}
-    for param in command.params:
-        if isinstance(param, click.Option):
-            long = [*param.secondary_opts, param.opts[-1]]
-            options |= {option.lstrip("-").replace("-", "_"): option for option in long}
-            name = param.opts[-1]
-            if getattr(param, "tuned", False):
-                name = f"--set {name[2:]}" + ("=true" if param.type is click.BOOL else "")
-            options[getattr(param, "setting", param.name)] = name
-    return in_names(sentence, options)

@@ -1,30 +1,30 @@
-"""The command of a job, made from its signature."""
+"""The command of a job, made from its signature, and how it shows the job's result."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Command, in_options
-from fabula.cli.inputs import read_stories, reading_of
-from fabula.cli.options import CorpusType, check_outputs
-from fabula.cli.printing import JsonRows, print_json, print_rows, print_tables, print_written
-from fabula.cli.progress_bar import Bar, progress_bar
-from fabula.cli.records import CommandRunner
+from fabula.cli.derived import Command
+from fabula.cli.notices import Bar, in_options, progress_bar
+from fabula.cli.records import CommandRunner, CorpusType
 from fabula.jobs.job import Input, OneSource, Shape, WholeStream
-from fabula.jobs.reading import Reading
+from fabula.jobs.progress import Declined
+from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.registry import Job
 from fabula.jobs.result import Result, has
 from fabula.jobs.result_files import TableFiles, is_output, rows_file
-from fabula.settings import Settings, fields_of
+from fabula.settings import Settings, values_of
 from fabula.types import Document
+
+if TYPE_CHECKING:
+    from fabula.models.cost import Estimate
 
 
 def command_of(job: Job) -> Command:
@@ -80,119 +80,215 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
     as_json, yes = given.pop("as_json", None), given.pop("yes", False)
     form = "json" if as_json is True else as_json or None
     how = given.get("how_to_read") or Reading()
-    if "how_to_read" not in shape.settings:
-        given.pop("how_to_read", None)
     settings = [one for one in given.values() if isinstance(one, Settings)]
     files = next((one for one in settings if isinstance(one, TableFiles)), None)
-    if "files" not in shape.settings:
-        given.pop("files", None)
+    for parameter in ("how_to_read", "files"):
+        if parameter not in shape.settings:
+            given.pop(parameter, None)
     outputs = list(_outputs(settings))
-    check_outputs(outputs, _read_paths(shape, given, settings), files)
+    _check_outputs(outputs, _read_paths(shape, given, settings), files)
+    incomplete: list[str] = []
     with ExitStack() as stack:
-        streams = [one for one in shape.inputs if one.is_texts and one.kind is not Document]
-        words = _words(shape, given)
+        texts = [one for one in shape.inputs if one.is_texts]
+        streams = [one for one in texts if one.kind is not Document]
+        sources = tuple(given[texts[0].name]) if texts else ()
         for one in shape.inputs:
-            given[one.name] = _converted(one, given[one.name], how)
+            value, make = given[one.name], getattr(one.kind, "of", None)
+            if one.kind is Document:
+                given[one.name] = _read_all(tuple(value), how, incomplete) if value else []
+            elif not one.is_texts and value is not None and make is not None:
+                given[one.name] = tuple(map(make, value)) if one.is_many else make(value)
         bar = Bar()
         if streams or "progress" in shape.handed:
             bar = stack.enter_context(progress_bar(name, None, in_bytes=bool(streams)))
         for one in streams:
-            whole = issubclass(one.kind, WholeStream)
-            if not given[one.name]:
-                # Left out: the job's own default says so.
-                del given[one.name]
-                continue
-            read = partial(reading_of, given[one.name], how, bar, whole=whole)
-            given[one.name] = one.kind(read, given[one.name], how)
-        rows = None
-        if "each" in shape.handed:
-            rows = stack.enter_context(JsonRows(form))
-        handed = _handed(shape, bar, rows, yes=yes)
-        more = {"sources": words, "is_shown": form is None}
-        handed |= {name: more[name] for name in more.keys() & shape.handed}
+            named = given.pop(one.name)
+            if one.kind is OneSource:
+                named = () if named is None else (named,)
+            # Left out, the job's own default says so.
+            if named:
+                is_whole = issubclass(one.kind, WholeStream)
+                read = partial(_reading_of, named, how, bar, incomplete, is_whole=is_whole)
+                given[one.name] = one.kind(read, named, how)
+        rows = stack.enter_context(_JsonRows(form)) if "each" in shape.handed else None
+        known: dict[str, Any] = {
+            "progress": bar,
+            "confirm": partial(_confirm, bar, yes),
+            "each": rows and rows.print,
+            "agree": partial(_ask, bar, yes),
+            "announce": click.echo,
+            "warn": partial(click.echo, err=True),
+            "runner": CommandRunner(yes=yes),
+            "sources": sources,
+            "is_shown": form is None,
+        }
+        handed = {name: known[name] for name in shape.handed if name in known}
         found = shape.function(**given, **handed)
-    show(found, form, outputs, files, is_printed=rows is not None)
+    _show(found, form, outputs, files, is_printed=rows is not None)
+    for sentence in incomplete:
+        click.echo(sentence, err=True)
+    if incomplete:
+        # So that scripts can detect incomplete input.
+        click.get_current_context().exit(1)
 
 
-def _words(shape: Shape, given: dict[str, Any]) -> tuple[str, ...]:
-    """The texts as they were named."""
-    return next((tuple(given[one.name]) for one in shape.inputs if one.is_texts), ())
+def _read_all(sources: tuple[str, ...], how: Reading, incomplete: list[str]) -> list[Document]:
+    """The texts that a job keeps in memory, read with a bar of their own."""
+
+    def read(others: tuple[str, ...]) -> Iterator[Document]:
+        with progress_bar("reading", None, in_bytes=True) as bar:
+            yield from _reading_of(others, how, bar, incomplete)
+
+    return read_stories(sources, read)
 
 
-def _converted(one: Input, value: Any, how: Reading) -> Any:
-    if one.kind is Document:
-        return read_stories(tuple(value), how) if value else []
-    if one.kind is OneSource:
-        return () if value is None else (value,)
-    if one.is_texts or value is None:
-        return value
-    make = getattr(one.kind, "of", None)
-    if make is None:
-        return value
-    return tuple(map(make, value)) if one.is_many else make(value)
+def _reading_of(
+    sources: tuple[str, ...],
+    how: Reading,
+    bar: Bar,
+    incomplete: list[str],
+    *,
+    is_whole: bool = False,
+) -> Iterator[Document]:
+    """The documents of the sources, while the bar advances.
+
+    If there are several files, unreadable ones are skipped with a notice, and `incomplete` says so
+    at the end. `is_whole`: for results that need every file; the first unreadable one is an error.
+    """
+    from fabula.text import find_files, read_documents
+
+    files = find_files(sources, format_=how.format)
+    bar.begin("reading", sum(file.size_bytes or 0 for file in files) or None)
+    n_left_out = 0
+
+    def leave_out(error: Exception) -> None:
+        nonlocal n_left_out
+        n_left_out += 1
+        bar.tell(f"left out: {error}")
+
+    yield from read_documents(
+        files,
+        text_field=how.text_field,
+        id_field=how.id_field,
+        format_=how.format,
+        meter=bar.advance,
+        on_unreadable=None if is_whole else leave_out,
+    )
+    if n_left_out:
+        incomplete.append(
+            f"{n_left_out:,} of {len(files):,} files could not be read and were left out"
+        )
 
 
-def _handed(shape: Shape, bar: Bar, rows: JsonRows | None, *, yes: bool) -> dict[str, Any]:
-    """What the job asks whoever starts it for."""
-    known: dict[str, Any] = {
-        "progress": bar,
-        "confirm": confirm_on(bar, yes=yes),
-        "each": None if rows is None else rows.print,
-        "agree": partial(_agree, bar, yes=yes),
-        "announce": click.echo,
-        "warn": partial(click.echo, err=True),
-        "runner": CommandRunner(yes=yes),
-    }
-    return {name: known[name] for name in shape.handed if name in known}
+def _confirm(bar: Bar, yes: bool, model: str, estimate: Estimate) -> None:
+    """Print what is planned, and ask if it costs money. Raises `Declined`."""
+    if not estimate.n_calls or estimate.cost == 0:
+        return
+    at_most = "at most " if estimate.is_most else ""
+    cost = "price unknown, set it with --set models.price=IN/OUT"
+    if estimate.cost is not None:
+        cost = f"{at_most or 'about '}{estimate.cost:.2f} dollars"
+    usage = estimate.usage
+    line = (
+        f"{model}: {at_most}{estimate.n_calls:,} calls, about {usage.n_input:,} input tokens "
+        f"({usage.n_cached:,} of them in shared prefixes), {usage.n_output:,} output tokens, {cost}"
+    )
+    is_own_server = estimate.cost is None and model.startswith(("http://", "https://"))
+    try:
+        _ask(bar, yes or is_own_server, "Continue?", [line], cannot="cannot confirm the cost")
+    except (click.Abort, click.UsageError) as error:
+        # A report goes on without this model; all else ends as click ends it.
+        raise Declined(model) from error
 
 
-def _agree(bar: Bar, question: str, lines: Iterable[str] = (), *, yes: bool) -> None:
-    """Ask before something that cannot be undone or costs time. Raises `click.UsageError`."""
+def _ask(
+    bar: Bar, yes: bool, question: str, lines: Iterable[str] = (), *, cannot: str = "cannot ask"
+) -> None:
+    """Ask before what costs money or time, or cannot be undone. Raises `click.UsageError`."""
     with bar.paused():
         for line in lines:
             click.echo(line, err=True)
         if yes:
             return
         if not sys.stdin.isatty():
-            raise click.UsageError("cannot ask: not a terminal (use --yes)")
+            raise click.UsageError(f"{cannot}: not a terminal (use --yes)")
         click.confirm(question, abort=True, err=True)
 
 
-def show(
+class _JsonRows:
+    """Rows printed as they arrive: one array (`json`), one per line (`jsonl`), or nothing.
+
+    If an error stops them, the array is left unclosed, so that a partial result is not mistaken for
+    a complete one.
+    """
+
+    def __init__(self, form: str | None) -> None:
+        self._form = form
+        self._n = 0
+
+    def print(self, row: Any) -> None:
+        if self._form is None:
+            return
+        before = "" if self._form == "jsonl" else ",\n" if self._n else "[\n"
+        after = "\n" if self._form == "jsonl" else ""
+        click.echo(before + _json_of(row) + after, nl=False)
+        self._n += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._form == "json" and kind is None:
+            click.echo("\n]" if self._n else "[]")
+
+
+def _json_of(content: object) -> str:
+    from fabula.store import dump_json
+
+    # A model may produce a lone surrogate, which no terminal can display.
+    return dump_json(content).encode(errors="replace").decode()
+
+
+def _show(
     found: Result,
     form: str | None,
     outputs: Sequence[Path],
     files: TableFiles | None,
     *,
-    is_printed: bool = False,
+    is_printed: bool,
 ) -> None:
     """Print a result, or its values as JSON, then what else there is to say."""
     said = found.lines()
     wants_files = files is not None and (files.csv or files.latex)
     tables = found.tables() if wants_files or (form is None and not said) else []
+    in_words: Callable[[str], str] = in_options if found.names_settings else str
     own: list[Path] = []
     if files is not None and wants_files:
         sheets = found.sheets() if has(type(found), "sheets") else tables
         own = files.write(sheets, found.records())
     if form is None:
         for line in said:
-            shown = in_options(line) if found.names_settings else line
-            click.echo(shown.encode(errors="replace").decode())
+            click.echo(in_words(line).encode(errors="replace").decode())
         if not said:
-            print_tables(tables, names_settings=found.names_settings)
-    elif is_printed:
-        pass
-    elif form == "jsonl" or not has(type(found), "to_json"):
-        print_rows(found.rows(), form)
-    elif isinstance(content := found.to_json(), list):
-        print_rows(content, form)
-    else:
-        print_json(content)
+            from fabula.presentation.sheet import render
+
+            click.echo(in_words(render(*tables)), nl=False)
+    elif not is_printed:
+        has_only_rows = form == "jsonl" or not has(type(found), "to_json")
+        content = found.rows() if has_only_rows else found.to_json()
+        if isinstance(content, list):
+            with _JsonRows(form) as rows:
+                for row in content:
+                    rows.print(row)
+        else:
+            click.echo(_json_of(content))
     for line in found.notices():
-        click.echo(in_options(line) if found.names_settings else line, err=form is not None)
+        click.echo(in_words(line), err=form is not None)
     if not said:
-        written = [*found.written(), *outputs, *own]
-        print_written([one for one in written if one.exists()], as_json=form is not None)
+        # Never mixed into the JSON.
+        for path in [*found.written(), *outputs, *own]:
+            if path.exists():
+                click.echo(f"written: {path}", err=form is not None)
     why = found.lacking()
     if why is not None:
         if why:
@@ -200,15 +296,37 @@ def show(
         click.get_current_context().exit(1)
 
 
+def _check_outputs(
+    outputs: Iterable[Path], inputs: Iterable[Path], files: TableFiles | None
+) -> None:
+    """Raise `UsageError` if an output is an input, or two outputs are one file.
+
+    Table files are outputs too, and are checked likewise. Creates the folders of the outputs.
+    """
+    tables = [] if files is None else [files.csv, files.latex]
+    taken = {path.resolve() for path in inputs}
+    for path in [*outputs, *tables]:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise click.UsageError(f"{path} is a folder; name a file")
+        if path.resolve() in taken:
+            raise click.UsageError(
+                f"{path} is already read or written by this command; name another file"
+            )
+        taken.add(path.resolve())
+        # Fail now, not after everything is computed.
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if files is not None:
+        files.check_files()
+
+
 def _outputs(settings: Iterable[Settings]) -> Iterator[Path]:
     """The files that settings name for results."""
     for one in settings:
-        for described in fields_of(type(one)):
+        for described, value in values_of(one):
             if isinstance(one, TableFiles) and described.path[-1] in ("csv", "latex"):
                 continue
-            value: Any = one
-            for name in described.path:
-                value = getattr(value, name)
             if value is not None and is_output(described):
                 share = getattr(one, "share", None)
                 is_rows = described.path[-1] == "out" and share is not None
@@ -224,12 +342,8 @@ def _read_paths(
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, str | Path) and (one.is_texts or isinstance(each, Path)):
                 yield Path(each)
-    for part in settings:
-        for described in fields_of(type(part)):
-            value = part
-            for name in described.path:
-                value = getattr(value, name)
-            for each in value if isinstance(value, tuple) else (value,):
-                path = getattr(each, "path", each)
-                if isinstance(path, Path) and not is_output(described):
-                    yield path
+    for described, value in (pair for part in settings for pair in values_of(part)):
+        for each in value if isinstance(value, tuple) else (value,):
+            path = getattr(each, "path", each)
+            if isinstance(path, Path) and not is_output(described):
+                yield path

@@ -1,22 +1,32 @@
-"""Notices of a command: on standard error, and in a log."""
+"""What a running command says: notices and progress on standard error, and a log.
+
+Settings that sentences name are shown as options of the command.
+"""
 
 from __future__ import annotations
 
 import logging
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabula.control_characters import without_controls
 from fabula.errors import InputError
+from fabula.settings import in_names
 
-_QUIET, _VERBOSE, _LOG = (f"{__name__}.{name}" for name in ("quiet", "verbose", "log"))
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_QUIET, VERBOSE, _LOG = (f"{__name__}.{name}" for name in ("quiet", "verbose", "log"))
 _logger = logging.getLogger("fabula.cli")
+_SECONDS_BETWEEN_LINES = 30.0
 _LOGGED = re.compile(rb"\d{4}-\d\d-\d\d |$")
 """How a log begins, or an empty one."""
 
@@ -53,27 +63,10 @@ def common_options() -> list[click.Option]:
     ]
 
 
-def is_quiet() -> bool:
-    """Return whether the running command is quiet."""
-    return _meta(_QUIET)
-
-
-def is_verbose() -> bool:
-    """Return whether the running command is verbose."""
-    return _meta(_VERBOSE)
-
-
-def _meta(key: str) -> bool:
+def _is(key: str) -> bool:
+    """Whether the running command is quiet, or verbose."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(key))
-
-
-def _is_log(path: Path) -> bool:
-    """Whether a log may be continued there: nobody's novel is."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return bool(_LOGGED.match(file.read(20)))
 
 
 @contextmanager
@@ -84,7 +77,11 @@ def logging_to(ctx: click.Context) -> Iterator[None]:
         yield
         return
     try:
-        if path.exists() and not _is_log(path):
+        if path.exists():
+            with path.open("rb") as file:
+                is_log = _LOGGED.match(file.read(20)) is not None
+        # Nobody's novel is continued as a log.
+        if path.exists() and not is_log:
             raise InputError(f"{path}: exists and is not a log of Fabula; name another `log`")
         handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
     except OSError as error:
@@ -103,7 +100,7 @@ def logging_to(ctx: click.Context) -> Iterator[None]:
 def notify(sentence: str) -> None:
     """Print a permanent notice on standard error, and log it."""
     log_step(sentence, logging.WARNING)
-    if not is_quiet():
+    if not _is(_QUIET):
         print(sentence, file=sys.stderr, flush=True)
 
 
@@ -113,6 +110,121 @@ def log_step(stage: str, level: int = logging.INFO) -> None:
         _logger.log(level, "%s", without_controls(stage))
 
 
-def log_error(sentence: str) -> None:
-    """Log an error."""
-    log_step(sentence, logging.ERROR)
+def in_options(sentence: str) -> str:
+    """Replace settings named as `name` in a sentence with options of the running command."""
+    context = click.get_current_context(silent=True)
+    return sentence if context is None else with_options(sentence, context.command)
+
+
+def with_options(sentence: str, command: click.Command) -> str:
+    options: dict[str, str] = {}
+    for param in command.params:
+        if isinstance(param, click.Option):
+            long = [*param.secondary_opts, param.opts[-1]]
+            options |= {option.lstrip("-").replace("-", "_"): option for option in long}
+            name = param.opts[-1]
+            if getattr(param, "tuned", False):
+                name = f"--set {name[2:]}" + ("=true" if param.type is click.BOOL else "")
+            options[getattr(param, "setting", param.name)] = name
+    return in_names(sentence, options)
+
+
+class _Lines:
+    """Progress lines printed at intervals if a bar cannot be drawn (a log, a pipe)."""
+
+    def __init__(self, stage: str, total: int | None) -> None:
+        self.begin(stage, total)
+        self._last = time.monotonic()
+
+    def begin(self, stage: str, total: int | None) -> None:
+        self.stage, self._total, self._done = stage, total, 0
+
+    def advance(self, n: int) -> None:
+        self._done += n
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            share = f"{self._done / self._total:.0%}" if self._total else f"{self._done:,}"
+            print(f"{self.stage}: {share}", file=sys.stderr, flush=True)
+
+
+def _step(stage: str) -> None:
+    """Log a step; print it too if the output is verbose and no bar is drawn."""
+    log_step(stage)
+    if _is(VERBOSE) and not sys.stderr.isatty():
+        print(stage, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Progress of a long job: a bar on a terminal, otherwise a line at intervals."""
+
+    progress: Progress | None = None
+    task: TaskID | None = None
+    lines: _Lines | None = None
+
+    def advance(self, n: int) -> None:
+        if self.progress is not None and self.task is not None:
+            self.progress.advance(self.task, n)
+        elif self.lines is not None:
+            self.lines.advance(n)
+
+    def say(self, stage: str) -> None:
+        _step(stage)
+        if self.progress is not None and self.task is not None:
+            self.progress.update(self.task, description=stage)
+        elif self.lines is not None:
+            self.lines.stage = stage
+
+    def tell(self, sentence: str) -> None:
+        """Print a permanent message above the bar."""
+        sentence = in_options(sentence)
+        if self.progress is not None:
+            log_step(sentence, logging.WARNING)
+            self.progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        else:
+            notify(sentence)
+
+    def begin(self, stage: str, total: int | None) -> None:
+        """Restart from zero; if the total is unknown, only the stage is shown."""
+        _step(stage)
+        if self.progress is not None and self.task is not None:
+            self.progress.reset(self.task, description=stage, total=total or 0)
+        elif self.lines is not None:
+            self.lines.begin(stage, total or 0)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pause the bar during a prompt."""
+        if self.progress is None:
+            yield
+            return
+        self.progress.stop()
+        yield
+        self.progress.start()
+
+
+@contextmanager
+def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> Iterator[Bar]:
+    """Show a bar with the estimated time left; if standard error is not a terminal, lines."""
+    _step(title)
+    if _is(_QUIET):
+        yield Bar()
+        return
+    if not sys.stderr.isatty():
+        yield Bar(lines=_Lines(title, total))
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    count = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    columns = TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield Bar(progress, progress.add_task(title, total=total))

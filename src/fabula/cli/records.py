@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabula.cli.notices import notify
-from fabula.cli.options import CorpusType
 from fabula.errors import FabulaError, InputError
-from fabula.jobs.result_files import WRITTEN
+from fabula.jobs.result_files import WRITTEN, is_folder
 
 if TYPE_CHECKING:
     from fabula.provenance import Recording
@@ -31,31 +30,58 @@ _MODELS = ("models", "model", "writer", "exclude_model", "fluency_model", "trans
 """Options that name a model or a server."""
 
 
+class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """The folder of a corpus."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if problem := is_folder(value):
+            self.fail(problem, param, ctx)
+        return Path(str(value))
+
+
 @contextmanager
 def recorded(ctx: click.Context) -> Iterator[None]:
-    """Record the files that the command writes, unless it fails."""
-    if not any(_may_name_a_result(param) for param in ctx.command.params):
+    """Record the files that the command writes, unless it fails.
+
+    A result is named by an option with one file, or by `--out`, which may be a folder too; for
+    commands of `reference`, by the corpus argument.
+    """
+    named: dict[str, Path] = {}
+    has_results = False
+    for param in ctx.command.params:
+        is_option = isinstance(param, click.Option)
+        is_out = is_option and param.opts[-1] == "--out"
+        if is_option and (param.multiple or not (is_out or isinstance(param.type, click.Path))):
+            continue
+        if not is_option and not isinstance(param.type, CorpusType):
+            continue
+        has_results, value = True, ctx.params.get(param.name or "")
+        path = None if value is None else Path(str(value))
+        if path is not None and (not is_option or is_out or not path.is_dir()):
+            named[_dotted(param)] = path
+    if not has_results:
         yield
         return
     from fabula.provenance import Before, is_in_place, recording
 
-    outputs = dict(_outputs(ctx))
     command = " ".join(_names(ctx))
-    settings = _named({k: value for k, value in ctx.params.items() if k not in _ONLY_SHOWN})
+    params = {name: one for name, one in ctx.params.items() if name not in _ONLY_SHOWN}
+    settings = {name.replace("__", "."): value for name, value in params.items()}
     is_changed = is_in_place(command, settings)
-    changed = {name: Before.of(path) for name, path in outputs.items() if is_changed}
+    before = {name: Before.of(path) for name, path in named.items() if is_changed}
     with recording() as noted, ExitStack() as stack:
         stack.callback(_tell_of_changes, noted)
-        noted.before = {name: one for name, one in changed.items() if one is not None}
+        noted.before = {name: one for name, one in before.items() if one is not None}
         try:
             yield
         except click.exceptions.Exit as ended:
             # 1 means partial success; the files written remain.
-            if ended.exit_code > 1:
-                raise
-            noted.keep(command, settings, outputs, _sources(ctx, outputs))
+            if ended.exit_code == 1:
+                noted.keep(command, settings, named, _sources(ctx, named))
             raise
-        noted.keep(command, settings, outputs, _sources(ctx, outputs))
+        noted.keep(command, settings, named, _sources(ctx, named))
 
 
 def _tell_of_changes(noted: Recording) -> None:
@@ -74,36 +100,6 @@ def _names(ctx: click.Context) -> Iterator[str]:
     if ctx.parent is not None:
         yield from _names(ctx.parent)
         yield ctx.command.name or ""
-
-
-def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by their dotted paths: `measure.levels`."""
-    return {name.replace("__", "."): value for name, value in settings.items()}
-
-
-def _may_name_a_result(param: click.Parameter) -> bool:
-    """Return whether a parameter may name a result.
-
-    That is an option with one file, or `--out`; for commands of `reference`, the corpus argument.
-    """
-    if not isinstance(param, click.Option):
-        return isinstance(param.type, CorpusType)
-    return not param.multiple and (isinstance(param.type, click.Path) or _is_out(param))
-
-
-def _is_out(param: click.Parameter) -> bool:
-    return isinstance(param, click.Option) and param.opts[-1] == "--out"
-
-
-def _outputs(ctx: click.Context) -> Iterator[tuple[str, Path]]:
-    """Yield options that may name a result: a file by any option, a folder only by `--out`."""
-    for param in ctx.command.params:
-        value = ctx.params.get(param.name or "")
-        if value is None or not _may_name_a_result(param):
-            continue
-        path = Path(str(value))
-        if not isinstance(param, click.Option) or _is_out(param) or not path.is_dir():
-            yield str(param.name).replace("__", "."), path
 
 
 def _sources(ctx: click.Context, outputs: Mapping[str, Path]) -> Iterator[str]:
@@ -157,7 +153,7 @@ def written_by(command: click.Command, settings: Mapping[str, Any]) -> list[str]
     ]
 
 
-def elsewhere(
+def _elsewhere(
     command: click.Command, settings: Mapping[str, Any], folder: Path, near: Collection[Path]
 ) -> list[str]:
     """What a command run in a folder reads outside of those `near`, and which servers and models
@@ -207,22 +203,17 @@ class CommandRunner:
     def written_by(self, words: str, settings: Mapping[str, Any]) -> list[str]:
         return written_by(self._command(words), settings)
 
-    def elsewhere(
+    def run(
         self, words: str, settings: Mapping[str, Any], folder: Path, near: Collection[Path]
-    ) -> list[str]:
-        return elsewhere(self._command(words), settings, folder, near)
-
-    def allow(self, words: str, places: Sequence[str]) -> None:
-        if not places or self._yes:
-            return
-        named = f"`fabula {words}` uses what does not lie beside the result"
-        if not sys.stdin.isatty():
-            raise InputError(f"{named}: {', '.join(places)}; add --yes if you trust the record")
-        question = "\n  ".join([f"{named}:", *places])
-        click.confirm(f"{question}\nGo on?", abort=True, err=True)
-
-    def run(self, words: str, settings: Mapping[str, Any], folder: Path) -> None:
+    ) -> None:
         command = self._command(words)
+        places = _elsewhere(command, settings, folder, near)
+        if places and not self._yes:
+            named = f"`fabula {words}` uses what does not lie beside the result"
+            if not sys.stdin.isatty():
+                raise InputError(f"{named}: {', '.join(places)}; add --yes if you trust the record")
+            question = "\n  ".join([f"{named}:", *places])
+            click.confirm(f"{question}\nGo on?", abort=True, err=True)
         is_agreed = self._yes and any(param.name == "yes" for param in command.params)
         typed = [*words.split(), *(["--yes"] if is_agreed else []), *words_of(command, settings)]
         try:

@@ -22,10 +22,10 @@ import numpy as np
 from inspect_ai.scorer import SampleScore, Score, Scorer, Target, Value, scorer
 from inspect_ai.solver import TaskState
 
-from fabula.api.face import settings_from
+from fabula.api import settings_from
 from fabula.errors import CallFailed, InputError
-from fabula.evals.rubrics import in_a_sentence, over_epochs
-from fabula.instruments import find_instrument, instruments
+from fabula.evals.rubric_scorers import in_a_sentence
+from fabula.instruments import instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.reasons import explain
 from fabula.stats.contrasts import pooled_estimate
@@ -131,7 +131,7 @@ def instrument(id: str) -> Scorer:  # noqa: A002 (an instrument's own word)
         id: The instrument's id. Installed instruments also have a scorer of their own, `fabula/ID`.
     """
     with in_a_sentence():
-        found = find_instrument(id)
+        found = next((one for one in instruments() if one.id == id), None)
         if found is None:
             known = ", ".join(one.id for one in instruments()) or "none"
             raise InputError(f"{id}: no such instrument; the registered ones are {known}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,18 +28,25 @@ class Config:
     sets: Mapping[str, Any] = field(default_factory=dict)
     """What tunes shared sets of settings: `models.timeout`."""
 
-    def tuned(self, own: Collection[str]) -> dict[str, Any]:
-        """The values of a job's settings that have these names, as in `models.timeout`.
+    def values_of(self, options: Mapping[str, bool]) -> dict[str, Any]:
+        """The values of a job's options by name, as in `models.timeout`.
 
-        Raises `InputError` for a name in one of its tables that no job has.
+        options: whether each takes several values. Raises `InputError` for a name in one of the
+        job's tables that no job has.
         """
-        tables = {name.partition(".")[0] for name in own}
-        others = {name for name in self.sets if name.partition(".")[0] in tables} - set(own)
+        tables = {name.partition(".")[0] for name in options if "." in name}
+        others = {name for name in self.sets if name.partition(".")[0] in tables} - options.keys()
         if others and (unknown := others - _tuned_names()):
             name = min(unknown)
             remedy = f"`fabula COMMAND --help {name.partition('.')[0]}` lists all"
             raise InputError(f"{NAME}: {name}: no such setting; {remedy}")
-        return {name: value for name, value in self.sets.items() if name in own}
+        found = {name: value for name, value in self.sets.items() if name in options}
+        if self.reference and options.get("reference"):
+            found["reference"] = self.reference
+        # A job that asks a model has a limit on what it costs.
+        if self.model and options.get("model") and "max-cost" in options:
+            found["model"] = self.model
+        return found
 
     def price_of(self, models: tuple[str, ...] = ()) -> str | None:
         """Return configured prices (all if no model is named) in the format of `price`, or None."""
@@ -62,11 +69,8 @@ def read_config() -> Config:
 
 def addresses_in(values: Iterable[str]) -> list[str]:
     """The addresses among these values that are not on this machine."""
-    return [value for value in values if "://" in value and not _is_this_machine(value)]
-
-
-def _is_this_machine(address: str) -> bool:
-    return urlsplit(address).hostname in ("127.0.0.1", "localhost", "::1")
+    here = ("127.0.0.1", "localhost", "::1")
+    return [value for value in values if "://" in value and urlsplit(value).hostname not in here]
 
 
 def _read(path: Path) -> Config:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 from fabula.errors import InputError
 from fabula.jobs.reading import Reading, read_stories
@@ -22,26 +22,24 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 FrameKind = Literal["pandas", "polars", "arrow"]
+_FRAMES: Mapping[tuple[str, str], FrameKind] = {
+    ("pandas", "DataFrame"): "pandas",
+    ("polars", "DataFrame"): "polars",
+    ("pyarrow", "Table"): "arrow",
+}
 
 Texts = Any
 """A frame (pandas, Polars, Arrow), a list of documents, of strings or of dicts, one dict with a
 `text`, a mapping from id to text, or the path of a file, a folder or a pattern."""
 
 
-@dataclass(frozen=True, slots=True)
-class GivenTexts:
+class GivenTexts(NamedTuple):
     """Documents, and the kind of frame that they came in; None for anything else."""
 
     read: Callable[[], list[Document]]
     kind: FrameKind | None
     names: tuple[str, ...] = ()
     """The files, if they are files."""
-
-    def as_input(self, kind: Any, how: Reading) -> Any:
-        """As a job takes them: in memory, or when it comes to them."""
-        if kind is Document:
-            return self.read()
-        return kind(lambda: iter(self.read()), self.names, how)
 
 
 def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa: B008 (frozen)
@@ -55,6 +53,8 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
     from fabula.text.readers import Fields, document_of_row
 
     rows, kind = rows_of(texts)
+    is_single = isinstance(texts, str | bytes | set | frozenset | Document)
+    is_many = isinstance(texts, Iterable) and not is_single
     names: tuple[str, ...] = ()
     if isinstance(texts, str | Path) and str(texts):
         names = (str(texts),)
@@ -64,11 +64,7 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
         return GivenTexts(lambda: read_stories(names, partial(_read_files, how)), None, names)
     if kind == "pandas" and rows and how.id_field not in texts and texts.index.name is not None:
         rows = [{how.id_field: str(key), **row} for key, row in zip(texts.index, rows, strict=True)]
-    if (
-        rows is None
-        and isinstance(texts, Iterable)
-        and not isinstance(texts, str | bytes | set | frozenset | Document)
-    ):
+    if rows is None and is_many:
         texts = list(texts)
         rows = list(texts) if texts and all(isinstance(one, Mapping) for one in texts) else None
     if rows is not None:
@@ -79,7 +75,7 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
         ]
     elif isinstance(texts, Document):
         found = [texts]
-    elif isinstance(texts, Iterable) and not isinstance(texts, str | bytes | set | frozenset):
+    elif is_many:
         found = list(check_documents(map(_numbered, texts, count(1))))
     else:
         raise InputError(
@@ -93,10 +89,10 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
     return GivenTexts(lambda: found, kind)
 
 
-def _read_files(how: Reading, names: tuple[str, ...]) -> Iterator[Document]:
+def _read_files(how: Reading, names: tuple[str, ...]) -> Iterable[Document]:
     from fabula.text import find_files, read_documents
 
-    yield from read_documents(
+    return read_documents(
         find_files(names, format_=how.format),
         text_field=how.text_field,
         id_field=how.id_field,
@@ -142,7 +138,7 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
 
     Missing values of a frame are None in a row.
     """
-    kind = _frame_kind(table)
+    kind = _FRAMES.get((type(table).__module__.partition(".")[0], type(table).__name__))
     if type(table).__name__ == "Series" and hasattr(table, "items"):
         return [{"id": str(key), "text": value} for key, value in table.items()], None
     if kind == "pandas":
@@ -164,16 +160,6 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
     return None, None
 
 
-def _frame_kind(table: Any) -> FrameKind | None:
-    package = type(table).__module__.partition(".")[0]
-    kinds: dict[tuple[str, str], FrameKind] = {
-        ("pandas", "DataFrame"): "pandas",
-        ("polars", "DataFrame"): "polars",
-        ("pyarrow", "Table"): "arrow",
-    }
-    return kinds.get((package, type(table).__name__))
-
-
 def frame_of(rows: Iterable[dict[str, Any]], kind: FrameKind | None) -> Any:
     """Rows as a frame of a kind; by default of the first of pandas and Polars that is installed.
 
@@ -184,25 +170,21 @@ def frame_of(rows: Iterable[dict[str, Any]], kind: FrameKind | None) -> Any:
         raise InputError(f"{kind!r}: must be one of {', '.join(get_args(FrameKind))}")
     for candidate in (kind,) if kind else ("pandas", "polars", "arrow"):
         try:
-            return _made(listed, candidate)
+            if candidate == "pandas":
+                import pandas
+
+                return pandas.DataFrame(listed)
+            if candidate == "polars":
+                import polars
+
+                return polars.DataFrame(listed, infer_schema_length=None)
+            import pyarrow
+
+            return pyarrow.Table.from_pylist(listed)
         except ImportError as error:
             if kind:
                 raise InputError(f"{kind} is not installed; run: pip install {kind}") from error
     return listed
-
-
-def _made(rows: list[dict[str, Any]], kind: str) -> Any:
-    if kind == "pandas":
-        import pandas
-
-        return pandas.DataFrame(rows)
-    if kind == "polars":
-        import polars
-
-        return polars.DataFrame(rows, infer_schema_length=None)
-    import pyarrow
-
-    return pyarrow.Table.from_pylist(rows)
 
 
 Part = Path | tuple[list[Row], str]

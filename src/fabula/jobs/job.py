@@ -32,13 +32,13 @@ Corpus = Annotated[Path, "corpus"]
 class Stream(Iterable[Document]):
     """Texts that are read as the job comes to them, and where from."""
 
-    read: Callable[[], Iterator[Document]] = lambda: iter(())
+    read: Callable[[], Iterable[Document]] = tuple
     names: tuple[str, ...] = ()
     """The files, folders, patterns or URLs; none for texts in memory."""
     how: Reading = field(default_factory=Reading)
 
     def __iter__(self) -> Iterator[Document]:
-        return self.read()
+        return iter(self.read())
 
 
 class WholeStream(Stream):
@@ -62,12 +62,9 @@ class Input:
     """`Document` for texts, `Stream`, `Path`, `str`, `int`, or a class with a method `of`."""
     is_many: bool
     is_required: bool
-    mark: str = ""
+    mark: str
     """What the annotation adds: `corpus`, or the word that stands for the input in usage lines."""
-
-    @property
-    def is_texts(self) -> bool:
-        return self.kind is Document or _is_stream(self.kind)
+    is_texts: bool
 
 
 @dataclass(frozen=True)
@@ -137,9 +134,6 @@ def _input(name: str, hint: Any, is_required: bool) -> Input:
         hint = next(one for one in get_args(hint) if one is not type(None))
     is_many = get_origin(hint) is not None
     kind = get_args(hint)[0] if is_many else hint
-    is_many = is_many or (_is_stream(kind) and kind is not OneSource)
-    return Input(name, kind, is_many, is_required, mark)
-
-
-def _is_stream(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Stream)
+    is_stream = isinstance(kind, type) and issubclass(kind, Stream)
+    is_many = is_many or (is_stream and kind is not OneSource)
+    return Input(name, kind, is_many, is_required, mark, is_stream or kind is Document)

@@ -27,22 +27,11 @@ class Progress(Protocol):
         """Show a notice that stays visible."""
 
 
-class _Silent:
-    def begin(self, stage: str, total: int | None) -> None:
-        pass
-
-    def advance(self, n: int) -> None:
-        pass
-
-    def say(self, stage: str) -> None:
-        pass
-
-    def tell(self, sentence: str) -> None:
-        pass
+class _Silent(Progress):
+    """Ignores all progress."""
 
 
-SILENT: Progress = _Silent()
-"""Ignores all progress."""
+SILENT: Progress = _Silent()  # type: ignore[abstract]
 
 Confirm = Callable[[str, "Estimate"], None]
 """Called with a model and its estimated cost before its first call; raises to stop."""

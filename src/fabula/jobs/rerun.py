@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,16 +68,14 @@ class Runner(Protocol):
     def written_by(self, words: str, settings: Mapping[str, Any], /) -> list[str]:
         """The settings whose places the command writes."""
 
-    def elsewhere(
+    def run(
         self, words: str, settings: Mapping[str, Any], folder: Path, near: Collection[Path], /
-    ) -> list[str]:
-        """What it reads outside of the places `near`, and which servers and models it asks."""
+    ) -> None:
+        """Run the command in a folder. Raises `InputError`.
 
-    def allow(self, words: str, places: Sequence[str], /) -> None:
-        """Ask about files elsewhere and servers, which a stranger's record may name."""
-
-    def run(self, words: str, settings: Mapping[str, Any], folder: Path, /) -> None:
-        """Run the command in a folder. Raises `InputError`."""
+        Asks first about what it reads outside of the places `near`, and which servers and models it
+        asks, which a stranger's record may name.
+        """
 
 
 def rerun(result: str, settings: RerunSettings, *, runner: Runner | None = None) -> Rerun:
@@ -150,12 +148,11 @@ def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runne
             target = targets.get(one) or place / one / Path(str(settings[one])).name
             target.parent.mkdir(parents=True, exist_ok=True)
             settings[one] = str(target)
-        runner.allow(words, runner.elsewhere(words, settings, folder, near))
         if any("-" in one for one in settings.values() if isinstance(one, list)):
             raise InputError(
                 "its texts came from standard input, which is not kept; nothing to rerun"
             )
-        runner.run(words, settings, folder)
+        runner.run(words, settings, folder, near)
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,10 +11,22 @@ from fabula.errors import InputError
 
 if TYPE_CHECKING:
     from fabula.jobs.given import FrameKind
-    from fabula.jobs.made import Made
     from fabula.presentation.sheet import Block
+    from fabula.provenance import Recording
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a result of a call from Python was made."""
+
+    call: str
+    """`fabula.judge`."""
+    settings: dict[str, Any]
+    sources: tuple[str, ...]
+    """The settings that are files or folders on this machine."""
+    noted: Recording
 
 
 class Result:
@@ -83,34 +96,35 @@ class Result:
     def save(self, path: str | Path) -> None:
         """Write the result: rows (.jsonl), all values (.json), tables (.csv, .tex).
 
-        Some have a page too (.html), or a picture (.svg, .pdf, .png). Raises `InputError` for an
-        ending that this result has not.
+        Some have a page too (.html), or a picture (.svg, .pdf, .png). A record of how it was made
+        is written beside the file. Raises `InputError` for an ending that this result has not.
         """
-        from fabula.jobs.made import saving
-
-        with saving(self, Path(path)):
-            self._save(Path(path))
-
-    def _save(self, path: Path) -> None:
         from fabula.jobs.result_files import TableFiles
+        from fabula.provenance import recording
         from fabula.store import dump_json, write_rows, write_whole
 
-        writers = self.writers()
-        if path.suffix in writers:
-            writers[path.suffix](path)
-        elif path.suffix == ".jsonl" and has(type(self), "rows"):
-            write_rows(path, self.rows(), are_results=True)
-        elif path.suffix == ".json":
-            write_whole(path, (dump_json(self.to_json()) + "\n").encode(errors="replace"))
-        elif path.suffix in (".csv", ".tex") and has(type(self), "tables"):
-            files = TableFiles(**{"csv" if path.suffix == ".csv" else "latex": path})
-            if not files.write(self.sheets(), self.records()):
-                raise InputError(f"{path}: there is no table to write")
-        else:
-            raise InputError(
-                f"{path}: cannot be written; the endings of this result are "
-                f"{', '.join(self.endings())}"
-            )
+        path, made, writers = Path(path), self.made, self.writers()
+        with recording() as noted:
+            if path.suffix in writers:
+                writers[path.suffix](path)
+            elif path.suffix == ".jsonl" and has(type(self), "rows"):
+                write_rows(path, self.rows(), are_results=True)
+            elif path.suffix == ".json":
+                write_whole(path, (dump_json(self.to_json()) + "\n").encode(errors="replace"))
+            elif path.suffix in (".csv", ".tex") and has(type(self), "tables"):
+                files = TableFiles(**{"csv" if path.suffix == ".csv" else "latex": path})
+                if not files.write(self.sheets(), self.records()):
+                    raise InputError(f"{path}: there is no table to write")
+            else:
+                raise InputError(
+                    f"{path}: cannot be written; the endings of this result are "
+                    f"{', '.join(self.endings())}"
+                )
+        if made is not None:
+            noted.models |= made.noted.models
+            noted.inputs |= made.noted.inputs
+            noted.started_ns, noted.ended_ns = made.noted.started_ns, made.noted.ended_ns
+            noted.keep(made.call, {**made.settings, "saved": True}, {"path": path}, made.sources)
 
     def writers(self) -> dict[str, Any]:
         """Functions that write other files, by ending."""

@@ -1,1 +1,0 @@
-"""`import fabula`: every job as a function, with the names of the command line."""

@@ -14,7 +14,7 @@ from fabula.cli.main import cli
 from fabula.errors import CorpusError, InputError
 from fabula.jobs import originality
 from fabula.jobs.originality import NearOptions, OriginalityOptions, open_measure
-from fabula.measures.scores import score_rows, to_row
+from fabula.measures.scores import run_measure, to_row
 from fabula.reference import Reference
 from fabula.types import Document
 from fabula.workers import Cluster
@@ -138,8 +138,9 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
         expected = [to_row(result) for result in measure.measure(texts)]
         extra = [nodes.add_node(num_cpus=1)]
         there = originality._OnCluster(cluster, measure, partial(open_measure, options))
-        found, out = [], tmp_path / "scores.jsonl"
-        for _, row in score_rows(texts, there, lambda one: one.row, out):
+        found = []
+        out = tmp_path / "scores.jsonl"
+        for _, row in run_measure(there, texts, out, row_of=lambda one: one.row):
             found.append({key: row[key] for key in row if key != "asked"})
             while extra:
                 nodes.remove_node(extra.pop(), allow_graceful=False)

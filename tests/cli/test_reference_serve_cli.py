@@ -12,8 +12,9 @@ from tests.commands import rows_of
 from tests.exit_codes import REFUSED, check_exit
 from tests.reference_serving import run_fabula, serving_process
 
-from fabula.measures.originality_measure import Levels, OriginalityMeasure
-from fabula.measures.scores import score_rows, to_row
+from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.scores import run_measure
+from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents, remove_documents
@@ -90,16 +91,16 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
         assert score(at.url, str(first), out)[0] == 0
         part = open_served(at.url, max_retries=1, backoff_s=0.01)
         measure = OriginalityMeasure(Reference(part), levels=Levels(3, 6))
-        run = score_rows(read_documents([stories]), measure, to_row, tmp_path / "killed.jsonl")
+        killed = tmp_path / "killed.jsonl"
         rows = []
         with pytest.raises(ServerAway, match="the same command with `out` resumes"):  # noqa: PT012
-            for _, row in run:
+            for _, row in run_measure(measure, read_documents([stories]), killed):
                 rows.append(row)
                 if len(rows) == 2:
                     at.process.kill()
                     at.process.wait()
         part.close()
-    kept = rows_of(tmp_path / "killed.jsonl")
+    kept = rows_of(killed)
     assert [row["missing_reason"] for row in kept] == [None, None, "lookup_failed", "lookup_failed"]
     assert [row["creativity_index"] for row in kept[2:]] == [None, None]
     # The reference is away: the same command says so, and changes nothing.
@@ -114,13 +115,12 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
         assert score(at.url, stories, out)[0] == 0
         part = open_served(at.url)
         measure = OriginalityMeasure(Reference(part), levels=Levels(3, 6))
-        stream = read_documents([stories])
-        done = list(score_rows(stream, measure, to_row, tmp_path / "killed.jsonl"))
+        done = list(run_measure(measure, read_documents([stories]), killed))
         part.close()
     assert score(corpus, stories, tmp_path / "local.jsonl")[0] == 0
     assert out.read_bytes() == (tmp_path / "local.jsonl").read_bytes()
     local = OriginalityMeasure(Reference.open(corpus), levels=Levels(3, 6))
-    expected = list(score_rows(read_documents([stories]), local, to_row, None))
+    expected = list(run_measure(local, read_documents([stories])))
     assert [row for _, row in done] == [row for _, row in expected]
 
 

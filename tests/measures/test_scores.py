@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from fabula.errors import InputError
-from fabula.measures.originality_measure import ExcludeSame, Levels, OriginalityMeasure
-from fabula.measures.scores import score_rows, to_row
+from fabula.measures.exclusion import ExcludeSame
+from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.scores import run_measure
+from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.store import read_rows, write_rows
 from fabula.types import Document
@@ -29,7 +31,7 @@ def measure(tmp_path: Path) -> OriginalityMeasure:
 
 
 def run(measure: OriginalityMeasure, out: Path, texts: list[Document], **options: bool) -> bytes:
-    list(score_rows(texts, measure, to_row, out, **options))
+    list(run_measure(measure, texts, out, **options))
     return out.read_bytes()
 
 

@@ -20,8 +20,9 @@ from tests.infinigram_serving import NONSENSE, Answers, serving_infinigram, some
 
 from fabula.cached_results import CachedResults
 from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.measures.originality_measure import Levels, OriginalityMeasure
-from fabula.measures.scores import score_rows, to_row
+from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.scores import run_measure
+from fabula.measures.uniqueness import Levels
 from fabula.reference import Backend, LocatedText, Reference, http_client
 from fabula.reference.catalogue import API_URL
 from fabula.reference.infinigram import InfiniGramWeb
@@ -530,7 +531,7 @@ def test_a_run_keeps_what_was_scored_and_asks_again_for_what_failed(
     def score(**options: Any) -> list[dict[str, Any]]:
         with web(served.url, max_retries=1, **options) as one:
             measure = OriginalityMeasure(one, levels=Levels(2, 4), n_sources=1)
-            return [row for _, row in score_rows(documents, measure, to_row, out)]
+            return [row for _, row in run_measure(measure, documents, out)]
 
     with serving_infinigram(built.answers, faults) as served:
         first = score()

@@ -14,7 +14,7 @@ from fabula.judging.pairwise import pairs_of
 from fabula.judging.run import with_retest
 from fabula.measures.linguistic.profile import profile_texts
 from fabula.measures.originality_measure import OriginalityMeasure
-from fabula.measures.scores import score_rows, to_row
+from fabula.measures.scores import run_measure
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
 from fabula.tasks.continuation.story_passages import book_chapters
@@ -61,8 +61,8 @@ def takers(folder: Path) -> dict[str, Callable[[Any], Any]]:
         "build": lambda given: Reference.build(given, folder / "other"),
         "add": lambda given: add_documents(given, folder / "r", n_jobs=1),
         "originality": lambda given: list(measure.measure(given)),
-        "scores": lambda given: list(score_rows(given, measure, to_row, None)),
-        "kept scores": lambda given: list(score_rows(given, measure, to_row, folder / "s")),
+        "scores": lambda given: list(run_measure(measure, given)),
+        "kept scores": lambda given: list(run_measure(measure, given, folder / "s")),
         "profile": lambda given: list(profile_texts(given, "none")),
         "review": lambda given: list(Reviewer(ReportSettings()).steps(given)), "ids": check_ids,
         "pairs": lambda given: pairs_of(given, None),

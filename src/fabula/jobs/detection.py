@@ -60,15 +60,21 @@ def score(
     Raises `InputError`, `ModelError`.
     """
     from fabula.measures.probability import ProbabilityMeasure
-    from fabula.measures.scores import probability_row, score_rows
+    from fabula.measures.scores import probability_row, run_measure
     from fabula.models.surprisal import SurprisalModel
 
     rows = []
     with SurprisalModel(settings.model) as model:
         measure = ProbabilityMeasure(model)
-        share = share_of(settings.share, settings.out)
-        how: dict[str, Any] = {"restart": settings.restart, "share": share}
-        for _document, row in score_rows(texts, measure, probability_row, settings.out, **how):
+        scored = run_measure(
+            measure,
+            texts,
+            settings.out,
+            row_of=probability_row,
+            restart=settings.restart,
+            share=share_of(settings.share, settings.out),
+        )
+        for _document, row in scored:
             rows.append(row)
             each(row)
     return Probabilities(rows, str(measure.signature))

@@ -89,8 +89,7 @@ def measure(
     Raises `InputError` if there are too few documents, or too few have a score.
     """
     from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
-    from fabula.measures.originality_measure import ExcludeSame
-    from fabula.measures.scores import score_rows, to_row
+    from fabula.measures.scores import run_measure
     from fabula.reference import Reference
     from fabula.reference.search import is_elsewhere
     from fabula.reference.storage import HELD_OUT, corpus_folder
@@ -125,8 +124,7 @@ def measure(
             own = ExcludeSame(_FIELD, {one: frozenset((int(one),)) for one in numbers})
             progress.begin("measuring", len(passages))
             held_out, rows = measure.held_out(own), []
-            run = score_rows(passages, held_out, to_row, scores, restart=settings.restart)
-            for _, row in run:
+            for _, row in run_measure(held_out, passages, scores, restart=settings.restart):
                 rows.append(row)
                 progress.advance(1)
     values = {"creativity_index": [row["creativity_index"] for row in rows]}

@@ -402,7 +402,7 @@ def originality(
     its row says why.
     """
     from fabula.jobs.held_out import groups_of, held_out_of
-    from fabula.measures.scores import score_rows, to_row
+    from fabula.measures.scores import run_measure
     from fabula.reference.backend import described
     from fabula.resume import Ledger
 
@@ -431,15 +431,12 @@ def originality(
             options = replace(options, references=tuple(names))
         n_threads, fresh = engine.n_processes, settings.restart
         opened = open_measure(options, progress, terms=terms, n_threads=n_threads, fresh=fresh)
-        measure = stack.enter_context(opened)
+        measure: Any = stack.enter_context(opened)
         result.size, result.age = described(measure.reference), measure.reference.age
-        if cluster is None:
-            rows = score_rows(texts, measure, to_row, settings.out, **how)
-        else:
+        if cluster is not None:
             there = partial(open_measure, options, SILENT, terms=terms)
-            on_cluster = _OnCluster(cluster, measure, there)
-            rows = score_rows(texts, on_cluster, attrgetter("row"), settings.out, **how)
-        for document, row in rows:
+            measure, how["row_of"] = _OnCluster(cluster, measure, there), attrgetter("row")
+        for document, row in run_measure(measure, texts, settings.out, **how):
             result.add(document, row)
             if each is not None:
                 each(row)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from fabula.errors import InputError
 from fabula.measures.borrowed_passages import BorrowedPassage, BorrowedRun, words_of
@@ -43,70 +43,6 @@ _MAX_IN_TABLE = 10
 """Borrowed passages in a table."""
 _OWN_NAMES = {*DIRECTIONS, "asked", "in_reference", "missing_detail", "remarks", "sketch", "spread"}
 """Fields that a row may set: never taken from the text's own fields."""
-
-
-class Scorer(Protocol):
-    """A measure with one result per document (its `document`), all with one signature."""
-
-    @property
-    def signature(self) -> Signature: ...
-
-    def asked(self, document: Document) -> Row:
-        """What else determines the document's row, besides its text and the signature."""
-
-    def measure(self, documents: Iterable[Document]) -> Iterator[Any]: ...
-
-
-def score_rows(
-    documents: Iterable[Document],
-    measure: Scorer,
-    row_of: Callable[[Any], Row],
-    out: Path | None,
-    *,
-    restart: bool = False,
-    share: Share | None = None,
-) -> Iterator[tuple[Document, Row]]:
-    """Each document with its row, in order; a row is written to `out` before it is yielded.
-
-    Rows already in the file, from an interrupted run, are reused if they belong to the same texts
-    in the same order, measured in the same way.
-    """
-    stream = iter(check_documents(documents))
-    if share is not None:
-        stream = share.of(stream)
-
-    def expected(document: Document) -> Row:
-        return {
-            "id": document.id,
-            "text_digest": text_digest(document.text),
-            "signature": str(measure.signature),
-            "asked": measure.asked(document),
-        }
-
-    def measured(stretch: Iterable[Document]) -> Iterator[tuple[Document, Row]]:
-        for result in measure.measure(stretch):
-            yield result.document, row_of(result) | {"asked": measure.asked(result.document)}
-
-    with kept_rows(out, _SCORES, restart=restart, share=share) as rows:
-        for row in rows.kept():
-            if Sketch.of_row(row.get("sketch")) is None:
-                raise InputError(
-                    f"{out}: written by another version; choose another `out`, or score again "
-                    f"with `restart`"
-                )
-        rows.begin()
-        made = []
-        known = ((document, rows.find(expected(document))) for document in stream)
-        for is_there, stretch in groupby(known, lambda pair: pair[1] is not None):
-            there = cast("Iterator[tuple[Document, Row]]", stretch)
-            for document, row in there if is_there else measured(one for one, _ in stretch):
-                (rows.keep if is_there else rows.add)(row)
-                # Rows that were measured again are put in order at the end.
-                if rows.has_stale:
-                    made.append(row)
-                yield document, row
-        rows.check_end()
-        rows.settle(made)
 
 
 def to_row(result: Originality) -> Row:
@@ -277,3 +213,72 @@ def ranked_passages(document: Document, row: Mapping[str, Any]) -> list[Row]:
 def first_passages(passages: Iterable[Row]) -> list[Row]:
     """Those that fit in a table, the least probable first; ties in the order of the texts."""
     return sorted(passages, key=lambda one: -one["score"])[:_MAX_IN_TABLE]
+
+
+_Rows = Iterator[tuple[Document, dict[str, Any]]]
+
+
+class _Measure(Protocol):
+    """One result per document, all with one signature."""
+
+    @property
+    def signature(self) -> Signature: ...
+
+    def asked(self, document: Document) -> dict[str, Any]:
+        """What else determines the document's row, besides its text and the signature."""
+
+    def measure(self, documents: Iterable[Document]) -> Iterator[Any]: ...
+
+
+def run_measure(
+    measure: _Measure,
+    documents: Iterable[Document],
+    out: Path | None = None,
+    *,
+    row_of: Callable[[Any], dict[str, Any]] = to_row,
+    rows_of: Callable[[Iterable[Document]], _Rows] | None = None,
+    restart: bool = False,
+    share: Share | None = None,
+) -> _Rows:
+    """Each document with its row, in order; a row is written to `out` before it is yielded.
+
+    Rows already there, from an interrupted run, are reused if they belong to the same texts in the
+    same order, measured in the same way. row_of: of a result. rows_of: of new texts, where they are
+    measured elsewhere.
+    """
+    signature, stream = str(measure.signature), iter(check_documents(documents))
+    with kept_rows(out, _SCORES, restart=restart, share=share) as kept:
+        for row in kept.kept():
+            if Sketch.of_row(row.get("sketch")) is None:
+                raise InputError(
+                    f"{out}: written by another version; choose another `out`, or score again with "
+                    "`restart`"
+                )
+        kept.begin()
+
+        def there(document: Document) -> dict[str, Any] | None:
+            digest, asked = text_digest(document.text), measure.asked(document)
+            known = {"id": document.id, "text_digest": digest, "signature": signature}
+            return kept.find({**known, "asked": asked})
+
+        def measured(new: Iterable[Document]) -> _Rows:
+            return ((one.document, row_of(one)) for one in measure.measure(new))
+
+        def made(new: Iterable[Document]) -> _Rows:
+            for document, row in (rows_of or measured)(new):
+                yield document, row | {"asked": measure.asked(document)}
+
+        of_share = stream if share is None else share.of(stream)
+        found = ((document, there(document)) for document in of_share)
+        rows = []
+        # New rows are made for each stretch of texts without one.
+        for is_there, stretch in groupby(found, lambda pair: pair[1] is not None):
+            for document, known in stretch if is_there else made(one for one, _ in stretch):
+                assert known is not None
+                (kept.keep if is_there else kept.add)(known)
+                # Rows that were measured again are put in order at the end.
+                if kept.has_stale:
+                    rows.append(known)
+                yield document, known
+        kept.check_end()
+        kept.settle(rows)

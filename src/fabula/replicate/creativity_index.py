@@ -26,7 +26,8 @@ from fabula.measures.comparison import Comparison, compare_rows, difference, omn
 from fabula.measures.near_paper import PaperSearch, PaperSettings
 from fabula.measures.originality_measure import ExcludeSame, Levels, OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
-from fabula.measures.scores import COPIED_SHARE, probability_row, score_rows, to_row
+from fabula.measures.scores import COPIED_SHARE, probability_row, run_measure
+from fabula.measures.uniqueness import Levels
 from fabula.models.surprisal import SurprisalModel
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of, save_comparison
@@ -407,7 +408,7 @@ def _score_files(
                     n_threads=plan.n_threads,
                 )
                 file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
-                for k, _ in enumerate(score_rows(texts, measure, to_row, file), 1):
+                for k, _ in enumerate(run_measure(measure, texts, file), 1):
                     report(
                         f"{name} against {reference_name}, {match}: {k:,} of {len(texts):,} texts"
                     )
@@ -532,7 +533,8 @@ def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[D
         measure = ProbabilityMeasure(model)
         for name, texts in plan.texts.items():
             file = out / "scores" / f"{name}-probability.jsonl"
-            for k, _ in enumerate(score_rows(texts, measure, probability_row, file), 1):
+            scored = run_measure(measure, texts, file, row_of=probability_row)
+            for k, _ in enumerate(scored, 1):
                 report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
             calibrations = calibrate_rows(
                 read_rows(file), plan.label, str(file), cluster=CLUSTER, seed=plan.seed

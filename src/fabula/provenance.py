@@ -118,7 +118,7 @@ class Recording:
                 for name, served, runtime in sorted(self.models)
             ],
             "versions": _versions(),
-            "machine": _machine(),
+            "machine": {"system": platform.system(), "processor": platform.machine()},
             "started": datetime.fromtimestamp(self.started_ns / 1e9, UTC).isoformat(
                 timespec="seconds"
             ),
@@ -129,13 +129,16 @@ class Recording:
             record["before"] = {"sha256": before.sha256, "records": before.records}
         for path in new:
             whole = record | {
-                "folder": _folder_from(path),
+                # The current folder, as seen from that of the result.
+                "folder": os.path.relpath(Path.cwd(), path.resolve().parent),
                 "outputs": {
                     name: {"path": _plain(one), "sha256": found[str(one)]}
                     for name, one in made.items()
                 },
             }
-            _write_record(path, whole)
+            data = (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
+            # A user who may not read the result may not read what it was made of.
+            write_whole(record_path(path), data, is_private=not path.stat().st_mode & 0o077)
         return [record_path(path) for path in new]
 
     def note_write(self, place: Path) -> None:
@@ -211,17 +214,6 @@ def record_path(result: Path) -> Path:
 def folder_of_record(record: Record, result: Path) -> Path:
     """The folder in which a result was made."""
     return result.parent / str(record["folder"])
-
-
-def _folder_from(result: Path) -> str:
-    """The current folder, as seen from the folder of a result."""
-    return os.path.relpath(Path.cwd(), result.resolve().parent)
-
-
-def _write_record(result: Path, record: Record) -> None:
-    data = (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
-    # A user who may not read the result may not read what it was made of.
-    write_whole(record_path(result), data, is_private=not result.stat().st_mode & 0o077)
 
 
 def read_record(result: Path) -> Record:
@@ -351,7 +343,3 @@ def _versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found | loaded_packages()
-
-
-def _machine() -> dict[str, str]:
-    return {"system": platform.system(), "processor": platform.machine()}

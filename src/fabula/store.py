@@ -353,6 +353,9 @@ def measurement_row(measurement: Measurement) -> dict[str, Any]:
 def read_measurements(path: Path) -> Iterator[Measurement]:
     """The measurements of a file. Raises `InputError` with the line number."""
     for number, row in enumerate(read_rows(path), 1):
+        # The author of the text, if a row of the user's has it in a field of its own.
+        has_author = isinstance(row.get("author"), str)
+        author = {"author": row["author"]} if has_author else {}
         try:
             yield Measurement(
                 document_id=str(row["id"]),
@@ -364,18 +367,13 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
                 evidence=tuple(Span(str(row["id"]), a, b) for a, b in row.get("evidence") or ()),
                 rationale=_text_or_none(row.get("rationale")),
                 signature=str(row.get("signature", "")),
-                details=_author_of(row) | dict(row.get("details") or {}),
+                details=author | dict(row.get("details") or {}),
             )
         except DAMAGE as error:
             raise InputError(
                 f"{path}, line {number}: not a measurement ({error}); it needs id, rubric, item, "
                 f"rater, and a value or a missing_reason"
             ) from error
-
-
-def _author_of(row: dict[str, Any]) -> dict[str, Any]:
-    """The author of the measured text, if a row of the user's has it in a field of its own."""
-    return {"author": row["author"]} if isinstance(row.get("author"), str) else {}
 
 
 def _text_or_none(value: Any) -> str | None:

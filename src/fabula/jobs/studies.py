@@ -331,7 +331,6 @@ def _serve(study: OpenStudy, settings: StudyServeSettings, announce: Callable[[s
     import secrets
 
     from fabula.studies.app import create_app
-    from fabula.web import app as web
     from fabula.web.guard import is_loopback
 
     host, proxy = settings.host, settings.behind_proxy
@@ -354,16 +353,13 @@ def _serve(study: OpenStudy, settings: StudyServeSettings, announce: Callable[[s
         own_names_only=is_ours and not proxy,
         platform_token=os.environ.get(PLATFORM_TOKEN, ""),
     )
-    mounted = settings.root_path.strip("/")
-    listening = web.listen(host, 8000 if settings.port is None else settings.port)
-    url = f"http://{host}:{listening.getsockname()[1]}"
 
-    def begun() -> None:
+    def begun(url: str) -> None:
         announce(f"{study.design.title}: {url}, organisers: {url}/organise")
         if not set_password:
             announce(f"organisers' password for this run: {password}")
 
-    web.serve(app, listening, begun, behind_proxy=proxy, root_path=f"/{mounted}" if mounted else "")
+    _listen(app, settings, 8000, begun)
 
 
 def _serve_preview(
@@ -378,7 +374,6 @@ def _serve_preview(
     from fabula.studies.participants import invite
     from fabula.studies.study_engine import open_store
     from fabula.studies.units import read_units
-    from fabula.web import app as web
 
     design = load_study(file)
     design = replace(design, title=design.labels("preview", title=design.title))
@@ -390,17 +385,29 @@ def _serve_preview(
             with store.writing() as connection:
                 (token,) = invite(connection, 1, "preview", "yourself")
             app = create_app(design, units, store, password=password, own_names_only=True)
-            listening = web.listen("127.0.0.1", settings.port or 0)
-            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
 
-            def begun() -> None:
+            def begun(url: str) -> None:
                 announce(f"{design.title}: {url}/i/{token}?change=yes")
                 announce(f"organisers: {url}/organise, password {password}")
                 announce("answers given here are not kept")
 
-            web.serve(app, listening, begun, behind_proxy=None, root_path="")
+            _listen(app, settings, 0, begun)
         finally:
             store.close()
+
+
+def _listen(
+    app: Any, settings: StudyServeSettings, usual_port: int, begun: Callable[[str], None]
+) -> None:
+    """Serve until the process is stopped; `begun` is called with the URL once it listens."""
+    from fabula.web import app as web
+
+    host, mounted = settings.host, settings.root_path.strip("/")
+    listening = web.listen(host, usual_port if settings.port is None else settings.port)
+    url = f"http://{host}:{listening.getsockname()[1]}"
+    path = f"/{mounted}" if mounted else ""
+    proxy = settings.behind_proxy
+    web.serve(app, listening, lambda: begun(url), behind_proxy=proxy, root_path=path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,12 @@ from fabula.reference import Reference
 from fabula.review import group_numbers
 from fabula.rubrics.released import read_released_stories
 from fabula.text import read_documents
-from fabula.types import Document, Part
+from fabula.types import Document
 from fabula.workers import default_jobs
 
 N_PASSAGES, PASSAGE_WORDS, YEARS = 100, 600, (1811, 1913)
 MODELS_A_PROMPT = 2
-JUDGED: tuple[Part, ...] = ("verdicts", "feedback")
+JUDGED = ("verdicts", "feedback")
 EXAMPLES = Path(__file__).parents[1] / "examples" / "library"
 
 

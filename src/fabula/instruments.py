@@ -20,10 +20,10 @@ from importlib import import_module
 from typing import Protocol, TypeVar
 
 from fabula.plugins import installed, load
-from fabula.types import PARTS, Document, Measurement, Signature
+from fabula.types import Document, Measurement, Signature
 
-SET = "diversity"
-"""The part of a report that covers several texts together."""
+PARTS = ("originality", "fluency", "profile", "lines", "verdicts", "feedback", "diversity")
+"""The instruments that are parts of each report, in display order; `fabula.review` has them."""
 _OWN: dict[str, Instrument] = {}
 
 
@@ -73,7 +73,7 @@ I = TypeVar("I", bound=Instrument)  # noqa: E741 (an instrument's type)
 
 def register(instrument: I) -> I:
     """Register an instrument. Raises `ValueError` if its id is taken."""
-    if instrument.id in (*PARTS, SET) or _OWN.get(instrument.id, instrument) is not instrument:
+    if instrument.id in PARTS or _OWN.get(instrument.id, instrument) is not instrument:
         raise ValueError(f"the instrument {instrument.id!r} already exists")
     _OWN[instrument.id] = instrument
     return instrument
@@ -94,11 +94,6 @@ def instruments() -> tuple[Instrument, ...]:
     return tuple(found.values())
 
 
-def find_instrument(name: str) -> Instrument | None:
-    """The registered instrument with this id."""
-    return next((one for one in instruments() if one.id == name), None)
-
-
 def names_of_parts() -> tuple[str, ...]:
     """All possible parts of a report: the built-in ones, then registered instruments."""
-    return (*PARTS, SET, *(one.id for one in instruments()))
+    return (*PARTS, *(one.id for one in instruments()))

@@ -13,11 +13,6 @@ from fabula import __version__
 from fabula.errors import InputError, MixError
 from fabula.scales import Scale
 
-Part = Literal["originality", "fluency", "profile", "lines", "verdicts", "feedback"]
-"""A part of a report, by the instrument that produces it."""
-PARTS: tuple[Part, ...] = ("originality", "fluency", "profile", "lines", "verdicts", "feedback")
-"""In display order."""
-
 
 @dataclass(frozen=True, slots=True)
 class Document:

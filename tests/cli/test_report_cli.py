@@ -13,8 +13,8 @@ from tests.exit_codes import REFUSED
 
 from fabula.cached_results import CachedResults
 from fabula.cli.job_commands import command_of
+from fabula.instruments import PARTS
 from fabula.jobs.registry import jobs
-from fabula.types import PARTS
 
 STORY = (
     "The lamp went round. She counted nine, and one, and then she put out her hand and held it "

@@ -13,10 +13,10 @@ from fabula.cli.main import cli
 from fabula.cli.records import written_by
 from fabula.errors import InputError
 from fabula.formats import CHECKSUM
+from fabula.instruments import PARTS
 from fabula.jobs.rerun import compare_results
 from fabula.provenance import read_record, record_path
 from fabula.store import read_rows, write_rows
-from fabula.types import PARTS
 
 TEXT = "the lamp on the pier was lit and the ferry came in late with the post and a letter"
 WORDS = TEXT.split()

@@ -22,8 +22,7 @@ from fabula.measures.fluency import Fluency, SpanSurprisal
 from fabula.measures.groups import GroupBook, measure_group
 from fabula.models.surprisal import TokenSurprisal
 from fabula.presentation.marked_text import Borrowed, Listed, Note, cut_text
-from fabula.presentation.review_page import page_of, write_review_page
-from fabula.presentation.review_pictures import Dot, scatter
+from fabula.presentation.review_page import Dot, page_of, scatter, write_review_page
 from fabula.presentation.review_tables import review_json, review_sheets, review_tables
 from fabula.presentation.sheet import csv_of, latex_of, render
 from fabula.reference import Reference

@@ -13,8 +13,7 @@ from fabula.models.surprisal import TokenSurprisal
 from fabula.presentation.review_page import write_review_page
 from fabula.presentation.review_tables import review_json
 from fabula.reference import Reference
-from fabula.review.comparing import by_chapter
-from fabula.review.found import TextReview
+from fabula.review import TextReview, by_chapter
 from fabula.types import Document, Signature
 
 TAKEN = "the copper weathercock above the ferryman’s crooked chapel had quarrelled with every wind"

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from fabula.review.finding_changes import Noted, compare_noted, followed, noted_of_rows
+from fabula.review.findings import Noted, compare_noted, followed, noted_of_rows
 
 FIRST = (
     "The lamp went round. She felt teh cold.\n\nShe counted nine lamps, and one, and then she "

@@ -14,8 +14,7 @@ from fabula.presentation.review_page import page_of, write_review_page
 from fabula.presentation.review_tables import review_json, review_tables
 from fabula.presentation.sheet import render
 from fabula.reference import Reference
-from fabula.review import Review, TextReview
-from fabula.review.comparing import comparable
+from fabula.review import Review, TextReview, comparable
 from fabula.review.findings import findings_of, marked_findings, said_of
 from fabula.types import Document, Measurement
 

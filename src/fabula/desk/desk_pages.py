@@ -28,10 +28,9 @@ from fabula.desk.work import (
     with_bar,
 )
 from fabula.errors import InputError, ModelError
-from fabula.jobs.progress import Progress
-from fabula.jobs.review_models import estimate_review
-from fabula.models.available import check_key
-from fabula.review.report_parts import OWN_PARTS
+from fabula.jobs.reviewer import estimate_review
+from fabula.models.keys import check_key
+from fabula.review import OWN_PARTS
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.types import Document

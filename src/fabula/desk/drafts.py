@@ -35,7 +35,7 @@ import zstandard
 
 from fabula.errors import InputError
 from fabula.formats import DESK
-from fabula.review.finding_changes import Noted, noted_of_rows
+from fabula.review.findings import Noted, noted_of_rows
 from fabula.store import dump_json, write_whole
 from fabula.text import count_words
 

@@ -44,15 +44,7 @@ from fabula.reference.reference_spec import (
     open_backend,
 )
 from fabula.review import Review, numbers_of_review
-from fabula.review.finding_changes import (
-    Changes,
-    Noted,
-    compare_noted,
-    followed,
-    noted_of,
-    says_same,
-)
-from fabula.review.report_parts import part_of_finding
+from fabula.review.findings import Changes, compare_noted, noted_of, says_same
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
 from fabula.types import Document, Part

@@ -15,7 +15,7 @@ from fabula.settings import Settings, part, setting
 
 if TYPE_CHECKING:
     from fabula.measures.groups import GroupNumbers
-    from fabula.review.found import LeftOut
+    from fabula.review import LeftOut
 
 
 @dataclass(frozen=True, slots=True)

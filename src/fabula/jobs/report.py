@@ -37,7 +37,7 @@ def _is_off(name: str) -> str | None:
 
 def _ungrouped() -> list[str]:
     """What models say, comparisons of several texts and line notes: they make no group."""
-    from fabula.review.report_parts import OWN_PARTS
+    from fabula.review import OWN_PARTS
 
     return [one.id for one in OWN_PARTS if not one.has_groups]
 

@@ -14,7 +14,7 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.report import ReportFiles, ReportSettings
 from fabula.jobs.result import Result, Row
 from fabula.jobs.reviewer import Reviewer, corrected, with_verdicts
-from fabula.review.found import Review
+from fabula.review import Review
 from fabula.settings import SettingsError
 from fabula.types import Document, Measurement
 
@@ -36,7 +36,7 @@ class ReadLines(Result):
     per_thousand: int
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.findings_view import line_tables
+        from fabula.presentation.review_tables import line_tables
 
         return line_tables(self.documents, self.reviews, self.per_thousand)
 
@@ -203,7 +203,7 @@ class Reported(Result):
         if self.alone is not None:
             return self.alone.to_json()
         from fabula.presentation.review_tables import review_json
-        from fabula.review.report_parts import bibtex_of, methods_of
+        from fabula.review import bibtex_of, methods_of
 
         return review_json(self._one()) | {
             "methods": methods_of(self._one()),

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from fabula.errors import CallFailed, InputError, ModelError
-from fabula.instruments import SET, Instrument, instruments
+from fabula.instruments import Instrument, instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure, younger_remark
 from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
 from fabula.jobs.report import ReportSettings
@@ -22,14 +23,18 @@ from fabula.measures.groups import GroupBook
 from fabula.measures.line_notes import Wanted, read_drafts
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference.backend import described
-from fabula.review.found import LeftOut, Review, TextReview
+from fabula.review import LeftOut, Review, TextReview
 from fabula.text import check_documents
 from fabula.text.pipeline import sentence_pipeline
-from fabula.types import Document, Measurement, Part, Rubric
+from fabula.types import Document, Measurement, Rubric
 
 if TYPE_CHECKING:
-    from fabula.jobs.review_models import Said
+    from fabula.judging.judging_plan import AnswerBook, JudgePlan
+    from fabula.models.base import Model
+    from fabula.models.cost import Estimate
+    from fabula.models.model_spec import ModelOptions
     from fabula.models.surprisal import SurprisalModel, TokenSurprisal
+    from fabula.tasks.feedback.advising import Advice, AdvicePlan
 
 _NAME = "these-texts"
 _NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
@@ -92,8 +97,14 @@ class ReadingAhead:
         self._is_over = threading.Event()
 
     def __enter__(self) -> Self:
-        self._limits = _one_blas_thread()
-        self._limits.__enter__()
+        self._limits = ExitStack()
+        # Without it no model is opened either.
+        with suppress(ImportError):
+            from threadpoolctl import threadpool_limits
+
+            # One thread for matrix products until everything is read: the output layer sets this
+            # while it works, for the whole process, and others must not depend on the timing.
+            self._limits.enter_context(threadpool_limits(1, "blas"))
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="fluency")
         self._model = self._pool.submit(self._open_model)
         self._read: list[Future[TokenSurprisal | None]] = [
@@ -104,7 +115,7 @@ class ReadingAhead:
     def __exit__(self, *error: object) -> None:
         self._is_over.set()
         self._pool.shutdown(cancel_futures=True)
-        self._limits.__exit__(None, None, None)
+        self._limits.close()
 
     def model(self) -> SurprisalModel:
         """Wait for the model. Raises what opening it raised."""
@@ -117,26 +128,11 @@ class ReadingAhead:
     def _read_one(self, document: Document) -> TokenSurprisal | None:
         from fabula.measures.fluency import read_tokens
 
-        return read_tokens(self._model.result(), document, self._check)
+        def check() -> None:
+            if self._is_over.is_set():
+                raise CallFailed("the text was not read to its end")
 
-    def _check(self) -> None:
-        if self._is_over.is_set():
-            raise CallFailed("the text was not read to its end")
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Use one thread for matrix products until everything is read.
-
-    The output layer sets this while it works, for the whole process: other products must not depend
-    on the timing.
-    """
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        # Without it no model is opened either.
-        return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
-    return limits
+        return read_tokens(self._model.result(), document, check)
 
 
 class Reviewer:
@@ -159,7 +155,14 @@ class Reviewer:
             PhraseInstrument(read_phrases(path), number)
             for number, path in enumerate(plan.phrases, 1)
         ]
-        self._references = _states_of(plan.references)
+        self._states = _states_of(plan.references)
+        self._options = OriginalityOptions(
+            plan.references,
+            levels=plan.levels,
+            match=plan.match,
+            exclude=plan.exclude,
+            exclude_same=plan.exclude_same,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -170,7 +173,7 @@ class Reviewer:
     def can_do(self, plan: ReportSettings) -> bool:
         """Whether the open instruments serve another plan too."""
         is_alike = all(getattr(self.plan, name) == getattr(plan, name) for name in _OPENED)
-        return is_alike and _states_of(plan.references) == self._references
+        return is_alike and _states_of(plan.references) == self._states
 
     def run(
         self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
@@ -183,16 +186,15 @@ class Reviewer:
         self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
     ) -> Iterator[Review]:
         """Yield the growing review after each part; fast parts come first."""
+        plan = self.plan
         reviews = tuple(TextReview(document) for document in check_documents(documents))
         review = Review(reviews, (), self._groups)
-        if self.plan.models.models and self.plan.asks("verdicts"):
+        if plan.models.models and plan.asks("verdicts"):
             from fabula.jobs.judging import labels_of_some
-            from fabula.jobs.review_models import judge_plan
 
-            rubric = judge_plan(self.plan).rubric
-            people = labels_of_some(documents, self.plan.labels, rubric)
+            rubric = _judge_plan(plan).rubric
+            people = labels_of_some(documents, plan.labels, rubric)
             review = replace(review, rubric=rubric, people=tuple(people))
-        plan = self.plan
         is_here = not any("://" in one for one in plan.references)
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             # Invalid settings are rejected before a model starts reading.
@@ -213,32 +215,30 @@ class Reviewer:
     def _originality(self, review: Review, progress: Progress) -> Review:
         if not self.plan.asks("originality"):
             return _without(review, "originality")
-        if self.plan.against_each_other:
-            documents = [text.document for text in review.texts]
-            threads = self.plan.n_processes
-            with open_class(documents, self._options, progress, n_threads=threads) as measure:
-                return self._measured(review, measure, progress)
-        if not self.plan.references:
+        plan, documents = self.plan, [text.document for text in review.texts]
+        if not (plan.references or plan.against_each_other):
             remedy = (
                 "build one from texts that you have, `fabula reference build books/ --out "
                 "books.ref`, and name it: `fabula report --reference books.ref`"
             )
             return _left_out(review, "originality", "no reference was named", remedy)
-        return self._measured(review, self._opened_measure(progress), progress)
-
-    def _measured(self, review: Review, measure: OriginalityMeasure, progress: Progress) -> Review:
-        progress.begin("originality", len(review.texts))
-        texts = []
-        found = measure.measure(text.document for text in review.texts)
-        for text, result in zip(review.texts, found, strict=True):
-            texts.append(replace(text, originality=result))
-            progress.advance(1)
-        age = measure.reference.age
-        younger = age.younger(text.document for text in texts)
-        remarks = [younger_remark(younger, len(texts), age)] if younger else []
-        size = described(measure.reference)
-        review = replace(review, texts=tuple(texts), size=size, remarks=tuple(remarks))
-        failed = [one.detail for one in (t.originality for t in texts) if one and one.detail]
+        with ExitStack() as stack:
+            if plan.against_each_other:
+                n_threads = plan.n_processes
+                opened = open_class(documents, self._options, progress, n_threads=n_threads)
+                measure = stack.enter_context(opened)
+            else:
+                measure = self._opened_measure(progress)
+            progress.begin("originality", len(documents))
+            texts, failed = [], []
+            for text, result in zip(review.texts, measure.measure(documents), strict=True):
+                texts.append(replace(text, originality=result))
+                failed += [result.detail] if result.detail else []
+                progress.advance(1)
+            age, size = measure.reference.age, described(measure.reference)
+        younger = age.younger(documents)
+        remarks = (younger_remark(younger, len(texts), age),) if younger else ()
+        review = replace(review, texts=tuple(texts), size=size, remarks=remarks)
         if failed:
             reason = f"{len(failed):,} texts have no score: {failed[0]}"
             review = _left_out(review, "originality", reason, _AGAIN, is_failure=True)
@@ -254,17 +254,6 @@ class Reviewer:
                 open_measure(self._options, progress, n_threads=self.plan.n_processes)
             )
         return self._measure
-
-    @property
-    def _options(self) -> OriginalityOptions:
-        plan = self.plan
-        return OriginalityOptions(
-            plan.references,
-            levels=plan.levels,
-            match=plan.match,
-            exclude=plan.exclude,
-            exclude_same=plan.exclude_same,
-        )
 
     def _read(self, review: Review, progress: Progress) -> Review:
         """The profile and the notes on lines, from a single reading."""
@@ -361,8 +350,8 @@ class Reviewer:
         """Results about several texts together."""
         if len(review.texts) < 2:
             return review
-        if not (self.plan.asks(SET) or self.plan.against_each_other):
-            return _without(review, SET)
+        if not (self.plan.asks("diversity") or self.plan.against_each_other):
+            return _without(review, "diversity")
         from fabula.measures.diversity.measure import measure_together
 
         progress.begin("comparing texts", None)
@@ -374,10 +363,10 @@ class Reviewer:
             apart=self.plan.exclude_same if self.plan.against_each_other else None,
         )
         review, diversity = replace(review, together=found), found.diversity
-        return review if diversity is None else _signed(review, SET, diversity.signature)
+        return review if diversity is None else _signed(review, "diversity", diversity.signature)
 
     def _models(self, review: Review, progress: Progress, confirm: Confirm) -> Review:
-        wanted: list[Part] = []
+        wanted: list[str] = []
         for part in ("verdicts", "feedback"):
             if not self.plan.asks(part):
                 review = _without(review, part)
@@ -387,14 +376,12 @@ class Reviewer:
                 wanted.append(part)
         if not wanted:
             return review
-        from fabula.jobs.review_models import ask_model
-
         options = self.plan.models.options()
         documents = [text.document for text in review.texts]
         for spec in dict.fromkeys(self.plan.models.models):
-            asked = ask_model(spec, documents, self.plan, options, progress, confirm)
+            asked = _ask_model(spec, documents, self.plan, progress, confirm, options)
             try:
-                said = asyncio.run(asked)
+                verdicts, advice, failures = asyncio.run(asked)
             except Declined:
                 reason = f"{spec} was not asked, since its cost was not confirmed"
                 remedy = "run again and agree; `fabula report --yes` agrees in advance"
@@ -406,13 +393,23 @@ class Reviewer:
                 for part in wanted:
                     review = _left_out(review, part, str(error), _AGAIN, is_failure=True)
                 continue
-            review = _with_said(review, said)
-            n_failed = sum(one.missing_reason == "failed" for one in said.verdicts)
+            # After what others said.
+            judged, advised = _by_text(verdicts), {one.document.id: one for one in advice}
+            texts = tuple(
+                replace(
+                    text,
+                    verdicts=(*text.verdicts, *judged.get(text.document.id, ())),
+                    advice=(*text.advice, *(a for a in [advised.get(text.document.id)] if a)),
+                )
+                for text in review.texts
+            )
+            review = replace(review, texts=texts)
+            n_failed = sum(one.missing_reason == "failed" for one in verdicts)
             if n_failed:
                 reason = f"{n_failed:,} calls failed, so their verdicts are missing"
                 review = _left_out(review, "verdicts", reason, _AGAIN, is_failure=True)
-            if said.failures:
-                reason = f"{len(said.failures):,} texts got none: {said.failures[0]}"
+            if failures:
+                reason = f"{len(failures):,} texts got none: {failures[0]}"
                 review = _left_out(review, "feedback", reason, _AGAIN, is_failure=True)
         return _summarised(review)
 
@@ -483,19 +480,6 @@ def _states_of(references: Sequence[str]) -> list[int]:
     ]
 
 
-def _with_said(review: Review, said: Said) -> Review:
-    """Add what a model said about each text, after what others said."""
-    verdicts = _by_text(said.verdicts)
-    advice = {one.document.id: one for one in said.advice}
-    texts = []
-    for text in review.texts:
-        id_ = text.document.id
-        judged = (*text.verdicts, *verdicts.get(id_, ()))
-        advised = (*text.advice, advice[id_]) if id_ in advice else text.advice
-        texts.append(replace(text, verdicts=judged, advice=advised))
-    return replace(review, texts=tuple(texts))
-
-
 def _by_text(verdicts: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     found: dict[str, list[Measurement]] = {}
     for one in verdicts:
@@ -517,4 +501,109 @@ def _left_out(
 def _without(review: Review, part: str) -> Review:
     return _left_out(
         review, part, "it was left out on request", f"run again without `--without {part}`"
+    )
+
+
+def _judge_plan(plan: ReportSettings) -> JudgePlan:
+    """How the rubric is asked. Raises `InputError`."""
+    from fabula.judging.judge_prompts import Template
+    from fabula.judging.judging_plan import MAX_TOKENS, JudgePlan
+    from fabula.rubrics.load import load_rubric
+
+    return JudgePlan(
+        rubric=load_rubric(plan.rubric),
+        template=Template(plan.style),
+        max_tokens=MAX_TOKENS[plan.style],
+        seed=plan.seed,
+        effort=plan.models.reasoning_effort,
+        structured=plan.models.structured,
+    )
+
+
+def _advice_plan(plan: ReportSettings) -> AdvicePlan:
+    from fabula.tasks.feedback.advising import AdvicePlan
+
+    return AdvicePlan(n_times=plan.n_samples, seed=plan.seed, effort=plan.models.reasoning_effort)
+
+
+async def _ask_model(
+    spec: str,
+    documents: Sequence[Document],
+    plan: ReportSettings,
+    progress: Progress,
+    confirm: Confirm,
+    options: ModelOptions,
+) -> tuple[list[Measurement], list[Advice], list[str]]:
+    """Verdicts and feedback from one model, and why texts have no feedback.
+
+    Raises `ModelError`, `InputError`.
+    """
+    from fabula.judging.judging_plan import AnswerBook
+    from fabula.judging.measurements import to_measurements
+    from fabula.judging.run import judge_stories
+    from fabula.models.encoder import Encoder
+    from fabula.models.model_spec import open_model
+    from fabula.models.replay import CALLS, CachedModel
+    from fabula.resume import kept_rows
+    from fabula.tasks.feedback.advising import advise
+
+    judging, advising, book = _judge_plan(plan), _advice_plan(plan), AnswerBook()
+    # Before anything is paid for.
+    encoder = Encoder() if plan.asks("feedback") else None
+    # Other settings give another answer.
+    held = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
+    path = None if plan.keep is None else plan.keep / f"answers{held}.jsonl"
+    verdicts: list[Measurement] = []
+    advice: list[Advice] = []
+    failures: list[str] = []
+    with kept_rows(path, CALLS) as rows:
+        async with open_model(spec, options) as opened:
+            # Cached answers are free, so the cache comes before the budget.
+            model = CachedModel(opened, rows, effort=options.effort)
+            confirm(spec, _expected(spec, documents, plan, model, book))
+            name, meter = model.name.partition("@")[0], progress.advance
+            if plan.asks("verdicts"):
+                progress.begin(f"verdicts by {name}", len(judging.items) * len(documents))
+                judged = await judge_stories(documents, model, judging, book, meter=meter)
+                verdicts += to_measurements(judged, documents, model.name, judging)
+            if encoder is not None:
+                progress.begin(f"feedback by {name}", plan.n_samples * len(documents))
+                for document in documents:
+                    try:
+                        advice.append(await advise(document, model, advising, encoder, meter=meter))
+                    except (InputError, ModelError) as error:
+                        failures.append(str(error))
+    return verdicts, advice, failures
+
+
+def estimate_review(spec: str, documents: Sequence[Document], plan: ReportSettings) -> Estimate:
+    """Estimate the cost of a model before it is opened; cached answers are not considered."""
+    from fabula.judging.judging_plan import AnswerBook
+    from fabula.models.model_spec import open_model
+
+    return _expected(spec, documents, plan, open_model(spec, plan.models.options()), AnswerBook())
+
+
+def _expected(
+    spec: str, documents: Sequence[Document], plan: ReportSettings, model: Model, book: AnswerBook
+) -> Estimate:
+    from fabula.judging.session import Session, estimate_calls
+    from fabula.models.base import Usage
+    from fabula.models.cost import Estimate
+    from fabula.tasks.feedback.advising import estimate
+
+    price = plan.models.options().prices.of(spec)
+    expected = []
+    if plan.asks("verdicts"):
+        session = Session(documents, [spec], _judge_plan(plan))
+        expected.append(estimate_calls(session, documents, model, book, price))
+    if plan.asks("feedback"):
+        advising = _advice_plan(plan)
+        expected += [estimate(document, advising, 0, price) for document in documents]
+    known = [one.cost for one in expected if one.cost is not None]
+    return Estimate(
+        sum(one.n_calls for one in expected),
+        sum((one.usage for one in expected), start=Usage()),
+        math.fsum(known) if len(known) == len(expected) else None,
+        any(one.is_most for one in expected),
     )

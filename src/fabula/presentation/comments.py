@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.presentation.findings_view import right_of
+from fabula.presentation.review_tables import right_of
 from fabula.review import Review
 from fabula.review.findings import marked_findings
 from fabula.store import write_whole

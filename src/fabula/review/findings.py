@@ -2,20 +2,32 @@
 
 The order mixes kinds, so that one kind of finding never fills the list: the first findings of each
 kind come before most of the second ones. It is a reading order, not a grade.
+
+And what became of the findings of one draft in the next: gone, new, or still there. Two findings
+are the same if they say the same about the same place. A place is tracked from draft to draft by
+comparing the texts, paragraph by paragraph and then word by word; text that was moved is found by
+its words. All findings are compared, not only those that are marked: one that was crowded out by
+others is not gone.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+import functools
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any
 
+from fabula.errors import ModelError
 from fabula.measures.borrowed_passages import BorrowedPassage
 from fabula.measures.line_read import LINE_KINDS, LineNote, line_of
-from fabula.review.found import TextReview
+from fabula.review import NOTES_PER_1000, OWN_PARTS, TextReview, part_of_finding
+from fabula.tasks.feedback.draft_places import moved_places
+from fabula.tasks.feedback.points import SAME
 
-NOTES_PER_1000 = 10
-"""Marked notes on lines per 1,000 words."""
 _N_FIRST = 10
 _AGAIN = 0.55
 """The weight of each further finding of a kind, relative to the one before it."""
@@ -36,6 +48,19 @@ _NUMBERS = (
     "No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
     "Twelve",
 )  # fmt: skip
+_MAX_WORDS_CHARS = 300
+_N_NEAR = 60
+"""The number of changed paragraphs before and after that are searched for a rewritten one."""
+_MAX_PARAGRAPH_CHARS = 20_000
+"""Longer ones are not compared word by word: it would be slow."""
+_MIN_SHARED = 0.4
+"""The share of the shorter one's words from which two paragraphs are the same, rewritten."""
+_BY_WORDS = frozenset(("spelling", "grammar", "echo", "name", "stock", "tag"))
+"""Findings about particular words: if these change, it is another finding."""
+_ALIKE = 0.25
+_paragraph = re.compile(r"[^\n]*\S[^\n]*")
+_word = re.compile(r"\w{3,}")
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +255,235 @@ def _plural(what: str, n: int) -> str:
     """`points of style`, unless it is one."""
     noun, of, rest = what.partition(" of ")
     return what if n == 1 else f"{noun}s{of}{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A finding as it is kept for comparison with those of the next draft."""
+
+    kind: str
+    title: str
+    start: int
+    end: int
+    line: int
+    why: str
+    words: str
+    """The text at its place, truncated if it is long."""
+    is_marked: bool = True
+    """Whether the page shows it; the others are used in comparisons only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What became of the findings of a draft; each list in the order of its text."""
+
+    gone: tuple[Noted, ...] = ()
+    new: tuple[Noted, ...] = ()
+    still: tuple[Noted, ...] = ()
+    """As they are in the later draft."""
+    not_compared: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Instruments that cannot be compared, and why."""
+
+
+def noted_of(text: TextReview) -> list[Noted]:
+    """All findings of a text, in its order: those that are marked, and the other notes on lines."""
+    whole = text.document.text
+    found = [_kept(whole, one) for one in marked_findings(text)]
+    marked = {(one.kind, one.start, one.end) for one in found}
+    for note in () if text.lines is None else text.lines.notes:
+        if (note.kind, note.start, note.end) not in marked:
+            title = LINE_KINDS[note.kind].title
+            line = line_of(whole, note.start)
+            one = Finding(note.kind, title, note.start, note.end, line, note.why, 0)
+            found.append(replace(_kept(whole, one), is_marked=False))
+    return sorted(found, key=lambda one: (one.start, one.end, one.kind))
+
+
+def _kept(text: str, one: Finding) -> Noted:
+    words = " ".join(text[one.start : one.end][:_MAX_WORDS_CHARS].split())
+    return Noted(one.kind, one.title, one.start, one.end, one.line, one.why, words)
+
+
+def noted_of_rows(rows: Any) -> list[Noted]:
+    """Read stored findings; those that cannot be parsed are skipped."""
+    kinds = {"start": int, "end": int, "line": int, "is_marked": bool}
+    names = [one.name for one in fields(Noted)]
+    return [
+        Noted(**{name: row[name] for name in names})
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict)
+        and all(isinstance(row.get(name), kinds.get(name, str)) for name in names)
+    ]
+
+
+def compare_noted(
+    before: tuple[str, Sequence[Noted], Mapping[str, str]],
+    after: tuple[str, Sequence[Noted], Mapping[str, str]],
+    says_same: Callable[[str, str], bool] | None = None,
+) -> Changes:
+    """Compare two drafts, each given by its text, findings, and signatures by part.
+
+    Instruments that did not run on both, or not in the same way, are not compared. `says_same`
+    decides whether two points of feedback at one place say the same; without it, shared words
+    decide.
+    """
+    apart = _not_compared(before[2], after[2])
+    old = [one for one in before[1] if part_of_finding(one.kind) not in apart]
+    new = [one for one in after[1] if part_of_finding(one.kind) not in apart]
+    moved = followed([(one.start, one.end) for one in old], before[0], after[0])
+    same = says_same or _share_words
+    taken: set[int] = set()
+    gone, still = [], []
+    for one, place in zip(old, moved, strict=True):
+        match = next(
+            (
+                k
+                for k, other in enumerate(new)
+                if k not in taken and _is_same(one, place, other, same)
+            ),
+            None,
+        )
+        if match is None:
+            gone.append(one)
+        else:
+            taken.add(match)
+            # Unchanged, even if it was crowded out of the marks or into them.
+            still.append(replace(new[match], is_marked=one.is_marked or new[match].is_marked))
+    fresh = [one for k, one in enumerate(new) if k not in taken]
+    still.sort(key=lambda one: (one.start, one.end, one.kind))
+    return Changes(_marked(gone), _marked(fresh), _marked(still), MappingProxyType(apart))
+
+
+def _marked(found: Sequence[Noted]) -> tuple[Noted, ...]:
+    return tuple(one for one in found if one.is_marked)
+
+
+def _not_compared(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    return {
+        part: "measured in only one of the two"
+        if part not in before or part not in after
+        else "measured differently"
+        for part in sorted({*before, *after} & {one.id for one in OWN_PARTS if one.findings})
+        if before.get(part) != after.get(part)
+    }
+
+
+def _family(kind: str) -> str:
+    return "originality" if part_of_finding(kind) == "originality" else kind
+
+
+def _is_same(
+    one: Noted, place: Place | None, other: Noted, says_same: Callable[[str, str], bool]
+) -> bool:
+    if _family(one.kind) != _family(other.kind):
+        return False
+    is_worded_so = one.words.casefold() == other.words.casefold()
+    if place is None:
+        # Its words are gone from there: possibly moved.
+        return is_worded_so and (one.kind != "point" or says_same(one.why, other.why))
+    if not (place[0] < other.end and other.start < place[1]):
+        return False
+    if one.kind == "point":
+        return says_same(one.why, other.why)
+    return is_worded_so or one.kind not in _BY_WORDS
+
+
+@functools.cache
+def says_same() -> Callable[[str, str], bool]:
+    """Return a function that decides whether two points of feedback say the same.
+
+    It uses the encoder that groups them or, without the encoder's packages, their shared words.
+    """
+    from fabula.models.encoder import Encoder
+
+    try:
+        encoder = Encoder()
+    except ModelError:
+        return _share_words
+
+    def is_same(one: str, other: str) -> bool:
+        a, b = encoder.encode([one, other])
+        return float(a @ b) >= SAME
+
+    return is_same
+
+
+def _share_words(one: str, other: str) -> bool:
+    a, b = _words_of(one), _words_of(other)
+    return len(a & b) >= _ALIKE * max(1, len(a | b))
+
+
+def followed(places: Sequence[Place], before: str, after: str) -> list[Place | None]:
+    """Map places of a text to the next, half-open; None if the text there is gone.
+
+    Unchanged paragraphs are tracked wherever they moved; in others, places are tracked word by
+    word, into the paragraph that has most of their words.
+    """
+    old, new = ([(m.start(), m.end()) for m in _paragraph.finditer(t)] for t in (before, after))
+    starts = [a for a, _ in old]
+    parts = [_ends(place, old, starts) for place in places]
+    wanted: dict[int, list[Place]] = defaultdict(list)
+    for part in dict.fromkeys(part for ends in parts for part in ends):
+        wanted[bisect_right(starts, part[0]) - 1].append(part)
+    there = _followed_parts(wanted, (before, old), (after, new))
+    found: list[Place | None] = []
+    for (start, end), ends in zip(places, parts, strict=True):
+        known = [there[part] for part in ends if part in there]
+        # If its paragraphs were moved apart, its beginning counts.
+        is_one = len(known) == 2 and 0 <= known[1][0] - known[0][0] <= 2 * (end - start)
+        found.append((known[0][0], known[1][1]) if is_one else known[0] if known else None)
+    return found
+
+
+def _ends(place: Place, paragraphs: Sequence[Place], starts: Sequence[int]) -> list[Place]:
+    """The parts of a place in its first and last paragraph: one part if they are the same."""
+    first = max(0, bisect_right(starts, place[0]) - 1)
+    last = bisect_left(starts, place[1])
+    inside = [(max(place[0], a), min(place[1], b)) for a, b in paragraphs[first:last]]
+    inside = [(a, b) for a, b in inside if a < b]
+    return [inside[0], inside[-1]] if inside else []
+
+
+def _followed_parts(
+    wanted: Mapping[int, Sequence[Place]],
+    before: tuple[str, Sequence[Place]],
+    after: tuple[str, Sequence[Place]],
+) -> dict[Place, Place]:
+    """Map places that are within one paragraph each, given by paragraph."""
+    (text, old), (later, new) = before, after
+    same = _same_paragraphs([text[a:b] for a, b in old], [later[a:b] for a, b in new])
+    left = sorted(set(range(len(new))) - set(same.values()))
+    words = [_words_of(later[slice(*new[k])]) for k in left]
+    there: dict[Place, Place] = {}
+    for at, places in wanted.items():
+        a, b = old[at]
+        if at in same:
+            shift = new[same[at]][0] - a
+            there |= {(c, d): (c + shift, d + shift) for c, d in places}
+            continue
+        mine, near, missing = _words_of(text[a:b]), bisect_left(left, at), list(places)
+        shared = [
+            (len(mine & words[k]) / max(1, min(len(mine), len(words[k]))), -abs(k - near), k)
+            for k in range(max(0, near - _N_NEAR), min(len(left), near + _N_NEAR))
+        ]
+        for share, _, k in sorted(shared, reverse=True):
+            c, d = new[left[k]]
+            if share < _MIN_SHARED or not missing or max(b - a, d - c) > _MAX_PARAGRAPH_CHARS:
+                break
+            moved = moved_places([(x - a, y - a) for x, y in missing], text[a:b], later[c:d])
+            pairs = list(zip(missing, moved, strict=True))
+            there |= {place: (now[0] + c, now[1] + c) for place, now in pairs if now is not None}
+            missing = [place for place, now in pairs if now is None]
+    return there
+
+
+def _words_of(paragraph: str) -> set[str]:
+    return set(_word.findall(paragraph.casefold()))
+
+
+def _same_paragraphs(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
+    """Map the number of each unchanged paragraph to its new number; equal ones in order."""
+    there: dict[str, deque[int]] = defaultdict(deque)
+    for k, paragraph in enumerate(new):
+        there[paragraph].append(k)
+    return {k: there[one].popleft() for k, one in enumerate(old) if there[one]}

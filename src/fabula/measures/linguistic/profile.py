@@ -45,7 +45,7 @@ _MAX_REPEATED_WORDS = 12
 _N_SHOWN = 12
 
 
-PROFILE_METRICS = (
+PROFILE_METRICS: tuple[ProfileMetric, ...] = (
     ProfileMetric(
         "n_words", "Word tokens", "words as the pipeline splits them: don't is two", ",.0f"
     ),

@@ -137,10 +137,10 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
     with open_measure(options) as measure:
         expected = [to_row(result) for result in measure.measure(texts)]
         extra = [nodes.add_node(num_cpus=1)]
-        there = originality._OnCluster(cluster, measure, partial(open_measure, options))
+        there = partial(originality._rows_on, cluster, measure, partial(open_measure, options))
         found = []
         out = tmp_path / "scores.jsonl"
-        for _, row in run_measure(there, texts, out, row_of=lambda one: one.row):
+        for _, row in run_measure(measure, texts, out, rows_of=there):
             found.append({key: row[key] for key in row if key != "asked"})
             while extra:
                 nodes.remove_node(extra.pop(), allow_graceful=False)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -431,11 +430,11 @@ def originality(
             options = replace(options, references=tuple(names))
         n_threads, fresh = engine.n_processes, settings.restart
         opened = open_measure(options, progress, terms=terms, n_threads=n_threads, fresh=fresh)
-        measure: Any = stack.enter_context(opened)
+        measure = stack.enter_context(opened)
         result.size, result.age = described(measure.reference), measure.reference.age
         if cluster is not None:
             there = partial(open_measure, options, SILENT, terms=terms)
-            measure, how["row_of"] = _OnCluster(cluster, measure, there), attrgetter("row")
+            how["rows_of"] = partial(_rows_on, cluster, measure, there)
         for document, row in run_measure(measure, texts, settings.out, **how):
             result.add(document, row)
             if each is not None:
@@ -516,47 +515,33 @@ def _needed(corpus: Reference | None, name: str) -> Reference:
     return corpus
 
 
-class _OnCluster:
-    """An originality measure whose batches of texts are measured on a cluster.
+def _rows_on(
+    cluster: Cluster,
+    measure: OriginalityMeasure,
+    open_: Callable[[], AbstractContextManager[OriginalityMeasure]],
+    documents: Iterable[Document],
+) -> Iterator[tuple[Document, Row]]:
+    """Each document with its row, measured on a cluster in batches.
 
-    `measure` is the same measure opened here: it defines how a text is measured. Each process there
-    opens it once, as `open_` does.
+    `measure` is the same measure opened here. Each process there opens it once, as `open_` does.
     """
+    import cloudpickle
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        measure: OriginalityMeasure,
-        open_: Callable[[], AbstractContextManager[OriginalityMeasure]],
-    ) -> None:
-        import cloudpickle
+    from fabula.text import in_batches
 
-        self._cluster, self._measure = cluster, measure
-        self._opened = cloudpickle.dumps(open_)
-        self.signature, self.asked = measure.signature, measure.asked
+    sent: deque[list[Document]] = deque()
 
-    def measure(self, documents: Iterable[Document]) -> Iterator[_ScoredThere]:
-        from fabula.text import in_batches
+    def batches() -> Iterator[list[Document]]:
+        for batch in in_batches(iter(documents), _NEAR_CHARS if measure.near else _CHARS):
+            sent.append(batch)
+            yield batch
 
-        sent: deque[list[Document]] = deque()
-
-        def batches() -> Iterator[list[Document]]:
-            for batch in in_batches(iter(documents), _NEAR_CHARS if self._measure.near else _CHARS):
-                sent.append(batch)
-                yield batch
-
-        for rows in self._cluster.in_order(partial(_rows_there, self._opened), batches()):
-            yield from map(_ScoredThere, sent.popleft(), rows)
+    for rows in cluster.in_order(partial(_rows_there, cloudpickle.dumps(open_)), batches()):
+        yield from zip(sent.popleft(), rows, strict=True)
 
 
 _CHARS, _NEAR_CHARS = 1 << 18, 1 << 15
 """Of a batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ScoredThere:
-    document: Document
-    row: dict[str, Any]
 
 
 def _rows_there(opened: bytes, documents: list[Document]) -> list[dict[str, Any]]:

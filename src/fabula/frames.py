@@ -87,16 +87,20 @@ def to_polars(measurements: Measurements) -> polars.DataFrame:
 
 
 def _each(measurements: Measurements) -> Iterator[Measurement]:
-    given: Any = [measurements] if isinstance(measurements, Measured) else measurements
-    for one in given if isinstance(given, Iterable) else (given,):
-        if isinstance(given, Iterable) and isinstance(one, Measurement):
+    given = [measurements] if isinstance(measurements, Measured) else measurements
+    if not isinstance(given, Iterable):
+        raise InputError(f"a table needs measurements or results, not {_kind(given)}")
+    for one in given:
+        if isinstance(one, Measurement):
             yield one
         elif isinstance(one, Measured):
             yield from one.measurements()
         else:
-            raise InputError(
-                f"a table needs measurements or results, not a value of type {type(one).__name__}"
-            )
+            raise InputError(f"a table needs measurements or results, not {_kind(one)}")
+
+
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"
 
 
 def _row(one: Measurement) -> dict[str, Any]:

@@ -60,13 +60,17 @@ class Child:
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         code = f"import sys; from {module} import {function}; {function}(*map(int, sys.argv[1:]))"
         fds = theirs.fileno(), mine.fileno()
-        with _interrupts_held():
+        # Interrupts are blocked in the process until it ignores them itself.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-c", code, *map(str, fds)],
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
             )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         mine.close()
 
@@ -82,26 +86,12 @@ class Child:
         self.process.wait()
 
 
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Block interrupts in a process started meanwhile until it ignores them itself."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def connections(requests_fd: int, answers_fd: int) -> tuple[Connection, Connection]:
     """In the child: requests and answers. The child exits as soon as its parent has."""
     import resource
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     # A child killed for using too much memory leaves no core dump.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     threading.Thread(target=_end_with_owner, args=(requests_fd,), daemon=True).start()
@@ -162,7 +152,7 @@ def in_order(
         return
     team = _Team(function, n_jobs)
     try:
-        yield from _asked_ahead(team.ask, chain(head, stream), _result, lambda: 2 * n_jobs)
+        yield from _asked_ahead(team.ask, chain(head, stream), team.result, lambda: 2 * n_jobs)
     finally:
         team.end()
 
@@ -231,6 +221,14 @@ class _Team:
         self._asked.put((item, answer))
         return answer
 
+    @staticmethod
+    def result(answer: _Answer) -> Any:
+        """Wait for it. Raises what the item raised."""
+        has_result, result = answer.get()
+        if not has_result:
+            raise result
+        return result
+
     def end(self) -> None:
         """Kill the processes, whatever they are doing, and wait until they have exited."""
         # Threads that start after this see it, and those that started before it are counted.
@@ -285,13 +283,6 @@ class _Team:
         finally:
             self._children.remove(child)
             child.close()
-
-
-def _result(answer: _Answer) -> Any:
-    has_result, result = answer.get()
-    if not has_result:
-        raise result
-    return result
 
 
 def serve(requests_fd: int, answers_fd: int) -> None:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 USAGE, INPUT, BUSY, SERVICE, INTERRUPTED = 2, 3, 4, 5, 130
 """Exit codes. `docs/exit_codes.md` explains them for scripts."""
 
-_SIGNALS = ("SIGTERM", "SIGHUP")
 _AGAIN_AFTER_S = 0.01
 _CODES = ((BusyError, BUSY), (ModelError, SERVICE), (LookupFailed, SERVICE), (FabulaError, INPUT))
 
@@ -192,7 +191,7 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
     """Make the signals interrupt the enclosed code, unless already ignored or handled."""
-    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    numbers = (signal.SIGTERM, signal.SIGHUP)
     ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     for number in ours:
         signal.signal(number, interrupt)

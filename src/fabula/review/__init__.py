@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabula import __version__
-from fabula.instruments import Instrument
+from fabula.instruments import PARTS, Instrument
 from fabula.measures.groups import GroupBook, GroupKind, GroupNumbers, measure_group
 from fabula.measures.line_read import LINE_KINDS
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
@@ -83,9 +83,9 @@ class TextReview:
 
     def measurements(self) -> list[Measurement]:
         """All results as measurements."""
-        found = [] if self.originality is None else self.originality.measurements()
-        found += [] if self.fluency is None else self.fluency.measurements()
-        found += [] if self.profile is None else self.profile.measurements()
+        found: list[Measurement] = []
+        for result in (self.originality, self.fluency, self.profile):
+            found += [] if result is None else result.measurements()
         found += [] if self.lines is None else self.lines.measurements(self.document.id)
         found += self.verdicts
         for advice in self.advice:
@@ -450,16 +450,20 @@ class _Registered(ReportPart):
         return (self.instrument.citation,) if self.instrument.citation else ()
 
 
-OWN_PARTS: tuple[ReportPart, ...] = (
-    _Originality(),
-    _Fluency(),
-    _Profile(),
-    _Lines(),
-    _Verdicts(),
-    _Feedback(),
-    _Diversity(),
-)
-"""Fabula's own parts, in display order."""
+_OWN = {
+    part.id: part
+    for part in (
+        _Originality(),
+        _Fluency(),
+        _Profile(),
+        _Lines(),
+        _Verdicts(),
+        _Feedback(),
+        _Diversity(),
+    )
+}
+OWN_PARTS: tuple[ReportPart, ...] = tuple(_OWN[name] for name in PARTS)
+"""Fabula's own parts, in the order of the registry."""
 _OF_FINDING = {kind: part.id for part in OWN_PARTS for kind in part.findings}
 
 

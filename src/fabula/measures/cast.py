@@ -20,10 +20,10 @@ from weakref import WeakKeyDictionary
 
 import regex
 
-from fabula.cached_results import Kept, Memo
-from fabula.text.marks import word_set
+from fabula.text.memo import Kept, Memo
 from fabula.text.pipeline import pipeline_name
 from fabula.text.sentences import encodable, paragraph_spans
+from fabula.text.words import word_set
 
 CAST_RULES = "1"
 """Version: changes with any rule or threshold below."""

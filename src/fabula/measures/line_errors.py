@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fabula.measures.line_read import LineNote, ReadSentence, ReadText, note_of
 from fabula.measures.linguistic.grammar import Fault
-from fabula.text.marks import word_set
+from fabula.text.words import word_set
 
 _MIN_MISSPELT = 5
 """Shorter words are slips only if letters were transposed."""

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabula.measures.cast import Person
-from fabula.text.marks import SAYING, WORD, word_set
 from fabula.text.sentences import paragraph_spans
+from fabula.text.speech import SAYING, WORD
+from fabula.text.words import word_set
 
 TALK_RULES = "1"
 """Version: changes with any rule or threshold below."""

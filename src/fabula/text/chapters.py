@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from fabula.text.marks import word_set
 from fabula.text.sentences import paragraph_spans
+from fabula.text.words import word_set
 from fabula.types import Document
 
 CHAPTER_RULES = "1"

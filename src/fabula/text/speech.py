@@ -28,7 +28,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fabula.text.marks import ALL_MARKS, MAX_SCARE_WORDS, SAYING, WORD, MarkedText, Pair, word_set
+from fabula.text.sentences import paragraph_spans
+from fabula.text.words import word_set
 
 READER = "marks-and-dashes-1"
 """Name of this reader in signatures; it changes when its results change."""
@@ -44,6 +45,57 @@ _MUCH = 3
 _DASH = re.compile(r"\s*(—|–|―|--?)\s*(?=[^\W\d_]|[¿¡…'‘’])")
 _INNER_DASH = re.compile(r"\s+(?:—|–|―|--?)|(?:—|–|―|--)")
 _TALK = re.compile(r"[?!]|\b(?:I|you|we|me|my|your|us)\b")
+SAYING = word_set(
+    "said says say saying asked asks ask cried cries cry replied replies reply answered",
+    "answers answer exclaimed exclaims exclaim shouted shouts shout whispered whispers",
+    "whisper called calls added adds add murmured murmurs muttered mutters continued",
+    "continues began begins thought thinks demanded demands returned remarked remarks",
+    "observed declared declares begged begs sobbed laughed laughs screamed screams growled",
+    "growls repeated repeats told tells inquired enquired protested suggested explained",
+    "explains yelled yells snapped hissed gasped sighed groaned bellowed barked croaked",
+    "mumbled stammered announced insisted admitted agreed offered urged pleaded roared",
+    "snarled interrupted responded responds chimed",
+)
+"""Verbs of saying, in the forms found beside speech."""
+
+_DOUBLE = '"“”„‟＂'
+_SINGLE = "'‘’‚‛`´"
+_PAIRS = {"«": "«»", "‹": "‹›"}
+_MARK = re.compile(rf"``|[{_DOUBLE}{_SINGLE}«»‹›]")
+_MARK_PAIRED = re.compile(rf"``|''|[{_DOUBLE}{_SINGLE}«»‹›]")
+_ALL_MARKS = frozenset(_DOUBLE + _SINGLE + "«»‹›")
+# Two apostrophes are a double mark only in texts that open with two of either kind.
+_PAIRED = re.compile(r"``|(?<![^\s(\[—–-])''(?=[^\W\d_])")
+_OPENS_BY_SHAPE = frozenset(("“", "„", "‟", "``", "‘", "‚", "‛", "`"))
+_CLOSES_BY_SHAPE = frozenset(("”", "''"))
+_BEFORE, _AFTER = frozenset("([{<—–-―*_/"), frozenset(".,;:!?)]}>…—–-―*_/")
+_ENDS = frozenset(".,;:!?…—–-―)]*_")
+
+_ELISIONS = word_set(
+    "tis twas twill twould twere tisn twasn twon twouldn tain em til till cause cos cuz coz",
+    "bout round n nd neath gainst fore tween twixt mongst nuff nother tude ol fraid spose",
+    "scuse pon ware stead lectric cept",
+)
+"""Words that begin with an apostrophe, which never opens a quotation."""
+_DROPPED_H = word_set(
+    "e ello enry arry ave ad adn ouse ome ow alf undred ead eart orse appen im imself isself",
+    "er ere ell igh eard elp ark ope onest ard old alloween urry it and is as",
+)
+_CLITIC = re.compile(r"(?:s|m|d|re|ve|ll|t)(?![\w'’])", re.IGNORECASE)
+_DROPPED_END = word_set("o th an n ol wi t d y de fo mo lil po jus")
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD_BEFORE = re.compile(r"[^\W\d_]+\Z")
+_SENTENCE_END = re.compile(rf"[.!?…]+[{_DOUBLE}{_SINGLE})\]]*(?=\s|\Z)")
+
+_MAX_SCARE_WORDS = 3
+_WINDOW = 80
+"""Characters of context around a mark."""
+_MAX_SENTENCE = 1000
+_MANY = 3
+"""Number of quotations from which a text is taken to use a mark."""
+_MAX_MARKS_IN_A_ROW = 4
+_MAX_MARKS = 100
+"""A quotation has at most this many marks, which bounds the work on unusual texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +110,220 @@ class Quotation:
     """False if one of the two marks is missing; then it extends to the end of a sentence."""
 
 
-class _Reader(MarkedText):
-    """Decides which quotations of a text are speech."""
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How well a mark opens and closes: 0 not at all, 1 if nothing else does, 2 or 3 well."""
+
+    start: int
+    end: int
+    paragraph: int
+    opens: int
+    closes: int
+    is_head: bool
+    """Whether it is at the start of its paragraph, or of a sentence if those are unknown."""
+    begins: bool
+    """Whether a sentence or a clause seems to begin with it."""
+    begins_sentence: bool
+
+
+_Pair = tuple[int, int, bool]
+"""A quotation's span, and whether it is closed."""
+
+
+class _Reader:
+    """Decides which quotations of a text are speech, by the marks in its paragraphs."""
+
+    def __init__(self, text: str, has_paragraphs: bool) -> None:
+        self.text = text
+        self.has_paragraphs = has_paragraphs
+        self.paragraphs = paragraph_spans(text) if has_paragraphs else [(0, len(text))]
+        self._starts = [start for start, _ in self.paragraphs]
+        is_paired = any(not _is_elision(text, m.end()) for m in _PAIRED.finditer(text))
+        pattern = _MARK_PAIRED if is_paired else _MARK
+        self.marks: dict[str, list[_Mark]] = {"double": [], "single": [], "«": [], "‹": []}
+        for number, (start, end) in enumerate(self.paragraphs):
+            for match in pattern.finditer(text, start, end):
+                self._add(number, *match.span())
+
+    def _add(self, number: int, start: int, end: int) -> None:
+        low, high = self.paragraphs[number]
+        shown = self.text[start:end]
+        head, after = self.before(start, low), self._neighbour(end, 1, high)
+        before = self._neighbour(start - 1, -1, low)
+        opens, closes = _by_place(before, after, shown)
+        kind = next((kind for kind in "«‹" if shown in _PAIRS[kind]), "double")
+        if len(shown) == 1 and shown in _SINGLE:
+            kind = "single"
+            is_inner = self.text[start - 1 : start].isalnum() and self.text[end : end + 1].isalnum()
+            if is_inner or (before.isspace() and _CLITIC.match(self.text, end)):
+                return
+            opens = self._opening(start, head) if opens else 0
+            closes = self._closing(start, head) if closes and head else 0
+        elif before.isdigit() and shown in '"＂':
+            # Inches; they close a quotation only if nothing else does.
+            opens, closes = 0, 1
+        if opens or closes:
+            is_head = not head
+            if not self.has_paragraphs:
+                is_head = is_head or head[-1] in ".!?…" or head[-1] in _ALL_MARKS
+            is_sentence = head[-1:] in tuple(".!?…") and self.after(end, high)[:1].isupper()
+            self.marks[kind].append(
+                _Mark(start, end, number, opens, closes, is_head, _pauses(head), is_sentence)
+            )
+
+    def before(self, place: int, low: int) -> str:
+        """The last words of the paragraph before a position."""
+        return self.text[max(low, place - _WINDOW) : place].rstrip()
+
+    def after(self, place: int, high: int) -> str:
+        """The next words of the paragraph after a position."""
+        return self.text[place : min(high, place + _WINDOW)].lstrip()
+
+    def _neighbour(self, place: int, step: int, edge: int) -> str:
+        """The next character that is not a mark; a space at the paragraph's end."""
+        for k in range(place, place + step * _MAX_MARKS_IN_A_ROW, step):
+            if (k < edge) if step < 0 else (k >= edge):
+                return " "
+            if self.text[k] not in _ALL_MARKS:
+                return self.text[k]
+        return " "
+
+    def _opening(self, start: int, head: str) -> int:
+        """How well an apostrophe opens, if its position allows it."""
+        text, end = self.text, start + 1
+        after = text[end : end + 1]
+        if after.isspace():
+            # The treebank's tokens are separated by spaces; so are some curly marks.
+            is_curly = text[start] in "‘`‚" and head[-1:] not in _ALL_MARKS
+            is_token = (
+                head[-1:] in ("", ",", ":", ";", "-", "—")
+                and self.after(end, len(text))[:1].isupper()
+            )
+            return 3 if is_curly or is_token else 0
+        may = after.isalpha() or after in "…—–" or after in _ALL_MARKS or text.startswith("..", end)
+        if not after or not may or _is_elision(text, end):
+            return 0
+        word = WORD.match(text, end)
+        if word is not None and word[0].split("’")[0].split("'")[0] in _DROPPED_H:
+            return 1
+        return 3 if _may_begin(head) else 2
+
+    def _closing(self, start: int, head: str) -> int:
+        """How well an apostrophe closes, if its position allows it."""
+        if head[-1] in _ENDS or head[-1] in _ALL_MARKS:
+            return 3
+        word = _WORD_BEFORE.search(head)
+        if word is None:
+            return 1
+        last = word[0].lower()
+        is_dropped = last in _DROPPED_END or (len(last) > 3 and last.endswith("in"))
+        follows = self.after(start + 1, len(self.text))[:1]
+        is_plural = last.endswith(("s", "x", "z")) and follows.isalpha()
+        return 1 if is_dropped or is_plural else 2
+
+    def quotations(self, kind: str) -> list[_Pair]:
+        """Pairs of marks of a kind; an unpaired double mark takes a sentence."""
+        marks, found, k = self.marks[kind], list[_Pair](), 0
+        while k < len(marks):
+            mark = marks[k]
+            last = self._close_of(marks, k, kind) if mark.opens else None
+            reached = self._beyond(marks, k) if mark.opens and last is None else None
+            if last is not None:
+                found.append((mark.start, marks[last].end, True))
+            elif reached is not None:
+                found.append((mark.start, reached[0], True))
+            elif kind != "single" and mark.opens:
+                found.append((mark.start, self._sentence_end(marks, k, len(found)), False))
+            elif (
+                kind != "single"
+                and mark.closes > 1
+                and (k == 0 or marks[k - 1].paragraph != mark.paragraph)
+            ):
+                found.append((self._sentence_start(mark), mark.end, False))
+            k = last + 1 if last is not None else reached[1] if reached is not None else k + 1
+        return found
+
+    def _close_of(self, marks: Sequence[_Mark], k: int, kind: str) -> int | None:
+        """The index of the mark that closes what this one opens."""
+        poor = None
+        for j in range(k + 1, min(k + 1 + _MAX_MARKS, len(marks))):
+            mark = marks[j]
+            if mark.paragraph != marks[k].paragraph:
+                break
+            if mark.closes > 1:
+                return j
+            # An apostrophe that clearly opens: then the one before it was never closed.
+            is_new = mark.opens == 3 and mark.begins and (poor is not None or mark.begins_sentence)
+            if mark.opens and (kind != "single" or is_new):
+                break
+            if mark.closes and poor is None:
+                poor = j
+        if poor is None or kind != "single":
+            return poor
+        # An unlikely closing apostrophe may close after up to three words, or before a verb of
+        # saying.
+        n_words = len(WORD.findall(self.text[marks[k].end : marks[poor].start]))
+        after = WORD.findall(self.after(marks[poor].end, len(self.text)))[:3]
+        may = n_words <= _MAX_SCARE_WORDS or any(word.lower() in SAYING for word in after)
+        return poor if may else None
+
+    def _beyond(self, marks: Sequence[_Mark], k: int) -> tuple[int, int] | None:
+        """The provisional end of a speech of several paragraphs, and the index of the next mark."""
+        mark = marks[k]
+        near = range(k + 1, min(k + 1 + _MAX_MARKS, len(marks)))
+        after = next((j for j in near if marks[j].opens > 1 or marks[j].closes > 1), None)
+        if after is None or mark.opens < 3 or not mark.begins:
+            return None
+        follows = marks[after]
+        if self.has_paragraphs and follows.paragraph != mark.paragraph + 1:
+            return None
+        if follows.opens and follows.is_head:
+            end = self.paragraphs[mark.paragraph][1] if self.has_paragraphs else follows.start
+            return self.stripped(mark.start, end), after
+        if follows.closes > 1 and not follows.opens:
+            return follows.end, after + 1
+        return None
+
+    def _sentence_end(self, marks: Sequence[_Mark], k: int, n_before: int) -> int:
+        start, (_, high) = marks[k].start, self.paragraphs[marks[k].paragraph]
+        is_last = k + 1 == len(marks)
+        # If the text ends here in mid-sentence, its last speech may too.
+        if is_last and (
+            not self.has_paragraphs
+            or (n_before >= _MANY and high == len(self.text) and self.text.rstrip()[-1:].isalnum())
+        ):
+            return self.stripped(start, high)
+        if not is_last:
+            high = min(high, marks[k + 1].start)
+        match = _SENTENCE_END.search(self.text, marks[k].end, high)
+        return self.stripped(start, high if match is None else match.end())
+
+    def _sentence_start(self, mark: _Mark) -> int:
+        low, _ = self.paragraphs[mark.paragraph]
+        if not self.has_paragraphs:
+            return low
+        low = max(low, mark.start - _MAX_SENTENCE)
+        before = self.text[low : mark.start].rstrip(".!?…, ")
+        start = max((match.end() for match in _SENTENCE_END.finditer(before)), default=0) + low
+        return mark.start - len(self.text[start : mark.start].lstrip())
+
+    def stripped(self, start: int, end: int) -> int:
+        """The end of a span without its trailing space."""
+        return start + len(self.text[start:end].rstrip())
+
+    def paragraph_of(self, place: int) -> tuple[int, int]:
+        """The paragraph that contains a character."""
+        return self.paragraphs[max(bisect_right(self._starts, place) - 1, 0)]
 
     def is_speech(self, start: int, end: int) -> bool:
         """Whether a quotation is more than scare quotes or a title."""
         low, high = self.paragraph_of(start)
-        inner = self.text[start:end].strip("".join(ALL_MARKS) + " \n\t")
+        inner = self.text[start:end].strip("".join(_ALL_MARKS) + " \n\t")
         words = WORD.findall(inner)
         if not words:
             return False
         is_title = words[0][:1].isupper() and all(w[:1].isupper() or w in _SMALL for w in words)
-        if len(words) > MAX_SCARE_WORDS and not is_title:
+        if len(words) > _MAX_SCARE_WORDS and not is_title:
             return True
         before, after = self.before(start, low), self.after(end, high)
         if self.is_told(start, end) or not (before or after):
@@ -138,7 +392,7 @@ def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:
     doubles, singles = _outermost(found["double"], found["«"], found["‹"]), found["single"]
     is_single = _n_spoken(reader, singles, doubles) > _MUCH * _n_spoken(reader, doubles, singles)
     if is_single:
-        kept, thought = _outermost(singles, doubles), set[Pair]()
+        kept, thought = _outermost(singles, doubles), set[_Pair]()
     else:
         thought = set(_apart(singles, doubles))
         kept = sorted([*doubles, *thought])
@@ -173,25 +427,25 @@ def flags_within(places: Iterable[int], spans: Sequence[tuple[int, int]]) -> lis
     return [k >= 0 and place < spans[k][1] for place, k in found]
 
 
-def _outermost(*kinds: Sequence[Pair]) -> list[Pair]:
+def _outermost(*kinds: Sequence[_Pair]) -> list[_Pair]:
     """Quotations of several kinds without those that others contain or overlap."""
-    kept: list[Pair] = []
+    kept: list[_Pair] = []
     for one in sorted((pair for pairs in kinds for pair in pairs), key=lambda p: (p[0], -p[1])):
         if not kept or one[0] >= kept[-1][1]:
             kept.append(one)
     return kept
 
 
-def _apart(pairs: Sequence[Pair], others: Sequence[Pair]) -> list[Pair]:
+def _apart(pairs: Sequence[_Pair], others: Sequence[_Pair]) -> list[_Pair]:
     """The pairs that share no character with the others, which are in order and disjoint."""
     starts = [start for start, _, _ in others]
     numbered = ((pair, bisect_left(starts, pair[1]) - 1) for pair in pairs)
     return [pair for pair, k in numbered if k < 0 or others[k][1] <= pair[0]]
 
 
-def _n_spoken(reader: _Reader, pairs: Sequence[Pair], others: Sequence[Pair]) -> int:
+def _n_spoken(reader: _Reader, pairs: Sequence[_Pair], others: Sequence[_Pair]) -> int:
     """How many end like speech, or have a speaker, and are in none of the others."""
-    marks = "".join(ALL_MARKS) + " "
+    marks = "".join(_ALL_MARKS) + " "
     within = flags_within((start - 1 for start, _, _ in pairs), [(a + 1, b) for a, b, _ in others])
     return sum(
         closed
@@ -201,3 +455,35 @@ def _n_spoken(reader: _Reader, pairs: Sequence[Pair], others: Sequence[Pair]) ->
         )
         for (start, end, closed), inside in zip(pairs, within, strict=True)
     )
+
+
+def _by_place(before: str, after: str, shown: str) -> tuple[int, int]:
+    """Whether a mark opens and closes, by its neighbours, or else by its shape."""
+    left, right = before.isspace() or before in _BEFORE, after.isspace() or after in _AFTER
+    if before.isspace() and after in "…—–-―":
+        right = False
+    if after.isspace() and before in "—–-―":
+        left = False
+    if left != right:
+        return (3, 0) if left else (0, 3)
+    if shown in _OPENS_BY_SHAPE:
+        return 3, 0
+    if shown in _CLOSES_BY_SHAPE:
+        return 0, 3
+    return 3, 3
+
+
+def _pauses(head: str) -> bool:
+    """Whether a sentence or a clause ends with these words, so that another may begin."""
+    return not head or head[-1] in _ENDS or head[-1] in _ALL_MARKS or head[-1] in _BEFORE
+
+
+def _may_begin(head: str) -> bool:
+    """Whether speech may begin after these words: after a pause, or a verb of saying."""
+    word = _WORD_BEFORE.search(head)
+    return _pauses(head) or (word is not None and word[0].lower() in SAYING)
+
+
+def _is_elision(text: str, place: int) -> bool:
+    word = WORD.match(text, place)
+    return word is not None and re.split("['’]", word[0])[0].lower() in _ELISIONS

@@ -116,6 +116,11 @@ class TextSettings:
         return list(map(_normal_forms(self.case).__getitem__, words))
 
 
+def word_set(*lines: str) -> frozenset[str]:
+    """The words of some lines as a set."""
+    return frozenset(" ".join(lines).split())
+
+
 @functools.lru_cache(8)
 def count_words(text: str) -> int:
     """The length of a text in words, wherever a page, a table or a limit states it.

@@ -16,8 +16,7 @@ from fabula.measures.linguistic.lexicon import (
     TITLES,
 )
 from fabula.measures.linguistic.parsing import Parsed, Phrase, Token
-from fabula.text.marks import SAYING
-from fabula.text.speech import flags_within, speech_spans
+from fabula.text.speech import SAYING, flags_within, speech_spans
 
 _ARTICLES = frozenset(("the", "a", "an", "this", "that", "these", "those", "all", "both"))
 _DEFINITE = frozenset(("the", "this", "that", "these", "those", "all", "both"))

@@ -15,7 +15,7 @@ import numpy as np
 
 from fabula.tasks.feedback.narration import Narration, excerpt
 from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits
-from fabula.text.marks import word_set
+from fabula.text.words import word_set
 
 RULES = "4"
 """The version of the rules, for signatures."""

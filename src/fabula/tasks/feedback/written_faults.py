@@ -24,8 +24,8 @@ from fabula.reasons import explain
 from fabula.tasks.feedback.narration import Narration, excerpt
 from fabula.tasks.feedback.story_edits import Edit, Fault
 from fabula.tasks.model_texts import why_no_text
-from fabula.text.marks import word_set
 from fabula.text.speech import quotations_of
+from fabula.text.words import word_set
 
 WRITABLE = ("fact", "thread", "motive")
 """The methods whose faults a model can write."""

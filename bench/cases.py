@@ -19,8 +19,7 @@ import scipy.sparse as sparse
 
 import corpora
 from fabula.formats import TRAINING
-from fabula.tasks.continuation.corpus import Corpus, build_corpus
-from fabula.tasks.continuation.generator_vocabulary import UNKNOWN
+from fabula.tasks.continuation.corpus import UNKNOWN, Corpus, build_corpus
 from fabula.tasks.continuation.retrieval import CaseIndex, index_cases
 from fabula.text import find_files, read_documents
 from fabula.workers import default_jobs

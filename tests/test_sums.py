@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "judging/judges.py": {"sum(each, Usage())"},
     "evals/rubrics.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
-    "measures/linguistic/continuation_metrics.py": {
+    "measures/linguistic/metrics.py": {
         "sum(in_context)", "sum(nouns)", "sum(verbs)", "sum((a[part] for part in parts))",
         "sum((b[part] for part in parts))",
     },
@@ -69,8 +69,9 @@ ALLOWED: dict[str, set[str]] = {
         "sum((remove(connection, id_, 'command line') for id_ in sorted(ids)))",
         "sum((forget(connection, id_, 'command line') for id_ in ids))",
     },
-    "tasks/continuation/corpus.py": {"sum((i[k] for i in infos))"},
-    "tasks/continuation/generator_vocabulary.py": {"sum((counts[word] for word in kept))"},
+    "tasks/continuation/corpus.py": {
+        "sum((i[k] for i in infos))", "sum((counts[word] for word in kept))",
+    },
     "tasks/feedback/characters.py": {"sum((other for _, other in rest))"},
     "tasks/feedback/points.py": {"sum(first.values())"},
 }  # fmt: skip

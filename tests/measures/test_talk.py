@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from fabula.measures.cast import Person
-from fabula.measures.talk import Talk, speakers_of, talk_of
+from fabula.measures.cast import Person, Talk, speakers_of, talk_of
 from fabula.text.speech import speech_spans
 
 

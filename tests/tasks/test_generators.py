@@ -13,7 +13,7 @@ from tests.commands import write_rows
 from fabula.errors import CorpusError, InputError, LookupFailed, ModelError
 from fabula.measures.linguistic.system_scores import Story
 from fabula.resume import KeptRows
-from fabula.tasks.continuation.corpus import Corpus, build_corpus
+from fabula.tasks.continuation.corpus import END_MARKS, Corpus, Vocabulary, build_corpus, tokens_of
 from fabula.tasks.continuation.generating import (
     AS_LONG,
     CONTINUATIONS,
@@ -23,7 +23,6 @@ from fabula.tasks.continuation.generating import (
     Unigram,
     generate,
 )
-from fabula.tasks.continuation.generator_vocabulary import END_MARKS, Vocabulary, tokens_of
 from fabula.tasks.continuation.retrieval import CaseBased, CaseIndex, index_cases
 from fabula.types import Document
 

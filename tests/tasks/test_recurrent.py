@@ -16,8 +16,15 @@ torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 from fabula.errors import CorpusError, InputError  # noqa: E402
 from fabula.measures.linguistic.system_scores import Story  # noqa: E402
 from fabula.tasks.continuation.corpus import Corpus, build_corpus  # noqa: E402
-from fabula.tasks.continuation.recurrent import MODEL_FILE, Network, Recurrent  # noqa: E402
-from fabula.tasks.continuation.training import Progress, Training, _Lanes, train_recurrent  # noqa: E402
+from fabula.tasks.continuation.recurrent import (  # noqa: E402
+    MODEL_FILE,
+    Network,
+    Progress,
+    Recurrent,
+    Training,
+    _Lanes,
+    train_recurrent,
+)
 from fabula.types import Document  # noqa: E402
 
 SMALL = Network(n_embedding=12, n_hidden=16, n_layers=2)
@@ -59,7 +66,7 @@ def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_p
         "from pathlib import Path\n"
         "from fabula.tasks.continuation.corpus import Corpus\n"
         "from fabula.tasks.continuation.recurrent import Network\n"
-        "from fabula.tasks.continuation.training import Training, train_recurrent\n"
+        "from fabula.tasks.continuation.recurrent import Training, train_recurrent\n"
         "train_recurrent(Corpus.open(Path(sys.argv[1])), Training(n_epochs=3, n_lanes=5, "
         "window_tokens=7, learning_rate=0.02, checkpoint_windows=3, precision='float32'), "
         "Network(12, 16, 2), report=lambda p: (print(p.window, flush=True), time.sleep(0.02)))\n"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabula.measures.probability import plain_text
 from fabula.text import TextSettings
-from fabula.text.plain import plain_text
 
 PLAIN = "It can't be - it's so. He said, \"no!\" And left..."
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fabula.measures.linguistic.table import SystemTable
     from fabula.presentation.sheet import Block, Sheet
     from fabula.tasks.continuation.corpus import Corpus
-    from fabula.tasks.continuation.training import Progress as Training
+    from fabula.tasks.continuation.recurrent import Progress as Training
 
 Kind = Literal["random", "unigram", "case", "recurrent"]
 _TRAINED: tuple[Kind, ...] = ("random", "unigram", "case")
@@ -200,8 +200,8 @@ def train(
         index_cases(corpus, progress.say)
     if "recurrent" not in settings.kinds:
         return Trained(corpus, [], settings)
-    from fabula.tasks.continuation.training import Training as Plan
-    from fabula.tasks.continuation.training import train_recurrent
+    from fabula.tasks.continuation.recurrent import Training as Plan
+    from fabula.tasks.continuation.recurrent import train_recurrent
 
     n_epochs, done = settings.n_epochs, 0
     progress.begin("training", n_epochs * 100)
@@ -289,9 +289,12 @@ def generate(
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
     from fabula.tasks.continuation import generating
-    from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice
-    from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS
-    from fabula.tasks.continuation.language_models import ask_continuations
+    from fabula.tasks.continuation.corpus import MAX_TOKENS
+    from fabula.tasks.continuation.generating import (
+        CONTINUATIONS,
+        GeneratorChoice,
+        ask_continuations,
+    )
     from fabula.text.pipeline import load_pipeline
 
     models, seed = settings.models, settings.seed

@@ -59,7 +59,7 @@ class MeasuredBooks(Result):
     signature: str
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.book_tables import book_tables
+        from fabula.presentation.book_page import book_tables
 
         return book_tables(self.documents, self.books, self.n_people, self.signature)
 

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from fabula.instruments import Figure
-from fabula.measures.cast import CAST_RULES, Person, cast_of
-from fabula.measures.talk import TALK_RULES, Talk, speakers_of, talk_of
+from fabula.measures.cast import CAST_RULES, TALK_RULES, Person, Talk, cast_of, speakers_of, talk_of
 from fabula.text import TextSettings, TextWords
 from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, sections_of
 from fabula.text.language import not_english

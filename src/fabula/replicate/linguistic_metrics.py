@@ -182,7 +182,7 @@ def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
 def _train(
     corpus: Corpus, n_epochs: int, seed: int, report: Callable[[str, int, int], None]
 ) -> None:
-    from fabula.tasks.continuation.training import Progress, Training, train_recurrent
+    from fabula.tasks.continuation.recurrent import Progress, Training, train_recurrent
 
     def show(progress: Progress) -> None:
         total = n_epochs * progress.n_windows

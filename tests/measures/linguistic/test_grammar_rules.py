@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from tests.commands import rows_of
 
-from fabula.measures.linguistic.continuation_metrics import alone
-from fabula.measures.linguistic.metrics import TextTools
+from fabula.measures.linguistic.metrics import TextTools, alone
 from fabula.measures.linguistic.profile import profile_text
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document

@@ -9,18 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError, ModelError
-from fabula.measures.linguistic.continuation_metrics import (
+from fabula.measures.linguistic.grammar import open_checker, share_correct
+from fabula.measures.linguistic.lexis import mattr, mtld, trigrams, type_token_ratio
+from fabula.measures.linguistic.metrics import (
+    METRICS,
     Context,
     Scored,
+    ToolChoice,
+    Tools,
     encode_texts,
     jaccard,
     measurements,
+    open_tools,
     read_texts,
     score_continuations,
 )
-from fabula.measures.linguistic.grammar import open_checker, share_correct
-from fabula.measures.linguistic.lexis import mattr, mtld, trigrams, type_token_ratio
-from fabula.measures.linguistic.metrics import METRICS, ToolChoice, Tools, open_tools
 from fabula.reasons import REASONS
 
 CONTEXT = ("The old king had a golden ring.", "He lost it in the garden.")

@@ -12,9 +12,15 @@ import pytest
 from tests.commands import rows_of, write_rows
 
 from fabula.errors import InputError, MixError, ModelError
-from fabula.measures.linguistic.continuation_metrics import category_trigrams, jaccard, style_match
 from fabula.measures.linguistic.lexis import read_vocabulary
-from fabula.measures.linguistic.metrics import METRICS, ToolChoice, open_tools
+from fabula.measures.linguistic.metrics import (
+    METRICS,
+    ToolChoice,
+    category_trigrams,
+    jaccard,
+    open_tools,
+    style_match,
+)
 from fabula.measures.linguistic.system_scores import (
     Continuation,
     Story,

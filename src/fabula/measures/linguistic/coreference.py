@@ -13,10 +13,259 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from fabula.measures.linguistic.lexicon import DISTINGUISHING
-from fabula.measures.linguistic.mentions import Mention, Speech, mentions_of, read_speech
-from fabula.measures.linguistic.parsing import Parsed
-from fabula.text.speech import READER
+from fabula.measures.linguistic.parsing import Parsed, Phrase, Token
+from fabula.text.speech import READER, SAYING, flags_within, speech_spans
+from fabula.text.words import word_set
+
+_MALE = word_set("""
+ man boy lad gentleman fellow father papa dad daddy son brother uncle grandfather grandpa nephew
+ husband king prince emperor lord duke count earl baron knight sir master squire monk priest bishop
+ wizard giant actor widower groom waiter landlord policeman fisherman huntsman sailor soldier
+ shepherd grandson godfather bridegroom sultan rajah pasha czar tsar mr mister monsieur herr don
+ john james william george charles henry thomas edward robert joseph richard harry jack tom peter
+ paul david daniel samuel arthur albert fred frederick frank walter michael colin dickon ben adam
+ felix dan roger simon martin philip patrick hugh ralph oliver andrew alexander benjamin tim jim bob
+ bill sam ned will joe dick max oscar victor edmund francis gilbert matthew mark luke stephen lewis
+""")
+_FEMALE = word_set("""
+ woman girl lady lass maid maiden mother mamma mama mum mummy mom daughter sister aunt auntie
+ grandmother grandma granny niece wife queen princess empress duchess countess baroness witch nun
+ widow bride bridesmaid actress governess waitress landlady hen goddess nymph mermaid mistress
+ madam madame lady granddaughter godmother stepmother stepdaughter housewife mrs miss ms fraulein
+ mary anne ann anna elizabeth jane margaret sarah alice emily emma charlotte catherine kate ellen
+ helen rose ruth susan grace lucy laura juliet julia martha nancy dorothy wendy diana marilla rachel
+ cecily felicity sara cathy isabella eliza fanny jenny polly amy beth betty bessie clara edith ethel
+ florence flora harriet ida irene jessie josephine judith lily louisa maria mabel matilda molly
+ nelly nora olivia pauline phoebe rebecca sophia sophie sylvia theresa victoria violet virginia
+""")
+
+_PERSONS = word_set("""
+ person child baby friend neighbour neighbor cousin doctor teacher servant guest stranger visitor
+ traveller traveler cook gardener farmer miller tailor baker butcher merchant thief robber magician
+ captain judge lawyer nurse clerk minister parent orphan twin lover enemy beggar peasant prisoner
+ pirate fairy dwarf elf goblin troll ogre ghost spirit angel devil creature somebody someone
+ anybody anyone everybody everyone nobody hero heroine youth infant relative companion messenger
+ writer author poet artist painter singer dancer player student pupil scholar professor leader chief
+ hunter woodcutter shoemaker blacksmith carpenter owner passenger driver fool wretch darling dear
+ people folk family crowd couple pair company courtier attendant secretary detective inspector
+ colonel general major lieutenant sergeant officer editor manager agent citizen patient victim
+""")
+
+_ANIMALS = word_set("""
+ animal beast bird dog cat horse pony donkey ass mule cow ox bull calf sheep lamb ram goat kid pig
+ wolf fox bear lion tiger panther leopard elephant monkey ape rabbit hare mouse rat mole toad frog
+ snake serpent python cobra dragon fish whale seal crow raven rook robin sparrow swallow lark owl
+ eagle hawk swan goose duck cock rooster chicken peacock parrot nightingale stork squirrel badger
+ otter hedgehog deer stag hound puppy kitten colt foal bee ant spider fly butterfly mongoose jackal
+ camel buffalo crocodile tortoise turtle crab
+""")
+
+_TITLES = word_set("""
+ mr mrs miss ms mr. mrs. ms. dr dr. sir lady lord master king queen prince princess captain colonel
+ professor aunt uncle cousin brother sister father mother saint st. st emperor empress duke duchess
+ count countess old young little dear poor the
+""")
+
+_DISTINGUISHING = word_set(
+    "other another different second third fourth fifth next last new eldest youngest elder younger "
+    "first same two three four five six seven half more most such own"
+)
+"""Words that distinguish one thing from another of the same name."""
+
+_TIMES = word_set(
+    "time day night morning evening noon midnight daylight dark winter summer spring autumn "
+    "o'clock dawn week month year sunday monday tuesday wednesday thursday friday saturday "
+    "christmas late early cold hot warm true possible impossible clear certain"
+)
+"""Complements that make `it` expletive: "it was night"."""
+
+_PRONOUNS: dict[str, tuple[int, str, str]] = {
+    **dict.fromkeys(("i", "me", "myself", "mine"), (1, "s", "mf")),
+    **dict.fromkeys(("we", "us", "ourselves", "ours", "'s"), (1, "p", "mfn")),
+    **dict.fromkeys(("you", "yourself", "thou", "thee", "ye", "yours"), (2, "s", "mf")),
+    **dict.fromkeys(("he", "him", "himself", "his"), (3, "s", "m")),
+    **dict.fromkeys(("she", "her", "herself", "hers"), (3, "s", "f")),
+    **dict.fromkeys(("it", "itself"), (3, "s", "n")),
+    **dict.fromkeys(("they", "them", "themselves", "'em", "theirs"), (3, "p", "mfn")),
+}
+"""Person, number and genders of a pronoun."""
+
+
+_ARTICLES = frozenset(("the", "a", "an", "this", "that", "these", "those", "all", "both"))
+_DEFINITE = frozenset(("the", "this", "that", "these", "those", "all", "both"))
+_SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
+_BE = frozenset(("is", "was", "'s", "be", "were", "been", "are", "seemed", "seems", "’s"))
+_CLAUSES = frozenset(("ccomp", "xcomp", "advcl", "csubj", "relcl", "acl"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A noun phrase, and what its form reveals."""
+
+    phrase: Phrase
+    kind: str
+    """`pronoun`, `relative`, `name`, `noun`, or `empty`, which refers to nothing ("it rained")."""
+    head: str
+    key: tuple[str, ...]
+    """Its words without articles, lower-cased."""
+    names: frozenset[str]
+    modifiers: frozenset[str]
+    is_definite: bool
+    possessor: str
+    """The owner: "his" in "his hat"; empty if none is given."""
+    person: int
+    number: str
+    genders: frozenset[str]
+    is_subject: bool
+    verb: int
+    """The verb that governs it, through a preposition too ("said to him"); or another token."""
+    in_quote: bool
+    beside: int
+    """The token that it is in apposition to, or that it is a relative of; or -1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """The speakers of a sentence."""
+
+    in_quote: tuple[bool, ...]
+    """For each token."""
+    goes_on: bool
+    """Whether it begins inside a quote that started in an earlier sentence."""
+    speaker: int
+    """The token that names the speaker, or -1."""
+    addressee: int
+    """The token that names the addressee, or -1."""
+
+
+def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
+    """Which tokens of consecutive sentences are in quoted speech, and who speaks in each."""
+    starts = itertools.accumulate((len(one.text) + 1 for one in sentences), initial=0)
+    text = " ".join(sentence.text for sentence in sentences)
+    spans = speech_spans(text, has_paragraphs=False)
+    found = []
+    for start, sentence in zip(starts, sentences, strict=False):
+        inside = flags_within((start + token.start for token in sentence.tokens), spans)
+        goes_on = any(a < start < b for a, b in spans)
+        speaker, addressee = _speaker(sentence.tokens, inside) if any(inside) else (-1, -1)
+        found.append(Speech(tuple(inside), goes_on, speaker, addressee))
+    return found
+
+
+def _speaker(tokens: Sequence[Token], inside: Sequence[bool]) -> tuple[int, int]:
+    """The subject of a speech verb outside the quotes, and the addressee."""
+    for k, token in enumerate(tokens):
+        if inside[k] or token.lower not in SAYING:
+            continue
+        below = [i for i, t in enumerate(tokens) if t.head == k and not inside[i] and i != k]
+        subjects = [i for i in below if tokens[i].dep in _SUBJECTS]
+        subjects += [
+            i
+            for i in range(k + 1, min(k + 5, len(tokens)))
+            if not inside[i] and tokens[i].pos in ("NOUN", "PROPN", "PRON")
+        ]
+        if not subjects:
+            continue
+        to = {i for i in below if tokens[i].lower in ("to", "unto")}
+        heard = [i for i, t in enumerate(tokens) if t.dep == "pobj" and t.head in to]
+        heard += [i for i in below if tokens[i].dep in ("dobj", "dative") and i not in to]
+        return subjects[0], heard[0] if heard else -1
+    return -1, -1
+
+
+def mentions_of(parsed: Parsed, speech: Speech) -> list[Mention]:
+    """The noun phrases of a sentence, in order."""
+    return [_mention(parsed.tokens, phrase, speech) for phrase in parsed.noun_phrases]
+
+
+def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention:
+    inside = tokens[phrase.start : phrase.end]
+    root = tokens[phrase.root]
+    words = [token.lower for token in inside if token.is_word]
+    key = tuple(word for word in words if word not in _ARTICLES)
+    owners = [t for t in inside if t.dep == "poss"]
+    kind = _kind(tokens, phrase)
+    person, number, genders = _features(root, inside, kind)
+    beside = tokens[phrase.root].head if root.dep == "appos" else -1
+    if kind == "relative":
+        verb = _clause(tokens, root.head)
+        beside = tokens[verb].head if tokens[verb].dep == "relcl" else -1
+    return Mention(
+        phrase=phrase,
+        kind=kind,
+        head=root.lower,
+        key=key,
+        names=frozenset(
+            t.lower
+            for t in inside
+            if t.pos == "PROPN" and t.is_word and t.dep != "poss" and t.lower not in _TITLES
+        ),
+        modifiers=frozenset(
+            t.lower
+            for t in inside
+            if t.head == phrase.root and t.pos in ("ADJ", "NUM", "NOUN", "VERB")
+        ),
+        # "The trees", "Anne"; not "trees" in general.
+        is_definite=root.pos == "PROPN" or bool(owners) or (bool(words) and words[0] in _DEFINITE),
+        possessor=owners[0].lower if owners else "",
+        person=person,
+        number=number,
+        genders=frozenset(genders),
+        is_subject=root.dep in _SUBJECTS,
+        verb=tokens[root.head].head if tokens[root.head].pos == "ADP" else root.head,
+        in_quote=speech.in_quote[phrase.root],
+        beside=beside,
+    )
+
+
+def _clause(tokens: Sequence[Token], k: int) -> int:
+    """The verb of the relative clause that contains a token, or its own governor."""
+    for _ in range(3):
+        if tokens[k].dep == "relcl" or tokens[k].head == k:
+            return k
+        k = tokens[k].head
+    return k
+
+
+def _kind(tokens: Sequence[Token], phrase: Phrase) -> str:
+    root = tokens[phrase.root]
+    if root.tag in ("WP", "WDT", "WP$") or (root.lower == "that" and root.tag == "WDT"):
+        return "relative"
+    if root.lower in _PRONOUNS and phrase.end - phrase.start == 1:
+        return "empty" if root.lower == "it" and _means_nothing(tokens, phrase.root) else "pronoun"
+    if root.pos == "PRON" or root.dep == "expl":
+        return "empty"
+    return "name" if root.pos == "PROPN" else "noun"
+
+
+def _means_nothing(tokens: Sequence[Token], k: int) -> bool:
+    """Whether an `it` is expletive: "it was night", "it seemed that", "in spite of it"."""
+    if tokens[k].dep == "expl":
+        return True
+    verb = tokens[k].head
+    if tokens[k].dep not in _SUBJECTS or tokens[verb].lower not in _BE:
+        return False
+    below = [i for i in range(verb + 1, len(tokens)) if tokens[i].head == verb]
+    return any(tokens[i].dep in _CLAUSES or tokens[i].lower in _TIMES for i in below)
+
+
+def _features(root: Token, inside: Sequence[Token], kind: str) -> tuple[int, str, str]:
+    """Person, number and possible genders of a mention."""
+    if kind == "pronoun":
+        return _PRONOUNS[root.lower]
+    if root.tag in ("NNS", "NNPS"):
+        return 3, "p", "mfn"
+    words = {root.lower}
+    if kind == "name":
+        words |= {token.lower.rstrip(".") for token in inside if token.dep != "poss"}
+    if words & _FEMALE:
+        return 3, "s", "f"
+    if words & _MALE:
+        return 3, "s", "m"
+    if kind == "name" or root.lower in _PERSONS:
+        return 3, "s", "mf"
+    return 3, "s", "mfn" if root.lower in _ANIMALS else "n"
+
 
 _REFLEXIVE = frozenset(("myself", "yourself", "himself", "herself", "itself", "themselves"))
 _PRONOUN_REACH = 4
@@ -155,13 +404,13 @@ class _State:
         for k, entity in fitting:
             if mention.key and mention.key in entity.keys:
                 return k
-        if mention.modifiers & DISTINGUISHING or mention.names:
+        if mention.modifiers & _DISTINGUISHING or mention.names:
             return -1
         for k, entity in fitting:
             has_head = (mention.head, mention.possessor) in entity.heads or (
                 not mention.possessor and any(head == mention.head for head, _ in entity.heads)
             )
-            if has_head and not (entity.modifiers & DISTINGUISHING and mention.modifiers):
+            if has_head and not (entity.modifiers & _DISTINGUISHING and mention.modifiers):
                 return k
         return -1
 

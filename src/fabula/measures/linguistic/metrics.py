@@ -1,20 +1,49 @@
-"""The fifteen metrics by name, and the tools that determine them."""
+"""Fifteen metrics of a continuation, alone and in its story, and the tools that determine them.
+
+Roemmele, Gordon and Swanson 2017, section 4. Details that the paper leaves open are decided as
+follows, and are part of the signature:
+
+- Counts and lengths of phrases are divided by the words of the continuation, as in section 4.1.
+- A verb phrase is a main verb with everything it governs, except its subject and coordinated
+  phrases; phrases nest.
+- A metric with nothing to measure (the length of noun phrases where there are none) is missing,
+  with its reason; the Jaccard similarity with an empty set is 0.
+- Trigrams, of words and of categories, do not cross sentences or continuations.
+- A continuation that is not English (`text/language.py`) is not measured, nor is one whose context
+  is not English.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.measures.linguistic.coreference import Sieve
-from fabula.measures.linguistic.grammar import Checker, open_checker
-from fabula.measures.linguistic.lexis import FLOOR, Frequencies
-from fabula.measures.linguistic.parsing import CONTENT, Parser
+from fabula.measures.linguistic.grammar import (
+    Checker,
+    Fault,
+    faults_each,
+    open_checker,
+    share_correct,
+)
+from fabula.measures.linguistic.lexis import FLOOR, Frequencies, trigrams
+from fabula.measures.linguistic.parsing import CONTENT, Parsed, Parser
 from fabula.text.chapters import CHAPTER_RULES
-from fabula.text.language import language_gate
+from fabula.text.language import language_gate, not_english
 from fabula.text.speech import READER
-from fabula.types import Signature
+from fabula.types import Measurement, Signature, Span
+
+if TYPE_CHECKING:
+    from fabula.models.encoder import Encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +157,252 @@ class Tools(TextTools):
 def open_tools(choice: ToolChoice) -> Tools:
     """The tools of this process, loaded once."""
     return Tools(choice)
+
+
+def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
+    """The Jaccard similarity of two sets; None if both are empty.
+
+    0 if only one is empty: there is something, and nothing of it is shared.
+    """
+    first, second = frozenset(a), frozenset(b)
+    union = len(first | second)
+    return len(first & second) / union if union else None
+
+
+def encode_texts(texts: Sequence[str], encoder: Encoder) -> list[NDArray[np.float64]]:
+    """The vector of each text, float64, shape (n_dimensions,).
+
+    For a text longer than the encoder reads, the mean of the vectors of its parts.
+    """
+    parts = [encoder.parts(text) for text in texts]
+    vectors = encoder.encode([part for windows in parts for part in windows])
+    ends = np.cumsum([len(windows) for windows in parts])
+    return [
+        vectors[end - len(windows) : end].mean(axis=0, dtype=np.float64)
+        for windows, end in zip(parts, ends, strict=True)
+    ]
+
+
+def cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """The cosine of two vectors; 0 if one has zero length."""
+    return float(a @ b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-12)
+
+
+CATEGORIES: Mapping[str, tuple[str, ...]] = {
+    "adverb": ("ADV",),
+    "adjective": ("ADJ",),
+    "conjunction": ("CCONJ", "SCONJ"),
+    "determiner": ("DET",),
+    "noun": ("NOUN",),
+    "pronoun": ("PRON",),
+    "preposition": ("ADP",),
+    "punctuation": ("PUNCT",),
+}
+"""The eight categories, as universal parts of speech; proper nouns are not included."""
+
+
+def style_match(a: Counter[str], b: Counter[str]) -> float | None:
+    """The mean over the categories of 1 - |share A - share B| / (share A + share B).
+
+    Takes counts of parts of speech, punctuation included; None if a text has no token. A
+    category absent from both matches fully, as in language style matching (Ireland and Pennebaker
+    2010), which the paper follows.
+    """
+    n_a, n_b = a.total(), b.total()
+    if not n_a or not n_b:
+        return None
+    total = 0.0
+    for parts in CATEGORIES.values():
+        share_a = sum(a[part] for part in parts) / n_a
+        share_b = sum(b[part] for part in parts) / n_b
+        both = share_a + share_b
+        total += 1 - abs(share_a - share_b) / both if both else 1
+    return total / len(CATEGORIES)
+
+
+def category_trigrams(sentences: Iterable[Sequence[str]]) -> set[tuple[str, str, str]]:
+    """Part-of-speech trigrams, punctuation included; none crosses a sentence boundary."""
+    return {three for sentence in sentences for three in trigrams(sentence)}
+
+
+_EACH = tuple(metric.id for metric in METRICS if not metric.is_of_all)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A continuation's metrics; `missing` says why a value is None."""
+
+    values: Mapping[str, float | None]
+    missing: Mapping[str, str]
+    words: tuple[str, ...]
+    """Lower-cased; the ratios of a system's whole output are computed from them."""
+    sentence_ends: tuple[int, ...]
+    """In words."""
+    errors: tuple[tuple[int, int], ...] = ()
+    """Where errors of grammar and spelling are: half-open, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A parsed text, and its vector if it contains a word."""
+
+    parsed: Parsed
+    n_vectors: int
+    """Content words that have a vector."""
+    vector_sum: NDArray[np.float64]
+    """The sum of their unit vectors."""
+    encoding: NDArray[np.float64] | None
+
+
+def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
+    """Parse and encode texts in one batch."""
+    parsed = list(tools.parser.parse(texts))
+    spoken = [k for k, part in enumerate(parsed) if part.words]
+    encodings = dict(
+        zip(spoken, encode_texts([parsed[k].text for k in spoken], tools.encoder), strict=True)
+    )
+    return [
+        Reading(part, *tools.parser.content_vectors(part), encodings.get(k))
+        for k, part in enumerate(parsed)
+    ]
+
+
+class Context:
+    """What all continuations of a story are compared with: its parsed sentences.
+
+    `foreign` is the reason why nothing can be compared with it, if it is not English.
+    """
+
+    def __init__(self, sentences: Sequence[Reading]) -> None:
+        self.sentences = [reading.parsed for reading in sentences]
+        self.foreign = not_english(" ".join(part.text for part in self.sentences))
+        self.content = frozenset(word for part in self.sentences for word in part.content)
+        self.n_vectors = sum(reading.n_vectors for reading in sentences)
+        self.vector_sum = np.sum([reading.vector_sum for reading in sentences], axis=0)
+        self.categories = _count_categories(self.sentences)
+        self.trigrams = category_trigrams(c for part in self.sentences for c in part.categories())
+        encodings = [r.encoding for r in sentences if r.encoding is not None]
+        self.encoding = np.mean(encodings, axis=0) if encodings else None
+
+
+def score_continuations(
+    tools: Tools, context: Context, texts: Sequence[str | None], readings: Sequence[Reading]
+) -> list[Scored]:
+    """Score continuations of one context; None is a text that a system failed to produce."""
+    flags = tools.resolver.in_context(context.sentences, [[r.parsed] for r in readings])
+    return [
+        _score(tools, context, text, reading, in_context)
+        for text, reading, in_context in zip(texts, readings, flags, strict=True)
+    ]
+
+
+def _score(
+    tools: Tools, context: Context, text: str | None, reading: Reading, in_context: Sequence[bool]
+) -> Scored:
+    parsed = reading.parsed
+    if text is None:
+        return _nothing("no_text")
+    if not parsed.words:
+        others = [key for key in _EACH if key != "sentence_length"]
+        values = {**dict.fromkeys(_EACH), "sentence_length": 0.0}
+        return Scored(values, dict.fromkeys(others, "no_words"), (), ())
+    if (foreign := not_english(text)) is not None:
+        return _nothing(foreign)
+    outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
+    missing = {key: outcome[key] for key in _EACH if isinstance(outcome[key], str)}
+    return Scored(
+        values={key: None if key in missing else outcome[key] for key in _EACH},
+        missing=missing,
+        words=parsed.words,
+        sentence_ends=_word_ends(parsed),
+        errors=tuple(outcome["errors"]),
+    )
+
+
+def _nothing(reason: str) -> Scored:
+    return Scored(dict.fromkeys(_EACH), dict.fromkeys(_EACH, reason), (), ())
+
+
+def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
+    """Metrics 1, 2, and 5 to 9: numbers, or the reason why one is missing; `errors` by place."""
+    faults = () if tools.checker is None else next(faults_each(tools.checker, [parsed]))
+    return alone_checked(tools, parsed, faults)
+
+
+def alone_checked(tools: TextTools, parsed: Parsed, faults: Sequence[Fault]) -> dict[str, Any]:
+    """`alone` of a text whose errors are known."""
+    errors = [fault.place for fault in faults]
+    n_words = len(parsed.words)
+    nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words
+    grammar: float | str = "not_measured"
+    if tools.checker is not None:
+        grammar = share_correct([t.place for t in parsed.tokens if t.is_word], errors)
+    return {
+        "errors": errors,
+        "sentence_length": float(n_words),
+        "grammaticality": grammar,
+        "inverse_word_frequency": tools.frequencies.inverse(parsed.words),
+        "noun_phrases": len(nouns) / n_words,
+        "noun_phrase_length": sum(nouns) / len(nouns) / n_words if nouns else "no_noun_phrase",
+        "verb_phrases": len(verbs) / n_words,
+        "verb_phrase_length": sum(verbs) / len(verbs) / n_words if verbs else "no_verb_phrase",
+    }
+
+
+def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
+    """Metrics 10 to 15: numbers, or the reason why one is missing."""
+    ids = [metric.id for metric in METRICS if metric.needs_context]
+    if context.foreign is not None:
+        return dict.fromkeys(ids, f"the context is {context.foreign}")
+    if context.encoding is None or reading.encoding is None:
+        return dict.fromkeys(ids, "no_context")
+    n_pairs = reading.n_vectors * context.n_vectors
+    parsed = reading.parsed
+    style = style_match(_count_categories([parsed]), context.categories)
+    return {
+        "jaccard_similarity": _or(jaccard(parsed.content, context.content), "no_content_word"),
+        # The mean cosine over all pairs of vectors, which are of length 1.
+        "vector_similarity": float(reading.vector_sum @ context.vector_sum) / n_pairs
+        if n_pairs
+        else "no_vector",
+        "sentence_similarity": cosine(reading.encoding, context.encoding),
+        "pos_similarity": _or(style, "no_context"),
+        "pos_trigram_similarity": _or(
+            jaccard(category_trigrams(parsed.categories()), context.trigrams), "no_trigram"
+        ),
+        "coreference_rate": (sum(in_context) / len(in_context) if in_context else "no_noun_phrase"),
+    }
+
+
+def _or(value: float | None, reason: str) -> float | str:
+    return reason if value is None else value
+
+
+def _count_categories(sentences: Iterable[Parsed]) -> Counter[str]:
+    return Counter(token.pos for part in sentences for token in part.tokens)
+
+
+def _word_ends(parsed: Parsed) -> tuple[int, ...]:
+    """The number of words up to the end of each sentence."""
+    n_words = [0, *accumulate(token.is_word for token in parsed.tokens)]
+    return (*(n_words[start] for start in parsed.sentence_starts[1:]), n_words[-1])
+
+
+def measurements(document_id: str, rater: str, scored: Scored, signature: str) -> list[Measurement]:
+    """A continuation's metrics as measurements; `rater` is the instrument."""
+    return [
+        Measurement(
+            document_id=document_id,
+            rubric="linguistic",
+            item=metric,
+            rater=rater,
+            value=scored.values[metric],
+            missing_reason=scored.missing.get(metric),
+            evidence=tuple(Span(document_id, *place) for place in scored.errors)
+            if metric == "grammaticality"
+            else (),
+            rationale=None,
+            signature=signature,
+        )
+        for metric in _EACH
+    ]

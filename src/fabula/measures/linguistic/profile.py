@@ -18,7 +18,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from fabula.measures.linguistic.continuation_metrics import alone_checked
 from fabula.measures.linguistic.grammar import parsed_and_checked
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
@@ -28,7 +27,7 @@ from fabula.measures.linguistic.lexis import (
     trigrams,
     type_token_ratio,
 )
-from fabula.measures.linguistic.metrics import ProfileMetric, TextTools
+from fabula.measures.linguistic.metrics import ProfileMetric, TextTools, alone_checked
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.measures.linguistic.continuation_metrics import (
+from fabula.measures.linguistic.metrics import (
     Context,
     Scored,
+    ToolChoice,
+    open_tools,
     read_texts,
     score_continuations,
 )
-from fabula.measures.linguistic.metrics import ToolChoice, open_tools
 from fabula.resume import Row, RowKind, kept_rows
 from fabula.store import read_rows
 from fabula.workers import InOrder, in_order

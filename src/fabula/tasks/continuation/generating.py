@@ -1,4 +1,4 @@
-"""Continue many stories with trained generators: one row each, resumable after a crash.
+"""Continue many stories with trained generators or language models: one row each, resumable.
 
 Two baselines do not read the story, a random sentence and words drawn by frequency (Roemmele,
 Gordon and Swanson 2017, section 3.4); a control knows how the story goes on.
@@ -14,19 +14,23 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from fabula.errors import InputError, LookupFailed
 from fabula.measures.linguistic.parsing import count_word_tokens
 from fabula.measures.linguistic.system_scores import Story, read_contexts
+from fabula.models.base import Model, Prompt, Sampling
 from fabula.plugins import Registry
 from fabula.resume import KeptRows, Row, RowKind
-from fabula.tasks.continuation.corpus import Corpus
-from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS, UNKNOWN
+from fabula.tasks.continuation.corpus import MAX_TOKENS, UNKNOWN, Corpus
+from fabula.tasks.model_texts import Wanted, ask_for, read_written
+from fabula.text.pipeline import pipeline_parts
+from fabula.text.sentences import sentences_of
+from fabula.types import Signature
 from fabula.workers import in_order
 
 CONTINUATIONS = RowKind(
@@ -246,3 +250,47 @@ def _block(choice: GeneratorChoice, seed: int, stories: Sequence[Story]) -> list
         key = {name: made_of.pop(name) for name in CONTINUATIONS.key}
         rows.append(key | written | made_of)
     return rows
+
+
+PROMPT = (
+    "The passage above is from a story. Write the one sentence that comes next in it. Answer with "
+    "that sentence and nothing else.\n"
+)
+
+
+async def ask_continuations(
+    stories: Sequence[Story],
+    model: Model,
+    rows: KeptRows,
+    *,
+    sampling: Sampling,
+    nlp: Any,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[Row]:
+    """Return a row for each story, with the reason if it has no sentence. `nlp` finds its end."""
+    parts = {"model": model.name, "prompt": "own", "sampling": str(sampling)}
+    signature = str(Signature.of("asked", **parts, **pipeline_parts(nlp)))
+
+    def wanted(story: Story) -> Wanted:
+        made_of = {"context_digest": context_digest(story), "signature": signature}
+
+        async def make() -> Row:
+            answer = await model.ask(Prompt(" ".join(story.context) + "\n\n", PROMPT), sampling)
+            written = read_written(answer)
+            # Models often write more than one sentence.
+            parts = sentences_of((written.text or "").splitlines(), nlp)
+            sentence = next(chain.from_iterable(parts), "")
+            reason = written.missing_reason or (None if sentence else "no_answer")
+            return {
+                "id": story.id,
+                "system": model.name,
+                "text": None if reason else sentence,
+                "missing_reason": reason,
+                "answer": answer.text,
+                "is_cut": answer.stop == "length",
+                **made_of,
+            }
+
+        return Wanted({"id": story.id, "system": model.name, **made_of}, make)
+
+    return await ask_for(map(wanted, stories), rows, model.n_parallel, meter)

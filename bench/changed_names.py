@@ -14,16 +14,16 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 
 import corpora
 from fabula.measures.book import pipelines
 from fabula.measures.cast import cast_of
-from fabula.measures.line_names import MIN_NAMED, names
-from fabula.measures.line_notes import LineReader
-from fabula.measures.line_read import LineNote, ReadText
-from fabula.measures.linguistic.parsing import Parser
+from fabula.measures.line_rules import MIN_NAMED, LineNote, names
+from fabula.measures.linguistic.metrics import TextTools
 from fabula.text import read_documents
+from fabula.text.reading import Reading
 
 FILES = {
     "chosen on": "reference/gutenberg_novels.jsonl.gz",
@@ -38,13 +38,13 @@ NEW = "Zebulon"
 
 def main() -> None:
     given = corpora.options(__doc__, books=(corpora.sized(100, 1), "of each file"))
-    nlp, finder = pipelines()
-    reader = LineReader(nlp, Parser(), None)
+    _, finder = pipelines()
+    tools = TextTools("none")
     for what, path in list(FILES.items())[: corpora.sized(len(FILES), 1)]:
         found, n_planted, alarms, n_books = Counter[str](), Counter[str](), [], 0
         for title, text in list(novels(str(corpora.SHARED / path)))[: given.books]:
             n_books += 1
-            read = reader.parsed(text)
+            read = tools.read(text)
             alarms += [f"{title}: {note.why}" for note in changes(read)]
             for kind, is_found in planted(read, [one.name for one in cast_of(text, finder)]):
                 n_planted[kind] += 1
@@ -67,14 +67,14 @@ def novels(path: str) -> Iterator[tuple[str, str]]:
             yield title, text
 
 
-def planted(read: ReadText, people: list[str]) -> Iterator[tuple[str, bool]]:
+def planted(read: Reading, people: list[str]) -> Iterator[tuple[str, bool]]:
     """Whether each planted change is noted at its place."""
     rng = random.Random(0)
     for person in people[:20]:
         name = person.split()[-1]
         places = [
             sentence.at(token)[0]
-            for sentence in read.sentences
+            for sentence in read.parsed
             for token in sentence.tokens
             if token.text == name
         ]
@@ -89,27 +89,31 @@ def planted(read: ReadText, people: list[str]) -> Iterator[tuple[str, bool]]:
                 yield (f"named {MIN_NAMED} times before and after", is_found)
 
 
-def changes(read: ReadText) -> list[LineNote]:
+def changes(read: Reading) -> list[LineNote]:
     return [note for note in names(read) if note.kind == "renamed"]
 
 
-def with_change(read: ReadText, name: str, start: int) -> ReadText:
+def with_change(read: Reading, name: str, start: int) -> Reading:
     """The text with another name from a place on; offsets are those of the text itself."""
-    sentences = tuple(
+    changed = copy(read)
+    changed.parsed = [
         sentence
         if sentence.end <= start
         else replace(
             sentence,
-            tokens=tuple(
-                replace(token, text=NEW)
-                if token.text == name and sentence.at(token)[0] >= start
-                else token
-                for token in sentence.tokens
+            parsed=replace(
+                sentence.parsed,
+                tokens=tuple(
+                    replace(token, text=NEW)
+                    if token.text == name and sentence.at(token)[0] >= start
+                    else token
+                    for token in sentence.tokens
+                ),
             ),
         )
-        for sentence in read.sentences
-    )
-    return replace(read, sentences=sentences)
+        for sentence in read.parsed
+    ]
+    return changed
 
 
 if __name__ == "__main__":

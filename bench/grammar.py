@@ -13,9 +13,8 @@ from pathlib import Path
 
 import harper
 
-import corpora
-from fabula.measures.linguistic.grammar import linter_of
 from fabula.text import read_documents
+from fabula.text.grammar import linter_of
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import paragraphs_of, sentences_of
 

@@ -39,8 +39,8 @@ from typing import Any
 
 import corpora
 import first_findings
-from fabula.measures.line_notes import LINE_RULES, read_drafts
-from fabula.measures.line_read import LINE_KINDS, LineNote
+from fabula.measures.line_notes import read_drafts
+from fabula.measures.line_rules import LINE_KINDS, LINE_RULES, LineNote
 from fabula.reference.layout import text_digest
 from fabula.store import read_rows
 from fabula.text import read_documents

@@ -31,11 +31,13 @@ ALLOWED: dict[str, set[str]] = {
         "sum((counts[k, x] - counts[k, y] - 1 "
         "for k, (x, y) in enumerate(zip(a, b, strict=True)) if x != y))",
     },
-    "measures/linguistic/grammar.py": {"sum((_touches(word, marked) for word in words))"},
-    "measures/linguistic/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
+    "text/grammar.py": {"sum((_touches(word, marked) for word in words))"},
+    "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
     "reference/catalogue.py": {"sum((size for size in sizes if size is not None))"},
     "replicate/creativity_index.py": {"sum(cleared.values())"},
-    "measures/linguistic/profile.py": {"sum(flags_within(words, speech))"},
+    "measures/linguistic/profile.py": {
+        "sum((s and t.is_word for s, t in zip(one.is_spoken, one.tokens, strict=True)))"
+    },
     "measures/quoting.py": {"sum(own)"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fabula.measures.line_read import LINE_KINDS
+from fabula.measures.line_rules import LINE_KINDS
 from fabula.store import read_rows
 from fabula.text import read_documents
 

@@ -9,12 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.commands import invoke
 
-from fabula.measures.line_errors import is_misspelt
-from fabula.measures.line_notes import LineReader
-from fabula.measures.line_read import LINE_KINDS
-from fabula.measures.linguistic.grammar import Harper
-from fabula.measures.linguistic.parsing import Parser
-from fabula.text.pipeline import load_pipeline
+from fabula.measures.line_notes import LineReview, read_lines
+from fabula.measures.line_rules import LINE_KINDS, is_misspelt
+from fabula.measures.linguistic.metrics import TextTools
 from fabula.types import Document
 
 PLAIN = (
@@ -40,16 +37,15 @@ def told_of(*names: str) -> str:
     )
 
 
-@cache
-def reader() -> LineReader:
-    return LineReader(load_pipeline(("senter",)), Parser(), Harper())
+opened = cache(TextTools)
+
+
+def read(text: str) -> LineReview:
+    return read_lines(opened(), Document("d", text))
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    return [
-        (note.kind, text[note.start : note.end])
-        for note in reader().read(Document("d", text)).notes
-    ]
+    return [(note.kind, text[note.start : note.end]) for note in read(text).notes]
 
 
 DIALECT = (
@@ -181,7 +177,7 @@ def test_straight_quotation_marks_give_the_same_notes():
     ("text", "reason"), [("", "no_words"), ("Der Hund lief über die Straße. " * 9, "German")]
 )
 def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str):
-    review = reader().read(Document("d", text))
+    review = read(text)
     assert review.notes == ()
     assert reason in str(review.missing_reason)
     # Words of another language were not counted, which is not to have none.
@@ -195,7 +191,7 @@ def test_those_that_matter_most_are_shown_in_the_order_of_the_text():
         + " They recieve it. "
         + "A word fell. " * 8
     )
-    review = reader().read(Document("d", text))
+    review = read(text)
     all_notes = list(review.notes)
     assert review.first(0) == all_notes
     one = review.first(1)
@@ -209,7 +205,7 @@ def test_plain_slips_come_before_what_somebody_says_and_before_rare_words():
         "“That is t' fowld of the farm,” said Joseph. It had thriven there, while the lamb slept. "
         "It was a seperate matter, and nobody spoke of it again."
     )
-    notes = [one for one in reader().read(Document("d", text)).notes if one.kind == "spelling"]
+    notes = [one for one in read(text).notes if one.kind == "spelling"]
     places = [text[one.start : one.end] for one in sorted(notes, key=lambda one: -one.strength)]
     assert places == ["seperate", "thriven", "fowld"]
 
@@ -218,7 +214,7 @@ def test_a_capitalized_noun_has_one_spelling():
     text = (
         "We serve our Nation, and the Nation is strong. " * 3 + "They defend our Naiton with care."
     )
-    (note,) = [one for one in reader().read(Document("d", text)).notes if one.kind == "name"]
+    (note,) = [one for one in read(text).notes if one.kind == "name"]
     assert text[note.start : note.end] == "Naiton"
     assert note.why == "“Naiton” here, but “Nation” 6 times in this text."
 
@@ -227,14 +223,14 @@ def test_words_made_of_others_and_words_of_published_books_are_not_misspellings(
     meant = ("foemen", "leant", "fadeless", "unbrimmed", "gaol", "kelpy")
     slips = ("slighty", "prefered", "untill", "pryed", "truely")
     text = " ".join(f"It was what everybody called {word} at that time." for word in meant + slips)
-    notes = [one for one in reader().read(Document("d", text)).notes if one.kind == "spelling"]
+    notes = [one for one in read(text).notes if one.kind == "spelling"]
     found = [text[one.start : one.end] for one in notes]
     assert found == [*slips]
 
 
 def test_a_checkers_question_ends_with_its_own_mark():
     text = "The boarder between the two countries was closed, and nobody crossed it that night."
-    (note,) = [one for one in reader().read(Document("d", text)).notes if one.kind == "grammar"]
+    (note,) = [one for one in read(text).notes if one.kind == "grammar"]
     assert note.why.startswith("Did you mean “border”? Perhaps “border”")
 
 
@@ -275,7 +271,7 @@ def test_the_plainest_notes_of_a_kind_come_first():
         "Joe gave me some more gravy. It stood open. Nobody had lived there since the fire that "
         "summer. It rained. Nobody had lived there since the fire that summer."
     )
-    notes = reader().read(Document("d", text)).notes
+    notes = read(text).notes
     first = {
         kind: max((note for note in notes if note.kind == kind), key=lambda note: note.strength)
         for kind in ("spelling", "sentence")

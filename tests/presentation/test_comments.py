@@ -16,7 +16,7 @@ from tests.commands import invoke
 from fabula.errors import InputError
 from fabula.measures.groups import GroupBook
 from fabula.measures.line_notes import LineReview
-from fabula.measures.line_read import LineNote
+from fabula.measures.line_rules import LineNote
 from fabula.presentation.comments import write_comments
 from fabula.review import Review, TextReview
 from fabula.text import read_documents

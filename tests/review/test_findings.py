@@ -9,7 +9,7 @@ from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer
 from fabula.measures.groups import GroupBook, measure_group
 from fabula.measures.line_notes import LineReview
-from fabula.measures.line_read import LINE_KINDS, LineNote
+from fabula.measures.line_rules import LINE_KINDS, LineNote
 from fabula.presentation.review_page import page_of, write_review_page
 from fabula.presentation.review_tables import review_json, review_tables
 from fabula.presentation.sheet import render

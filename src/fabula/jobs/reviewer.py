@@ -25,8 +25,8 @@ from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference.backend import described
 from fabula.review import LeftOut, Review, TextReview
 from fabula.text import check_documents
-from fabula.text.pipeline import sentence_pipeline
-from fabula.types import Document, Measurement, Rubric
+from fabula.text.pipeline import SENTENCES, load_pipeline
+from fabula.types import Document, Measurement, Part, Rubric
 
 if TYPE_CHECKING:
     from fabula.judging.judging_plan import AnswerBook, JudgePlan
@@ -294,7 +294,7 @@ class Reviewer:
 
         progress.begin("fluency", len(review.texts))
         try:
-            measure = FluencyMeasure(reading.model(), sentence_pipeline())
+            measure = FluencyMeasure(reading.model(), load_pipeline(SENTENCES))
         except ModelError as error:
             is_own = self.plan.fluency_model != ReportSettings().fluency_model
             remedy = _OTHER_MODEL if is_own else f"{_LOCAL_EXTRA}; {_NLP_EXTRA}"

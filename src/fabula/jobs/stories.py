@@ -291,15 +291,9 @@ def openings(
     """
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
-    from fabula.tasks.openings import (
-        FORMATS,
-        OPENINGS,
-        by_line,
-        human_row,
-        read_formats,
-        write_openings,
-    )
-    from fabula.text.pipeline import load_pipeline
+    from fabula.tasks.openings import FORMATS, OPENINGS, human_row, read_formats, write_openings
+    from fabula.tasks.written import by_line
+    from fabula.text.pipeline import SENTENCES, load_pipeline
     from fabula.text.sentences import first_sentences
 
     file, n = settings.prompt_file, settings.n_sentences
@@ -313,7 +307,7 @@ def openings(
     documents = list(documents if share is None else share.of(documents))
     human: list[Row] = []
     if n is not None:
-        nlp = load_pipeline(("senter",))
+        nlp = load_pipeline(SENTENCES)
         whole = documents
         documents = [replace(one, text=first_sentences(one.text, nlp, n=n)) for one in whole]
         human = [

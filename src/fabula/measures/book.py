@@ -23,7 +23,7 @@ from fabula.measures.cast import CAST_RULES, TALK_RULES, Person, Talk, cast_of, 
 from fabula.text import TextSettings, TextWords
 from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, sections_of
 from fabula.text.language import not_english
-from fabula.text.pipeline import load_pipeline, pipeline_parts, sentence_pipeline
+from fabula.text.pipeline import NAMES, SENTENCES, load_pipeline, pipeline_parts
 from fabula.text.sentences import paragraph_spans, sentence_spans
 from fabula.text.speech import READER, flags_within, speech_spans
 from fabula.types import Document, Measurement, Signature
@@ -395,4 +395,4 @@ def pipelines() -> tuple[Any, Any]:
 
     Raises `ModelError` if spaCy or the pipeline is not installed.
     """
-    return sentence_pipeline(), load_pipeline(("ner",))
+    return load_pipeline(SENTENCES), load_pipeline(NAMES)

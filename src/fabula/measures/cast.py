@@ -16,13 +16,13 @@ without a name are not attributed: counting cannot separate two speakers who tak
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import regex
 
@@ -149,10 +149,13 @@ def _asked(
     parts = [encodable(" ".join(text[slice(*spans[k])].split())) for k in sorted(chosen)]
     named: Counter[str] = Counter()
     asked: Counter[str] = Counter()
-    if (memo := _PEOPLE.get(nlp)) is None:
-        kept = Kept(f"people 1|{pipeline_name(nlp)}", sorted, lambda _, places: frozenset(places))
-        memo = _PEOPLE[nlp] = Memo(_REMEMBERED_CHARS, kept)
-    found_in = memo.each(parts, lambda new: _people_in(new, nlp), _BATCH)
+
+    def find(paragraphs: Sequence[str]) -> Iterator[frozenset[int]]:
+        for doc in nlp.pipe(paragraphs, batch_size=_BATCH):
+            people = (entity for entity in doc.ents if entity.label_ == "PERSON")
+            yield frozenset(token.idx for entity in people for token in entity)
+
+    found_in = _people_memo(nlp).each(parts, find, _BATCH)
     for part, people in zip(parts, found_in, strict=True):
         for match in _WORD.finditer(part):
             if match[0] in candidates:
@@ -161,14 +164,11 @@ def _asked(
     return named, asked
 
 
-_PEOPLE: WeakKeyDictionary[Any, Memo[frozenset[int]]] = WeakKeyDictionary()
-"""The pipeline's positions of words in people's names, by paragraph."""
-
-
-def _people_in(paragraphs: Sequence[str], nlp: Any) -> Iterator[frozenset[int]]:
-    for doc in nlp.pipe(paragraphs, batch_size=_BATCH):
-        people = (entity for entity in doc.ents if entity.label_ == "PERSON")
-        yield frozenset(token.idx for entity in people for token in entity)
+@functools.cache
+def _people_memo(nlp: Any) -> Memo[frozenset[int]]:
+    """The places of words in people's names, by paragraph, that a pipeline found."""
+    kept = Kept(f"people 1|{pipeline_name(nlp)}", sorted, lambda _, places: frozenset(places))
+    return Memo(_REMEMBERED_CHARS, kept)
 
 
 def _joined(counts: dict[_Form, int]) -> list[list[_Form]]:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabula.measures.line_notes import LineReview
-from fabula.measures.line_read import LINE_KINDS, LineNote, line_of
+from fabula.measures.line_rules import LINE_KINDS, LineNote, line_of
 from fabula.measures.scores import RankedPassage, first_passages, to_row
 from fabula.presentation.marked_text import Listed, Note
 from fabula.presentation.originality_tables import passages_table, ranked_sheet

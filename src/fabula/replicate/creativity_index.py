@@ -44,7 +44,7 @@ from fabula.stats.contrasts import Omnibus, adjusted, cell_means, compare_cluste
 from fabula.stats.resampling import mean_interval
 from fabula.store import located_rows, read_rows, write_rows
 from fabula.text import TextSettings, count_words, read_documents
-from fabula.text.pipeline import load_pipeline
+from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.sentences import first_sentences
 from fabula.text.sketch import sketch_of
 from fabula.text.stopwords import load_stop_words
@@ -294,8 +294,8 @@ def cluster_set(
     for document, place in zip(found, clusters.numbers, strict=True):
         text = document.text[int(document.meta.get("shared_prefix_chars") or 0) :]
         if n_words is not None and count_words(text) > n_words:
-            text = first_sentences(text, load_pipeline(("senter",)), n_words=n_words)
-        own = {"model": document.meta.get("model") or "human", CLUSTER: clusters.names[place]}
+            text = first_sentences(text, load_pipeline(SENTENCES), n_words=n_words)
+        own = {"model": document.meta.get("model") or "human", CLUSTER: clusters.names[number]}
         cut.append(replace(document, text=text, meta={**document.meta, **own}))
     return cut
 

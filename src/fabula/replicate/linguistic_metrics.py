@@ -34,7 +34,7 @@ from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice,
 from fabula.tasks.continuation.retrieval import index_cases
 from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
-from fabula.text.pipeline import load_pipeline
+from fabula.text.pipeline import SENTENCES, load_pipeline
 
 _KINDS = {"random": "random", "case-based": "case", "unigram": "unigram", "recurrent": "recurrent"}
 PAPER_SYSTEMS = (*_KINDS, GOLD)
@@ -173,7 +173,7 @@ def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
     """Passages of 20 sentences, from tokenised books (a list of sentences) or from any text."""
     field = "sentences" if any(".jsonl" in book for book in books) else "text"
     documents = read_documents(find_files(books), text_field=field)
-    chapters = book_chapters(documents, load_pipeline(("senter",)))
+    chapters = book_chapters(documents, load_pipeline(SENTENCES))
     for passage in passages_of(chapters, 20, stride):
         chapter = f"{passage.book}/{passage.chapter}"
         yield Story(passage.id, passage.context, passage.gold, chapter, passage.book)

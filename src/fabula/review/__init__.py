@@ -17,7 +17,7 @@ import numpy as np
 from fabula import __version__
 from fabula.instruments import PARTS, Instrument
 from fabula.measures.groups import GroupBook, GroupKind, GroupNumbers, measure_group
-from fabula.measures.line_read import LINE_KINDS
+from fabula.measures.line_rules import LINE_KINDS
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.measures.originality_measure import Originality
 from fabula.measures.scores import to_row

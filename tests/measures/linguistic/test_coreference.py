@@ -10,9 +10,9 @@ import pytest
 
 from fabula.errors import ModelError
 from fabula.measures.linguistic.coreference import Sieve, entities_of
-from fabula.measures.linguistic.parsing import Parser
 from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
+from fabula.text.parsing import Parser
 from fabula.text.pipeline import load_pipeline
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "coreference.json"

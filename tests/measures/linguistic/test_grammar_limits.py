@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fabula.measures.linguistic.grammar import Harper
+from fabula.text.grammar import Harper
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import sentence_spans, sentences_of
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError, ModelError
-from fabula.measures.linguistic.grammar import open_checker, share_correct
 from fabula.measures.linguistic.lexis import mattr, mtld, trigrams, type_token_ratio
 from fabula.measures.linguistic.metrics import (
     METRICS,
@@ -25,6 +24,7 @@ from fabula.measures.linguistic.metrics import (
     score_continuations,
 )
 from fabula.reasons import REASONS
+from fabula.text.grammar import open_checker, share_correct
 
 CONTEXT = ("The old king had a golden ring.", "He lost it in the garden.")
 SENTENCE = "The king found the ring."

@@ -2,7 +2,6 @@ import math
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from fabula.measures.linguistic.profile import (
     profile_texts,
 )
 from fabula.reasons import explain
-from fabula.text.pipeline import load_pipeline
 from fabula.types import Document
 
 TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea again.
@@ -25,19 +23,19 @@ TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea a
 
 
 @pytest.fixture(scope="module")
-def opened() -> tuple[TextTools, Any]:
+def tools() -> TextTools:
     try:
-        return TextTools(), load_pipeline(("senter",))
+        return TextTools()
     except ModelError as error:
         pytest.skip(str(error))
 
 
-def profile(opened: tuple[TextTools, Any], text: str) -> Profile:
-    return profile_text(*opened, Document("t", text))
+def profile(tools: TextTools, text: str) -> Profile:
+    return profile_text(tools, Document("t", text))
 
 
-def test_profile_by_hand(opened: tuple[TextTools, Any]):
-    values = profile(opened, TEXT).values
+def test_profile_by_hand(tools: TextTools):
+    values = profile(tools, TEXT).values
     # The old man sat by the sea (7). I am tired he said (5). He sat by the sea again (6).
     # We sat by the sea said his wife and she laughed (11).
     assert values["n_words"] == 29
@@ -54,34 +52,34 @@ def test_profile_by_hand(opened: tuple[TextTools, Any]):
     assert values["repeated_share"] == pytest.approx((4 + 4) / 29)
 
 
-def test_headings_are_neither_sentences_nor_words(opened: tuple[TextTools, Any]):
+def test_headings_are_neither_sentences_nor_words(tools: TextTools):
     parts = [f"{TEXT}\n\nThey {verb} it." for verb in ("recieve", "take")]
     titles = ("Home", "Away")
     book = "\n\n".join(
         f"CHAPTER {k}. {title}\n\n{part}"
         for k, (title, part) in enumerate(zip(titles, parts, strict=True), 1)
     )
-    found, plain = profile(opened, book), profile(opened, "\n\n".join(parts))
+    found, plain = profile(tools, book), profile(tools, "\n\n".join(parts))
     assert found.values == plain.values
     assert found.repeated == plain.repeated
     # Errors are where they stand in the text with its headings.
     assert [book[one.start : one.end] for one in found.errors] == ["recieve"]
 
 
-def test_repeated_phrases_are_the_longest_and_counted(opened: tuple[TextTools, Any]):
-    found = profile(opened, TEXT).repeated
+def test_repeated_phrases_are_the_longest_and_counted(tools: TextTools):
+    found = profile(tools, TEXT).repeated
     assert [(r.phrase, r.count) for r in found] == [("sat by the sea", 3)]
 
 
-def test_a_sentence_that_comes_again_is_one_repetition(opened: tuple[TextTools, Any]):
+def test_a_sentence_that_comes_again_is_one_repetition(tools: TextTools):
     line = "The old grey king of the far cold northern sea sat all day by his window and wept. "
-    found = profile(opened, line + "A bird flew by. " + line).repeated
+    found = profile(tools, line + "A bird flew by. " + line).repeated
     assert len(found) == 1
 
 
-def test_a_quote_that_is_never_closed_ends_with_its_paragraph(opened: tuple[TextTools, Any]):
+def test_a_quote_that_is_never_closed_ends_with_its_paragraph(tools: TextTools):
     text = '"Never closed, he said.\n\nThe rain fell on the house.'
-    assert [s.n_quoted for s in profile(opened, text).sentences] == [4, 0]
+    assert [s.n_quoted for s in profile(tools, text).sentences] == [4, 0]
 
 
 @pytest.mark.parametrize(
@@ -95,9 +93,9 @@ def test_a_quote_that_is_never_closed_ends_with_its_paragraph(opened: tuple[Text
         ("—Come in.\n\nShe sat by the window.\n\n—I will, you know.", 6 / 11),
     ],
 )
-def test_dialogue_is_what_people_say(opened: tuple[TextTools, Any], text: str, expected: float):
+def test_dialogue_is_what_people_say(tools: TextTools, text: str, expected: float):
     """Counted by hand; a paragraph a line counts alike."""
-    found = profile(opened, text)
+    found = profile(tools, text)
     assert found.values["dialogue_share"] == pytest.approx(expected)
     assert "dialogue:marks-and-dashes-1" in found.signature
 
@@ -112,10 +110,8 @@ def test_dialogue_is_what_people_say(opened: tuple[TextTools, Any], text: str, e
         ("Vanha mies istui ikkunan ääressä.", "not English: looks like Finnish"),
     ],
 )
-def test_a_text_that_cannot_be_measured_has_reasons(
-    opened: tuple[TextTools, Any], text: str, reason: str
-):
-    found = profile(opened, text)
+def test_a_text_that_cannot_be_measured_has_reasons(tools: TextTools, text: str, reason: str):
+    found = profile(tools, text)
     assert set(found.missing.values()) == {reason}
     assert all(value in (None, 0) for value in found.values.values())
 
@@ -127,10 +123,8 @@ def test_a_text_that_cannot_be_measured_has_reasons(
         "Er ging nach Hause und schlief lange.",
     ],
 )  # fmt: skip
-def test_every_number_is_finite_or_missing_with_its_reason(
-    opened: tuple[TextTools, Any], text: str
-):
-    found = profile(opened, text)
+def test_every_number_is_finite_or_missing_with_its_reason(tools: TextTools, text: str):
+    found = profile(tools, text)
     for metric in PROFILE_METRICS:
         value = found.values[metric.id]
         if value is None:
@@ -140,7 +134,7 @@ def test_every_number_is_finite_or_missing_with_its_reason(
     assert [m.item for m in found.measurements()] == [m.id for m in PROFILE_METRICS]
 
 
-def test_two_processes_give_what_one_gives(opened: tuple[TextTools, Any], examples: Path):
+def test_two_processes_give_what_one_gives(tools: TextTools, examples: Path):
     texts = [
         Document(path.name, path.read_text(encoding="utf-8"))
         for path in sorted((examples / "library").iterdir())

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from fabula.measures.linguistic.parsing import Parsed, Phrase, Token
+from fabula.text.parsing import Parsed, Phrase, Token
 from fabula.text.speech import READER, SAYING, flags_within, speech_spans
 from fabula.text.words import word_set
 

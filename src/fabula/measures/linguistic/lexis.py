@@ -53,9 +53,19 @@ class Frequencies:
         """The natural logarithm of a word's share of all words; a clitic is its full word."""
         return self._log(_CLITICS.get(word, word))
 
+    def zipf(self, word: str) -> float:
+        """The logarithm to base 10 of how often a word occurs in a thousand million words."""
+        return 9 + self.log(word) / math.log(10)
+
     def inverse(self, words: Sequence[str]) -> float:
         """The mean of the negative logarithms: higher is rarer. `words` is not empty."""
         return -math.fsum(map(self.log, words)) / len(words)
+
+
+@functools.cache
+def frequencies() -> Frequencies:
+    """Those of this process, with what they looked up."""
+    return Frequencies()
 
 
 def trigrams(tokens: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -28,17 +28,13 @@ from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.measures.linguistic.coreference import Sieve
-from fabula.measures.linguistic.grammar import (
-    Checker,
-    Fault,
-    faults_each,
-    open_checker,
-    share_correct,
-)
-from fabula.measures.linguistic.lexis import FLOOR, Frequencies, trigrams
-from fabula.measures.linguistic.parsing import CONTENT, Parsed, Parser
+from fabula.measures.linguistic.lexis import FLOOR, frequencies, trigrams
 from fabula.text.chapters import CHAPTER_RULES
+from fabula.text.grammar import Checker, Fault, faults_each, open_checker, share_correct
 from fabula.text.language import language_gate, not_english
+from fabula.text.parsing import CONTENT, Parsed, Parser
+from fabula.text.pipeline import SENTENCES, load_pipeline
+from fabula.text.reading import Reading
 from fabula.text.speech import READER
 from fabula.types import Measurement, Signature, Span
 
@@ -103,8 +99,13 @@ class TextTools:
 
     def __init__(self, grammar: str = "harper") -> None:
         self.parser = Parser()
-        self.frequencies = Frequencies()
+        self.frequencies = frequencies()
+        self._nlp = load_pipeline(SENTENCES)
         self.checker: Checker | None = open_checker(grammar)
+
+    def read(self, text: str) -> Reading:
+        """A text, with its sentences when they are asked for."""
+        return Reading(text, self._nlp, self.parser, self.checker)
 
     def _parts(self) -> dict[str, str]:
         return {
@@ -243,7 +244,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Encoded:
     """A parsed text, and its vector if it contains a word."""
 
     parsed: Parsed
@@ -254,7 +255,7 @@ class Reading:
     encoding: NDArray[np.float64] | None
 
 
-def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
+def read_texts(tools: Tools, texts: Sequence[str]) -> list[Encoded]:
     """Parse and encode texts in one batch."""
     parsed = list(tools.parser.parse(texts))
     spoken = [k for k, part in enumerate(parsed) if part.words]
@@ -262,7 +263,7 @@ def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
         zip(spoken, encode_texts([parsed[k].text for k in spoken], tools.encoder), strict=True)
     )
     return [
-        Reading(part, *tools.parser.content_vectors(part), encodings.get(k))
+        Encoded(part, *tools.parser.content_vectors(part), encodings.get(k))
         for k, part in enumerate(parsed)
     ]
 
@@ -273,7 +274,7 @@ class Context:
     `foreign` is the reason why nothing can be compared with it, if it is not English.
     """
 
-    def __init__(self, sentences: Sequence[Reading]) -> None:
+    def __init__(self, sentences: Sequence[Encoded]) -> None:
         self.sentences = [reading.parsed for reading in sentences]
         self.foreign = not_english(" ".join(part.text for part in self.sentences))
         self.content = frozenset(word for part in self.sentences for word in part.content)
@@ -286,7 +287,7 @@ class Context:
 
 
 def score_continuations(
-    tools: Tools, context: Context, texts: Sequence[str | None], readings: Sequence[Reading]
+    tools: Tools, context: Context, texts: Sequence[str | None], readings: Sequence[Encoded]
 ) -> list[Scored]:
     """Score continuations of one context; None is a text that a system failed to produce."""
     flags = tools.resolver.in_context(context.sentences, [[r.parsed] for r in readings])
@@ -297,7 +298,7 @@ def score_continuations(
 
 
 def _score(
-    tools: Tools, context: Context, text: str | None, reading: Reading, in_context: Sequence[bool]
+    tools: Tools, context: Context, text: str | None, reading: Encoded, in_context: Sequence[bool]
 ) -> Scored:
     parsed = reading.parsed
     if text is None:
@@ -349,7 +350,7 @@ def alone_checked(tools: TextTools, parsed: Parsed, faults: Sequence[Fault]) -> 
     }
 
 
-def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
+def _in_story(context: Context, reading: Encoded, in_context: Sequence[bool]) -> dict[str, Any]:
     """Metrics 10 to 15: numbers, or the reason why one is missing."""
     ids = [metric.id for metric in METRICS if metric.needs_context]
     if context.foreign is not None:

@@ -12,13 +12,13 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
-from fabula.measures.linguistic.grammar import parsed_and_checked
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,
@@ -28,13 +28,11 @@ from fabula.measures.linguistic.lexis import (
     type_token_ratio,
 )
 from fabula.measures.linguistic.metrics import ProfileMetric, TextTools, alone_checked
-from fabula.measures.linguistic.parsing import Parsed
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings
 from fabula.text.language import not_english
-from fabula.text.pipeline import sentence_pipeline
-from fabula.text.sentences import encodable, paragraphs_of, sentence_spans
-from fabula.text.speech import flags_within, speech_spans
+from fabula.text.reading import ReadSentence
+from fabula.text.sentences import encodable, paragraphs_of
 from fabula.types import Document, Measurement, Span
 from fabula.workers import InOrder, in_order
 
@@ -194,167 +192,137 @@ def profile_texts(
 
 
 def _profile_one(grammar: str, document: Document) -> Profile:
-    return profile_text(*opened_tools(grammar), document)
+    return profile_text(opened_tools(grammar), document)
 
 
 @functools.cache
-def opened_tools(grammar: str) -> tuple[TextTools, Any]:
-    """The tools of a profile, and the pipeline that finds sentences: loaded once."""
-    return TextTools(grammar), sentence_pipeline()
+def opened_tools(grammar: str) -> TextTools:
+    """The tools of a profile, loaded once."""
+    return TextTools(grammar)
 
 
-def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
-    """The profile of a text; `nlp` is spaCy's pipeline with sentence boundaries."""
-    if (foreign := not_english(document.text)) is not None:
-        return _nothing(tools, document, foreign)
-    prose = without_headings(document)
-    # White space is normalized, and paragraphs are separate.
-    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(prose))
-    spans = sentence_spans(text, nlp)
-    stream = tools.parser.parse(text[start:end] for start, end in spans)
-    parsed, faults = parsed_and_checked(stream, tools.checker, len(spans))
-    spoken = [part for part in parsed if part.words]
-    if not spoken:
-        return _nothing(tools, document, "no_words")
-    sentences = tuple(_sentences(text, spans, parsed))
-    each = [
-        alone_checked(tools, part, found)
-        for part, found in zip(parsed, faults, strict=True)
-        if part.words
-    ]
-    values, missing = _values(tools, spoken, sentences, each)
-    logs = [tools.frequencies.log(word) for part in spoken for word in part.words]
+def profile_text(tools: TextTools, document: Document) -> Profile:
+    """The profile of a text."""
+    signature = str(tools.profile_signature)
+    reason, sentences = not_english(document.text), list[ReadSentence]()
+    if reason is None:
+        prose = without_headings(document)
+        # White space is normalized, and paragraphs are separate.
+        text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(prose))
+        sentences = tools.read(text).parsed
+        reason = None if any(one.parsed.words for one in sentences) else "no_words"
+    if reason is not None:
+        known = dict.fromkeys(("n_words", "n_sentences"), 0.0) if reason == "no_words" else {}
+        values = {metric.id: known.get(metric.id) for metric in PROFILE_METRICS}
+        missing = {name: reason for name in values if name not in known}
+        return Profile(document, values, missing, (), (), (), (), signature)
+    breaks = [match.start() for match in re.finditer("\n\n", text)]
+    rhythm = tuple(
+        Sentence(
+            one.parsed.text,
+            bisect_right(breaks, one.start),
+            len(one.parsed.words),
+            sum(s and t.is_word for s, t in zip(one.is_spoken, one.tokens, strict=True)),
+        )
+        for one in sentences
+    )
+    spoken = [one for one in sentences if one.parsed.words]
+    parsed = [one.parsed for one in spoken]
+    outcomes = _outcomes(tools, spoken, sum(one.n_quoted for one in rhythm))
+    # Errors by their places in the document: a sentence's white space differs from the document's,
+    # so other characters are counted.
+    ink = [k for k, character in enumerate(prose) if not character.isspace()]
+    inked, at, errors = "".join(encodable(prose).split()), 0, []
+    for one in spoken:
+        own = "".join(one.parsed.text.split())
+        at = inked.index(own, at)
+        for fault in one.faults:
+            start, end = (len("".join(one.parsed.text[:k].split())) for k in fault.place)
+            if start < end:
+                errors.append(Span(document.id, ink[at + start], ink[at + end - 1] + 1))
+        at += len(own)
+    rarest = {
+        token.lower
+        for part in parsed
+        for token in part.tokens
+        if token.is_word and token.pos != "PROPN" and token.text.isalpha()
+    }
     return Profile(
         document=document,
-        values=values,
-        missing=missing,
-        sentences=sentences,
-        repeated=tuple(_repeated(spoken)),
-        rarest=tuple(_rarest(tools, spoken)),
-        zipf=tuple(9 + log / math.log(10) for log in logs),
-        signature=str(tools.profile_signature),
-        errors=tuple(_errors(document.id, prose, spoken, [one["errors"] for one in each])),
+        values={k: None if isinstance(value, str) else value for k, value in outcomes.items()},
+        missing={k: value for k, value in outcomes.items() if isinstance(value, str)},
+        sentences=rhythm,
+        repeated=tuple(_repeated([part.words for part in parsed])),
+        rarest=tuple(sorted(rarest, key=lambda w: (tools.frequencies.log(w), w))[:_N_SHOWN]),
+        zipf=tuple(tools.frequencies.zipf(word) for part in parsed for word in part.words),
+        signature=signature,
+        errors=tuple(errors),
     )
 
 
-def _errors(
-    id_: str, prose: str, parsed: Sequence[Parsed], errors: Sequence[Sequence[tuple[int, int]]]
-) -> Iterator[Span]:
-    """Errors by their positions in the document; those of a sentence are relative to its own text.
-
-    A sentence's white space differs from the document's, so other characters are counted.
-    """
-    ink = [k for k, character in enumerate(prose) if not character.isspace()]
-    text = "".join(encodable(prose).split())
-    at = 0
-    for part, places in zip(parsed, errors, strict=True):
-        own = "".join(part.text.split())
-        at = text.index(own, at)
-        for start, end in places:
-            first, n = (len("".join(part.text[a:b].split())) for a, b in ((0, start), (start, end)))
-            if n:
-                yield Span(id_, ink[at + first], ink[at + first + n - 1] + 1)
-        at += len(own)
-
-
-def _nothing(tools: TextTools, document: Document, reason: str) -> Profile:
-    known = dict.fromkeys(("n_words", "n_sentences"), 0.0) if reason == "no_words" else {}
-    values = {metric.id: known.get(metric.id) for metric in PROFILE_METRICS}
-    missing = {name: reason for name in values if name not in known}
-    return Profile(document, values, missing, (), (), (), (), str(tools.profile_signature))
-
-
-def _sentences(
-    text: str, spans: Sequence[tuple[int, int]], parsed: Sequence[Parsed]
-) -> Iterator[Sentence]:
-    speech = speech_spans(text)
-    n_breaks = [match.start() for match in re.finditer("\n\n", text)]
-    for (start, _), part in zip(spans, parsed, strict=True):
-        words = [start + token.start for token in part.tokens if token.is_word]
-        n_quoted = sum(flags_within(words, speech))
-        yield Sentence(part.text, bisect_right(n_breaks, start), len(part.words), n_quoted)
-
-
-def _values(
-    tools: TextTools,
-    parsed: Sequence[Parsed],
-    sentences: Sequence[Sentence],
-    each: Sequence[Mapping[str, Any]],
-) -> tuple[dict[str, float | None], dict[str, str]]:
+def _outcomes(
+    tools: TextTools, sentences: Sequence[ReadSentence], n_quoted: int
+) -> dict[str, float | str]:
+    """Each metric of a text with words, or why it is missing. n_quoted: words in quoted speech."""
+    parsed = [one.parsed for one in sentences]
+    each = [alone_checked(tools, one.parsed, one.faults) for one in sentences]
     words = [word for part in parsed for word in part.words]
     lengths = [len(part.words) for part in parsed]
+    n, mean = len(lengths), fmean(lengths)
+    squares = math.fsum((length - mean) ** 2 for length in lengths)
     threes = [three for part in parsed for three in trigrams(part.words)]
     nouns = [n for part in parsed for n in part.noun_phrase_words()]
     verbs = [n for part in parsed for n in part.verb_phrase_words]
-    found: dict[str, float | str | None] = {
-        "n_words": float(len(words)),
-        "n_sentences": float(len(parsed)),
-        "sentence_length": _mean(lengths),
-        "sentence_length_sd": _deviation(lengths),
-        "dialogue_share": sum(s.n_quoted for s in sentences) / len(words),
-        "grammaticality": "not_measured"
-        if tools.checker is None
-        else _mean([sentence["grammaticality"] for sentence in each]),
-        "inverse_word_frequency": tools.frequencies.inverse(words),
-        "rare_words": sum(tools.frequencies.log(w) < math.log(1e-6) for w in words) / len(words),
-        "type_token_ratio": type_token_ratio(words),
-        "mattr": mattr(words) or "too_short",
-        "mtld": mtld(words) or "too_short",
-        "unique_trigram_ratio": type_token_ratio(threes) or "no_trigram",
-        "repeated_share": _repeated_share(parsed) / len(words),
-        "noun_phrases": _mean([sentence["noun_phrases"] for sentence in each]),
-        "noun_phrase_words": _mean(nouns) if nouns else "no_noun_phrase",
-        "verb_phrases": _mean([sentence["verb_phrases"] for sentence in each]),
-        "verb_phrase_words": _mean(verbs) if verbs else "no_verb_phrase",
-    }
-    values = {key: None if isinstance(value, str) else value for key, value in found.items()}
-    missing = {key: value for key, value in found.items() if isinstance(value, str)}
-    return values, missing
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _deviation(values: Sequence[int]) -> float | str:
-    if len(values) < 2:
-        return "one_sentence"
-    mean = _mean(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
-def _repeated_share(parsed: Sequence[Parsed]) -> int:
-    """The number of words in a run of three that occurred before."""
-    seen = set[tuple[str, str, str]]()
-    n_words = 0
+    # The words in a run of three that occurred before.
+    seen, n_repeated = set[tuple[str, str, str]](), 0
     for part in parsed:
         reach = 0
         for k, three in enumerate(trigrams(part.words)):
             if three in seen:
-                n_words += k + 3 - max(reach, k)
+                n_repeated += k + 3 - max(reach, k)
                 reach = k + 3
             seen.add(three)
-    return n_words
+
+    def mean_of(metric: str) -> float:
+        return fmean(outcome[metric] for outcome in each)
+
+    return {
+        "n_words": float(len(words)),
+        "n_sentences": float(n),
+        "sentence_length": mean,
+        "sentence_length_sd": math.sqrt(squares / (n - 1)) if n > 1 else "one_sentence",
+        "dialogue_share": n_quoted / len(words),
+        "grammaticality": "not_measured" if tools.checker is None else mean_of("grammaticality"),
+        "inverse_word_frequency": tools.frequencies.inverse(words),
+        "rare_words": sum(tools.frequencies.log(w) < math.log(1e-6) for w in words) / len(words),
+        "type_token_ratio": type_token_ratio(words) or "no_words",
+        "mattr": mattr(words) or "too_short",
+        "mtld": mtld(words) or "too_short",
+        "unique_trigram_ratio": type_token_ratio(threes) or "no_trigram",
+        "repeated_share": n_repeated / len(words),
+        "noun_phrases": mean_of("noun_phrases"),
+        "noun_phrase_words": fmean(nouns) if nouns else "no_noun_phrase",
+        "verb_phrases": mean_of("verb_phrases"),
+        "verb_phrase_words": fmean(verbs) if verbs else "no_verb_phrase",
+    }
 
 
-def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
-    """Repeated phrases, none part of a longer one that occurs as often."""
-    again = _occurring_again([part.words for part in parsed])
+def _repeated(sentences: Sequence[tuple[str, ...]]) -> list[Repeated]:
+    """Phrases that occur more than once, none part of a longer one that occurs as often."""
+    again = _occurring_again(sentences)
     inner = {
         piece
         for phrase, n in again.items()
         for piece in (phrase[1:], phrase[:-1])
         if again.get(piece) == n
     }
-    found = sorted(again.keys() - inner, key=lambda one: (-(again[one] - 1) * len(one), one))
     shown: list[Repeated] = []
     taken = set[tuple[tuple[str, str, str], int]]()
-    for phrase in found:
-        n = again[phrase]
+    for phrase in sorted(again.keys() - inner, key=lambda p: (-(again[p] - 1) * len(p), p)):
         # A repeated sentence is one repetition, not one for each of its parts.
-        pieces = {(three, n) for three in trigrams(phrase)}
+        pieces = {(three, again[phrase]) for three in trigrams(phrase)}
         if len(shown) < _N_SHOWN and not pieces & taken:
-            shown.append(Repeated(" ".join(phrase), n))
+            shown.append(Repeated(" ".join(phrase), again[phrase]))
             taken |= pieces
     return shown
 
@@ -363,26 +331,18 @@ def _occurring_again(sentences: Sequence[tuple[str, ...]]) -> dict[tuple[str, ..
     """How often each phrase occurs that does so more than once, in one sentence or several."""
     again: dict[tuple[str, ...], int] = {}
     starts = [list(range(len(words) - _MIN_REPEATED + 1)) for words in sentences]
-    for n in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
+    for n_words in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
         counts = Counter(
-            words[k : k + n] for words, own in zip(sentences, starts, strict=True) for k in own
+            words[k : k + n_words]
+            for words, places in zip(sentences, starts, strict=True)
+            for k in places
         )
         again |= {phrase: count for phrase, count in counts.items() if count > 1}
         # A longer phrase occurs again only if both the words without its last and those without
         # its first do.
         kept = [
-            [k for k in own if words[k : k + n] in again]
-            for words, own in zip(sentences, starts, strict=True)
+            [k for k in places if words[k : k + n_words] in again]
+            for words, places in zip(sentences, starts, strict=True)
         ]
-        starts = [[k for k, after in pairwise(own) if after == k + 1] for own in kept]
+        starts = [[k for k, after in pairwise(places) if after == k + 1] for places in kept]
     return again
-
-
-def _rarest(tools: TextTools, parsed: Sequence[Parsed]) -> list[str]:
-    words = {
-        token.lower
-        for part in parsed
-        for token in part.tokens
-        if token.is_word and token.pos != "PROPN" and token.text.isalpha()
-    }
-    return sorted(words, key=lambda word: (tools.frequencies.log(word), word))[:_N_SHOWN]

@@ -30,7 +30,7 @@ from fabula.measures.linguistic.lexis import UNKNOWN_WORD
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.story_passages import book_chapters
 from fabula.text import check_documents, in_batches
-from fabula.text.pipeline import load_pipeline
+from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.treebank import detokenise
 from fabula.types import Document
 from fabula.workers import in_order
@@ -362,7 +362,7 @@ def _gather(
     tokens: list[int] = []
     known: dict[str, int] = {}
     cased = Counter[str]()
-    for chapter in book_chapters(documents, load_pipeline(("senter",))):
+    for chapter in book_chapters(documents, load_pipeline(SENTENCES)):
         for sentence in chapter.sentences:
             text += sentence.encode(errors="replace")
             ends["sentence"].append(len(text))

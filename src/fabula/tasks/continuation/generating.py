@@ -21,13 +21,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from fabula.errors import InputError, LookupFailed
-from fabula.measures.linguistic.parsing import count_word_tokens
 from fabula.measures.linguistic.system_scores import Story, read_contexts
 from fabula.models.base import Model, Prompt, Sampling
 from fabula.plugins import Registry
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.continuation.corpus import MAX_TOKENS, UNKNOWN, Corpus
 from fabula.tasks.model_texts import Wanted, ask_for, read_written
+from fabula.text.parsing import count_word_tokens
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import sentences_of
 from fabula.types import Signature

@@ -15,30 +15,11 @@ from fabula.text import check_documents
 from fabula.text.chapters import is_heading
 from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.text.treebank import cbt_books, detokenise
+from fabula.text.words import word_set
 from fabula.types import Document
 
-_SMALL = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "at",
-        "by",
-        "for",
-        "from",
-        "in",
-        "into",
-        "of",
-        "on",
-        "or",
-        "the",
-        "to",
-        "with",
-        "s",
-        "'s",
-    ]
-)
-_UNITS = frozenset({"chapter", "part", "book", "volume", "stave", "canto", "letter"})
+_SMALL = word_set("a an and at by for from in into of on or the to with s 's")
+_UNITS = word_set("chapter part book volume stave canto letter")
 _OPENING = frozenset({"``", "`", '"'})
 _MIN_TITLE_WORDS = 3
 _MAX_SOURCE_TOKENS = 3

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabula.tasks.feedback.narration import Narration, excerpt
-from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits
+from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits, excerpt
+from fabula.text.reading import Reading
 from fabula.text.words import word_set
 
 RULES = "4"
@@ -106,7 +106,7 @@ def mentions_of(name: str, text: str) -> list[tuple[int, int]]:
     ]
 
 
-def characters(story: Narration) -> list[Character]:
+def characters(story: Reading) -> list[Character]:
     """The people whom a story names at least twice, most frequent first."""
     n_person: Counter[str] = Counter()
     n_token: Counter[str] = Counter()
@@ -156,7 +156,7 @@ def _is_other(token: object) -> bool:
     return bool(is_name and before.ent_type_ == "PERSON")
 
 
-def _gender(name: str, story: Narration) -> str | None:
+def _gender(name: str, story: Reading) -> str | None:
     """By the name, or else by the pronouns of the sentences that name nobody else."""
     if name in _GENDERS:
         return _GENDERS[name]
@@ -203,7 +203,7 @@ _CALLED = word_set(
 _DEFINITE = word_set("the this that his her their our my your")
 
 
-def kinds_called(story: Narration) -> list[tuple[str, tuple[int, ...], list[str]]]:
+def kinds_called(story: Reading) -> list[tuple[str, tuple[int, ...], list[str]]]:
     """Characters called by what they are, and possible replacements, most frequent first.
 
     Some, such as the man, have no replacement. Only if just one of them is mentioned: never in the
@@ -239,7 +239,7 @@ def kinds_called(story: Narration) -> list[tuple[str, tuple[int, ...], list[str]
     return sorted(found, key=lambda one: (-len(one[1]), one[0]))
 
 
-def plant_rename(story: Narration, rng: np.random.Generator) -> Fault | str:
+def plant_rename(story: Reading, rng: np.random.Generator) -> Fault | str:
     """Rename a character so that the changed story has the fault, or say why that is impossible."""
     why_not: str | None = None
     for _ in range(_MAX_TRIES):
@@ -252,7 +252,7 @@ def plant_rename(story: Narration, rng: np.random.Generator) -> Fault | str:
     return f"no change passed the check ({why_not})"
 
 
-def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
+def rename_character(story: Reading, rng: np.random.Generator) -> Fault | str:
     """Rename a character from a mention after the first third on.
 
     The person named most often gets another first name; if nobody is named, a character called by
@@ -282,7 +282,7 @@ def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
     return "nobody in it is named three times, one of them after its first third"
 
 
-def _renamed(story: Narration, name: str, new: str, place: int) -> Fault:
+def _renamed(story: Reading, name: str, new: str, place: int) -> Fault:
     edits = []
     for start, end in _mentions(name, story.text):
         if start >= place:
@@ -307,7 +307,7 @@ def _mentions(name: str, text: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
 
 
-def check_name(story: Narration, fault: Fault) -> str | None:
+def check_name(story: Reading, fault: Fault) -> str | None:
     """Why a story does not have the fault; None if it has."""
     old, new = (fault.details[key] for key in ("old", "new"))
     place = fault.edits[0].start

@@ -24,13 +24,13 @@ import numpy as np
 from fabula import __version__
 from fabula.resume import KeptRows, RowKind
 from fabula.tasks.feedback.characters import RULES, plant_rename
-from fabula.tasks.feedback.narration import NARRATION_PARTS, Narration, read_narration
 from fabula.tasks.feedback.story_edits import Edit, Fault, apply_edits, edits_between
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate, vocabulary_name
 from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter
 from fabula.text import check_documents
 from fabula.text.language import language_gate, not_english
-from fabula.text.pipeline import pipeline_parts
+from fabula.text.pipeline import CHARACTERS, pipeline_parts
+from fabula.text.reading import Reading
 from fabula.text.speech import READER
 from fabula.types import Document, Signature
 
@@ -179,7 +179,7 @@ def _drawn(places: Sequence[int], rng: np.random.Generator) -> int:
 
 def parts_needed(methods: Sequence[str]) -> tuple[str, ...]:
     """The components of the English pipeline that the methods need."""
-    return NARRATION_PARTS if "name" in methods else ("tok2vec", "parser")
+    return CHARACTERS if "name" in methods else ("tok2vec", "parser")
 
 
 _RULES = {"swap": swap_sentences, "delete": delete_sentence}
@@ -221,7 +221,7 @@ def corrupt_stories(
             texts = [story.text for story in asked]
             translated = back_translate(texts, translator, plan.rounds)
             makers.rounds.update(zip((s.id for s in asked), translated, strict=True))
-        told = {story.id: read_narration(story.text, nlp) for story in batch}
+        told = {story.id: Reading(story.text, nlp) for story in batch}
         if writer is not None:
             to_write = [
                 (f"{story.id}_{method}", (method, told[story.id]))
@@ -262,7 +262,7 @@ class _Makers:
 
 
 def _of_story(
-    story: Document, plan: CorruptPlan, told: Narration, makers: _Makers, kept: KeptRows
+    story: Document, plan: CorruptPlan, told: Reading, makers: _Makers, kept: KeptRows
 ) -> Iterator[dict[str, Any] | LeftOut]:
     foreign = not_english(story.text)
     for method in plan.methods:
@@ -307,7 +307,7 @@ def _faulty(story: str, fault: Fault | str) -> _Made:
     return text, {"edits": edits, **fault.details, "what": fault.what}
 
 
-def _cut_up(method: str, story: Narration, rng: np.random.Generator) -> _Made:
+def _cut_up(method: str, story: Reading, rng: np.random.Generator) -> _Made:
     """A story with sentences swapped or deleted."""
     spans = story.sentences
     if len(spans) < 2:

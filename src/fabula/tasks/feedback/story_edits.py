@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+_EXCERPT_WORDS = 7
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
@@ -75,3 +77,12 @@ def edits_between(original: str, changed: str) -> list[Edit]:
         for kind, a, b, c, d in matcher.get_opcodes()
         if kind != "equal"
     ]
+
+
+def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str:
+    """A sentence's first words as they are after the edits, where a reader will look for them."""
+    start, end = span
+    inside = [edit for edit in edits if start <= edit.start and edit.end <= end]
+    changed, _ = apply_edits(text[:end], inside)
+    words = changed[start:].split()
+    return " ".join(words[:_EXCERPT_WORDS]) + ("..." if len(words) > _EXCERPT_WORDS else "")

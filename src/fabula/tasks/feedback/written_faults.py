@@ -21,9 +21,9 @@ from fabula.models.base import Model, Prompt, Sampling, Usage, fence
 from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reasons import explain
-from fabula.tasks.feedback.narration import Narration, excerpt
-from fabula.tasks.feedback.story_edits import Edit, Fault
+from fabula.tasks.feedback.story_edits import Edit, Fault, excerpt
 from fabula.tasks.model_texts import why_no_text
+from fabula.text.reading import Reading
 from fabula.text.speech import quotations_of
 from fabula.text.words import word_set
 
@@ -92,12 +92,12 @@ class FaultWriter(HeldOpen):
         """Name for signatures: the model and a digest of the prompt's wording."""
         return self.signed(_FRAME, _STORY, repr(_TASKS), _ONE, _TWO, _THING, _PERSON)
 
-    def write(self, wanted: Sequence[tuple[str, Narration]]) -> list[Fault | str]:
+    def write(self, wanted: Sequence[tuple[str, Reading]]) -> list[Fault | str]:
         """For each method and story, the fault or why there is none. Raises `ModelError`."""
         calls = [partial(self._one, method, story) for method, story in wanted]
         return self.run_all(calls, "writing a fault", "faults")
 
-    async def _one(self, method: str, story: Narration) -> Fault | str:
+    async def _one(self, method: str, story: Reading) -> Fault | str:
         prompt = fault_prompt(method, story)
         if prompt is None:
             return "no sentence in each half of it allows another to follow"
@@ -117,7 +117,7 @@ class FaultWriter(HeldOpen):
         return f"the model wrote no fault that can be planted ({why_not})"
 
 
-def fault_prompt(method: str, story: Narration) -> Prompt | None:
+def fault_prompt(method: str, story: Reading) -> Prompt | None:
     """The prompt for a story; None if nothing can be planted in it."""
     early, late = _ends_of(story), _ends_of(story, late=True)
     if not early or (method != "thread" and not late):
@@ -147,7 +147,7 @@ def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
     return Estimate.of(n_calls, usage, price, is_most=True)
 
 
-def _fault_of(method: str, story: Narration, answer: str, model: str) -> Fault | str:
+def _fault_of(method: str, story: Reading, answer: str, model: str) -> Fault | str:
     """The fault that an answer describes, or what is wrong with it."""
     said: dict[str, str] = {}
     for match in filter(None, map(_LINE.match, answer.splitlines())):
@@ -207,7 +207,7 @@ def _n_named(thing: str, text: str) -> int:
     return len(re.findall(rf"(?<!\w){re.escape(thing)}", text, re.IGNORECASE))
 
 
-def _ends_of(story: Narration, *, late: bool = False) -> list[int]:
+def _ends_of(story: Reading, *, late: bool = False) -> list[int]:
     """The best sentences of the first half, or of the second, to plant another one after.
 
     Best is the end of a paragraph of narration, after which nobody is called he or she before being

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.cached_results import Kept, Memo
-from fabula.text.pipeline import load_pipeline, pipeline_name, pipeline_parts
+from fabula.text.memo import Kept, Memo
+from fabula.text.pipeline import GRAMMAR, load_pipeline, pipeline_name, pipeline_parts
 from fabula.text.sentences import encodable
 
 CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
 """Categories of content words (section 4.2 includes pronouns)."""
 
-_PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler")
 _BATCH = 256
 _REMEMBERED_CHARS = 1_200_000
 """Two drafts of a novel of 100,000 words, which take 100 MB when parsed."""
@@ -101,7 +100,7 @@ class Parser:
     """The English pipeline, as the metrics use it. Raises `ModelError` if it is missing."""
 
     def __init__(self) -> None:
-        self._nlp = load_pipeline(_PARTS)
+        self._nlp = load_pipeline(GRAMMAR)
         self.signature_parts = pipeline_parts(self._nlp)
         self._row = functools.lru_cache(1 << 18)(self._find_row)
         name = f"parse 1|{pipeline_name(self._nlp)}"

@@ -12,8 +12,8 @@ import pytest
 from tests.http_serving import Handler, on_loopback
 
 from fabula.errors import ModelError
-from fabula.measures.linguistic.grammar import Fault, LanguageTool, parsed_and_checked
-from fabula.measures.linguistic.parsing import Parsed
+from fabula.text.grammar import Fault, LanguageTool, parsed_and_checked
+from fabula.text.parsing import Parsed
 
 
 def utf16(text: str) -> int:

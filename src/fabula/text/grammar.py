@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from fabula.cached_results import Kept, Memo
 from fabula.errors import InputError, ModelError
-from fabula.measures.linguistic.parsing import Parsed
+from fabula.text.memo import Kept, Memo
+from fabula.text.parsing import Parsed
 from fabula.text.pipeline import open_beside
 
 # Harper's remarks on style and typography are not grammar errors.
@@ -306,10 +306,19 @@ def faults_each(checker: Checker, parsed: Iterable[Parsed]) -> Iterator[tuple[Fa
     Cached, also on disk: profile and line notes check the same sentences, and so does the next
     draft.
     """
-    if (memo := _FAULTS.get(checker)) is None:
-        memo = _FAULTS[checker] = Memo(_REMEMBERED_CHARS, _kept_faults(checker))
-    pieces = map(_piece_of, parsed)
-    return memo.each(pieces, lambda new: [_checked(checker, one) for one in new], _BATCH)
+
+    def piece_of(parsed: Parsed) -> str:
+        """What determines the errors of a text: the places of its names and of its verbs in the
+        past tense, as JSON on a line, and its characters."""
+        names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
+        past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
+        return f"{json.dumps([names, past])}\n{parsed.text}"
+
+    def check(pieces: Iterable[str]) -> Iterator[tuple[Fault, ...]]:
+        for places, _, text in (piece.partition("\n") for piece in pieces):
+            yield tuple(checker.faults(text, *json.loads(places)))
+
+    return _faults_memo(checker).each(map(piece_of, parsed), check, _BATCH)
 
 
 def parsed_and_checked(
@@ -336,15 +345,13 @@ def parsed_and_checked(
     return list(chain.from_iterable(batches)), list(chain.from_iterable(faults))
 
 
-_FAULTS: WeakKeyDictionary[Checker, Memo[tuple[Fault, ...]]] = WeakKeyDictionary()
-"""By checker, the errors of sentences, each given as by `_piece_of`."""
-
-
-def _kept_faults(checker: Checker) -> Kept[tuple[Fault, ...]] | None:
-    """None for a server, whose configuration is not known."""
+@functools.cache
+def _faults_memo(checker: Checker) -> Memo[tuple[Fault, ...]]:
+    """The errors that a checker found in sentences; those of a server, whose configuration is not
+    known, do not outlive the process."""
     if not isinstance(checker, Harper):
-        return None
-    return Kept(
+        return Memo(_REMEMBERED_CHARS)
+    kept = Kept(
         f"faults 1|{checker.name}",
         lambda faults: [
             (fault.place, fault.message, fault.is_spelling, fault.suggestions) for fault in faults
@@ -354,20 +361,7 @@ def _kept_faults(checker: Checker) -> Kept[tuple[Fault, ...]] | None:
             for (start, end), message, is_spelling, suggestions in rows
         ),
     )
-
-
-def _piece_of(parsed: Parsed) -> str:
-    """What determines the errors of a text: the places of its names and of its verbs in the past
-    tense, as JSON on a line, and its characters."""
-    names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
-    past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
-    return f"{json.dumps([names, past])}\n{parsed.text}"
-
-
-def _checked(checker: Checker, piece: str) -> tuple[Fault, ...]:
-    places, _, text = piece.partition("\n")
-    names, past = json.loads(places)
-    return tuple(checker.faults(text, names, past))
+    return Memo(_REMEMBERED_CHARS, kept)
 
 
 def share_correct(words: Sequence[tuple[int, int]], errors: Iterable[tuple[int, int]]) -> float:

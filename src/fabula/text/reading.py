@@ -1,0 +1,124 @@
+"""A text read once: its sentences and their words, what is spoken, where errors are."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fabula.text.grammar import Checker, Fault, parsed_and_checked
+from fabula.text.parsing import Parsed, Parser, Token
+from fabula.text.sentences import Spans, encodable, paragraph_docs, paragraph_spans, sentence_spans
+from fabula.text.speech import Quotation, flags_within, quotations_of
+
+_SPACE = re.compile(r"\s")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSentence:
+    """A sentence of a text: half-open in characters."""
+
+    start: int
+    end: int
+    parsed: Parsed
+    """Its places are those in the sentence, plus `start`; those of `faults` too."""
+    faults: tuple[Fault, ...]
+    is_spoken: tuple[bool, ...]
+    """For each token, whether it is in quoted speech."""
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        return self.parsed.tokens
+
+    @property
+    def words(self) -> list[Token]:
+        return [token for token in self.parsed.tokens if token.is_word]
+
+    @property
+    def is_narration(self) -> bool:
+        return not any(self.is_spoken)
+
+    def at(self, token: Token) -> tuple[int, int]:
+        """The place of a token in the text."""
+        start, end = token.place
+        return self.start + start, self.start + end
+
+
+class Reading:
+    """A text, and what is found in it when first asked for. Places are half-open, in characters.
+
+    nlp: the pipeline that splits sentences. Paragraphs and sentences read before are cached.
+    parser, checker: of the words of each sentence, and of their grammar and spelling.
+    """
+
+    def __init__(
+        self, text: str, nlp: Any, parser: Parser | None = None, checker: Checker | None = None
+    ) -> None:
+        self.text, self._nlp, self._parser, self._checker = text, nlp, parser, checker
+
+    @cached_property
+    def sentences(self) -> Spans:
+        """The spans of all sentences, in order."""
+        return sentence_spans(self.text, self._nlp)
+
+    def sentence_of(self, place: int) -> int:
+        """The number of the sentence that contains a character, or of the last one before it."""
+        return max(bisect_right(self.sentences, place, key=lambda span: span[0]) - 1, 0)
+
+    @cached_property
+    def parsed(self) -> list[ReadSentence]:
+        """All sentences with their tokens, errors and speech; no errors without a checker."""
+        assert self._parser is not None
+        plain = encodable(_SPACE.sub(" ", self.text))
+        stream = self._parser.parse(plain[start:end] for start, end in self.sentences)
+        both = parsed_and_checked(stream, self._checker, len(self.sentences))
+        return [
+            ReadSentence(start, end, part, faults, tuple(flags_within(places, self.speech)))
+            for (start, end), part, faults in zip(self.sentences, *both, strict=True)
+            for places in [[start + token.start for token in part.tokens]]
+        ]
+
+    def is_accepted(self, word: str) -> bool:
+        """Whether the checker accepts a word in lower case, as it does not accept names."""
+        if self._checker is None:
+            return False
+        return not any(one.is_spelling for one in self._checker.faults(f"the {word.lower()}"))
+
+    @cached_property
+    def docs(self) -> list[tuple[int, Any]]:
+        """Each paragraph as spaCy's `Doc`, with its start: the offsets add up."""
+        return paragraph_docs(self.text, self._nlp)
+
+    def words(self) -> Iterator[tuple[int, Any]]:
+        """Every token of `docs` with its start."""
+        for begin, doc in self.docs:
+            for token in doc:
+                yield begin + token.idx, token
+
+    @cached_property
+    def quotations(self) -> list[Quotation]:
+        """All quotations, in order."""
+        return quotations_of(self.text)
+
+    @cached_property
+    def speech(self) -> Spans:
+        """The spans of speech, marks included: in order and disjoint."""
+        return [(one.start, one.end) for one in self.quotations if one.is_speech]
+
+    @cached_property
+    def quoted(self) -> Spans:
+        """The quoted spans; the whole paragraph where one mark of a pair is missing."""
+        paragraphs = paragraph_spans(self.text)
+        return [
+            (one.start, one.end)
+            if one.is_closed
+            else paragraphs[max(bisect_right(paragraphs, one.start, key=lambda s: s[0]) - 1, 0)]
+            for one in self.quotations
+        ]
+
+    def is_quoted(self, start: int, end: int) -> bool:
+        """Whether any part of a span is, or may be, in quotation marks."""
+        return any(a < end and start < b for a, b in self.quoted)

@@ -35,9 +35,6 @@ ALLOWED: dict[str, set[str]] = {
     "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
     "reference/catalogue.py": {"sum((size for size in sizes if size is not None))"},
     "replicate/creativity_index.py": {"sum(cleared.values())"},
-    "measures/linguistic/profile.py": {
-        "sum((s and t.is_word for s, t in zip(one.is_spoken, one.tokens, strict=True)))"
-    },
     "measures/quoting.py": {"sum(own)"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))"

@@ -10,75 +10,21 @@ from __future__ import annotations
 
 import copy
 import itertools
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 
 from fabula.text.parsing import Parsed, Phrase, Token
 from fabula.text.speech import READER, SAYING, flags_within, speech_spans
 from fabula.text.words import word_set
 
-_MALE = word_set("""
- man boy lad gentleman fellow father papa dad daddy son brother uncle grandfather grandpa nephew
- husband king prince emperor lord duke count earl baron knight sir master squire monk priest bishop
- wizard giant actor widower groom waiter landlord policeman fisherman huntsman sailor soldier
- shepherd grandson godfather bridegroom sultan rajah pasha czar tsar mr mister monsieur herr don
- john james william george charles henry thomas edward robert joseph richard harry jack tom peter
- paul david daniel samuel arthur albert fred frederick frank walter michael colin dickon ben adam
- felix dan roger simon martin philip patrick hugh ralph oliver andrew alexander benjamin tim jim bob
- bill sam ned will joe dick max oscar victor edmund francis gilbert matthew mark luke stephen lewis
-""")
-_FEMALE = word_set("""
- woman girl lady lass maid maiden mother mamma mama mum mummy mom daughter sister aunt auntie
- grandmother grandma granny niece wife queen princess empress duchess countess baroness witch nun
- widow bride bridesmaid actress governess waitress landlady hen goddess nymph mermaid mistress
- madam madame lady granddaughter godmother stepmother stepdaughter housewife mrs miss ms fraulein
- mary anne ann anna elizabeth jane margaret sarah alice emily emma charlotte catherine kate ellen
- helen rose ruth susan grace lucy laura juliet julia martha nancy dorothy wendy diana marilla rachel
- cecily felicity sara cathy isabella eliza fanny jenny polly amy beth betty bessie clara edith ethel
- florence flora harriet ida irene jessie josephine judith lily louisa maria mabel matilda molly
- nelly nora olivia pauline phoebe rebecca sophia sophie sylvia theresa victoria violet virginia
-""")
-
-_PERSONS = word_set("""
- person child baby friend neighbour neighbor cousin doctor teacher servant guest stranger visitor
- traveller traveler cook gardener farmer miller tailor baker butcher merchant thief robber magician
- captain judge lawyer nurse clerk minister parent orphan twin lover enemy beggar peasant prisoner
- pirate fairy dwarf elf goblin troll ogre ghost spirit angel devil creature somebody someone
- anybody anyone everybody everyone nobody hero heroine youth infant relative companion messenger
- writer author poet artist painter singer dancer player student pupil scholar professor leader chief
- hunter woodcutter shoemaker blacksmith carpenter owner passenger driver fool wretch darling dear
- people folk family crowd couple pair company courtier attendant secretary detective inspector
- colonel general major lieutenant sergeant officer editor manager agent citizen patient victim
-""")
-
-_ANIMALS = word_set("""
- animal beast bird dog cat horse pony donkey ass mule cow ox bull calf sheep lamb ram goat kid pig
- wolf fox bear lion tiger panther leopard elephant monkey ape rabbit hare mouse rat mole toad frog
- snake serpent python cobra dragon fish whale seal crow raven rook robin sparrow swallow lark owl
- eagle hawk swan goose duck cock rooster chicken peacock parrot nightingale stork squirrel badger
- otter hedgehog deer stag hound puppy kitten colt foal bee ant spider fly butterfly mongoose jackal
- camel buffalo crocodile tortoise turtle crab
-""")
-
-_TITLES = word_set("""
- mr mrs miss ms mr. mrs. ms. dr dr. sir lady lord master king queen prince princess captain colonel
- professor aunt uncle cousin brother sister father mother saint st. st emperor empress duke duchess
- count countess old young little dear poor the
-""")
-
-_DISTINGUISHING = word_set(
-    "other another different second third fourth fifth next last new eldest youngest elder younger "
-    "first same two three four five six seven half more most such own"
-)
-"""Words that distinguish one thing from another of the same name."""
-
-_TIMES = word_set(
-    "time day night morning evening noon midnight daylight dark winter summer spring autumn "
-    "o'clock dawn week month year sunday monday tuesday wednesday thursday friday saturday "
-    "christmas late early cold hot warm true possible impossible clear certain"
-)
-"""Complements that make `it` expletive: "it was night"."""
-
+_WORDS = {
+    name: word_set(words)
+    for name, words in tomllib.loads(
+        files("fabula.measures.linguistic").joinpath("noun_words.toml").read_text(encoding="utf-8")
+    ).items()
+}
 _PRONOUNS: dict[str, tuple[int, str, str]] = {
     **dict.fromkeys(("i", "me", "myself", "mine"), (1, "s", "mf")),
     **dict.fromkeys(("we", "us", "ourselves", "ours", "'s"), (1, "p", "mfn")),
@@ -198,7 +144,10 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
         names=frozenset(
             t.lower
             for t in inside
-            if t.pos == "PROPN" and t.is_word and t.dep != "poss" and t.lower not in _TITLES
+            if t.pos == "PROPN"
+            and t.is_word
+            and t.dep != "poss"
+            and t.lower not in _WORDS["titles"]
         ),
         modifiers=frozenset(
             t.lower
@@ -246,7 +195,7 @@ def _means_nothing(tokens: Sequence[Token], k: int) -> bool:
     if tokens[k].dep not in _SUBJECTS or tokens[verb].lower not in _BE:
         return False
     below = [i for i in range(verb + 1, len(tokens)) if tokens[i].head == verb]
-    return any(tokens[i].dep in _CLAUSES or tokens[i].lower in _TIMES for i in below)
+    return any(tokens[i].dep in _CLAUSES or tokens[i].lower in _WORDS["times"] for i in below)
 
 
 def _features(root: Token, inside: Sequence[Token], kind: str) -> tuple[int, str, str]:
@@ -258,13 +207,13 @@ def _features(root: Token, inside: Sequence[Token], kind: str) -> tuple[int, str
     words = {root.lower}
     if kind == "name":
         words |= {token.lower.rstrip(".") for token in inside if token.dep != "poss"}
-    if words & _FEMALE:
+    if words & _WORDS["female"]:
         return 3, "s", "f"
-    if words & _MALE:
+    if words & _WORDS["male"]:
         return 3, "s", "m"
-    if kind == "name" or root.lower in _PERSONS:
+    if kind == "name" or root.lower in _WORDS["persons"]:
         return 3, "s", "mf"
-    return 3, "s", "mfn" if root.lower in _ANIMALS else "n"
+    return 3, "s", "mfn" if root.lower in _WORDS["animals"] else "n"
 
 
 _REFLEXIVE = frozenset(("myself", "yourself", "himself", "herself", "itself", "themselves"))
@@ -404,13 +353,13 @@ class _State:
         for k, entity in fitting:
             if mention.key and mention.key in entity.keys:
                 return k
-        if mention.modifiers & _DISTINGUISHING or mention.names:
+        if mention.modifiers & _WORDS["distinguishing"] or mention.names:
             return -1
         for k, entity in fitting:
             has_head = (mention.head, mention.possessor) in entity.heads or (
                 not mention.possessor and any(head == mention.head for head, _ in entity.heads)
             )
-            if has_head and not (entity.modifiers & _DISTINGUISHING and mention.modifiers):
+            if has_head and not (entity.modifiers & _WORDS["distinguishing"] and mention.modifiers):
                 return k
         return -1
 

@@ -222,7 +222,13 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
             one.parsed.text,
             bisect_right(breaks, one.start),
             len(one.parsed.words),
-            sum(s and t.is_word for s, t in zip(one.is_spoken, one.tokens, strict=True)),
+            len(
+                [
+                    t
+                    for t, is_in in zip(one.tokens, one.is_spoken, strict=True)
+                    if is_in and t.is_word
+                ]
+            ),
         )
         for one in sentences
     )

@@ -26,6 +26,7 @@ from fabula.models.base import Model, Prompt, Sampling
 from fabula.plugins import Registry
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.continuation.corpus import MAX_TOKENS, UNKNOWN, Corpus
+from fabula.tasks.continuation.recurrent import Recurrent
 from fabula.tasks.model_texts import Wanted, ask_for, read_written
 from fabula.text.parsing import count_word_tokens
 from fabula.text.pipeline import pipeline_parts
@@ -168,19 +169,15 @@ def _case_based(choice: GeneratorChoice) -> Generator:
     return CaseBased(Corpus.open(choice.source))
 
 
-def _recurrent(choice: GeneratorChoice) -> Generator:
-    from fabula.tasks.continuation.recurrent import Recurrent
-
-    return Recurrent.load(Corpus.open(choice.source), temperature=choice.temperature)
-
-
 GENERATORS: Registry[Callable[[GeneratorChoice], Generator]] = Registry(
     "generators",
     {
         "random": lambda choice: RandomSentence(Corpus.open(choice.source)),
         "unigram": lambda choice: Unigram(Corpus.open(choice.source)),
         "case": _case_based,
-        "recurrent": _recurrent,
+        "recurrent": lambda choice: Recurrent.load(
+            Corpus.open(choice.source), temperature=choice.temperature
+        ),
         "as-long": lambda choice: AsLong(read_contexts(choice.source)),
     },
 )

@@ -8,8 +8,10 @@ a name is left out, with the reason.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
 
@@ -21,54 +23,13 @@ RULES = "4"
 """The version of the rules, for signatures."""
 _MAX_TRIES = 10
 _MIN_MENTIONS = 2
-_NAMES = {
-    "she": "Abigail Ada Agnes Alice Amelia Amy Ana Anna Anne Annie Audrey Beatrice Bella Beth "
-    "Bridget Camille Caroline Catherine Cathy Cecilia Charlotte Chloe Clara Clare Cora Daphne "
-    "Deborah Diana Dora Dorothy Edith Eleanor Elena Elise Eliza Elizabeth Ella Ellen Elsa Elsie "
-    "Emily Emma Esther Eva Evelyn Fiona Flora Florence Frances Gertrude Gwen Hannah Harriet Hazel "
-    "Heather Helen Helena Ida Irene Iris Isabel Isabella Isla Jane Janet Jean Jennifer Jenny "
-    "Jessica Jill Joan Joanna Josephine Judith Julia Juliet Karen Kate Katherine Kathleen Katie "
-    "Lara Laura Lauren Leah Lena Leonora Lily Linda Lisa Liz Lois Louisa Louise Lucy Lydia Mabel "
-    "Madeline Maggie Margaret Maria Marian Marie Martha Mary Matilda Maya Megan Melissa Mia "
-    "Mildred Millie Mira Miriam Molly Nancy Naomi Natalie Nina Nora Olivia Pamela Patricia Paula "
-    "Penelope "
-    "Phoebe Polly Priya Rachel Rebecca Rita Rosa Rosalind Rosie Ruth Sally Samantha Sara Sarah "
-    "Selena Sheila Sofia Sophia Sophie Stella Susan Susanna Sylvia Tamara Tara Teresa Tess Thea "
-    "Theresa Ursula Valerie Vera Veronica Victoria Virginia Vivian Wanda Wendy Winifred Yvonne Zoe",
-    "he": "Aaron Adam Adrian Alan Albert Alex Alexander Alfred Andrew Anthony Archie Arthur Ben "
-    "Benjamin Bernard Billy Bob Boris Brian Bruce Calvin Carl Charles Charlie Christopher Clark "
-    "Clive Colin Conrad Cyril Dan Daniel Danny David Dennis Derek Desmond Donald Douglas Duncan "
-    "Edgar Edmund Edward Edwin Eli Elias Eliot Eric Ernest Ethan Eugene Felix Francis Fred "
-    "Frederick Gabriel Gary Geoffrey George Gerald Gilbert Gordon Graham Gregory Guy Hank Harold "
-    "Harry Harvey Hector Henry Herbert Herman Howard Hubert Hugh Hugo Ian Isaac Ivan Jacob Jake "
-    "James Jason Jasper Jeff Jeremy Jerome Jim Jimmy Joe Joel John Johnny Jonas Jonathan Joseph "
-    "Josh Julian Karl Keith Kevin Lars Lawrence Lenny Leo Leonard Leopold Lewis Liam Lionel Louis "
-    "Luke Malcolm Marcus Martin Matthew Max Maxwell Michael Mike Mitchell Mortimer Nathan Neil "
-    "Nicholas Nigel Noah Norman Oliver Oscar Owen Patrick Paul Percy Peter Philip Quentin Ralph "
-    "Raymond Reginald Richard Robert Roger Roland Ronald Rufus Rupert Sam Samuel Sebastian Simon "
-    "Stanley Stephen Steve Stuart Ted Theodore Thomas Tim Timothy Toby Tom Tommy Tony Victor "
-    "Vincent Wallace Walter Wilfred William",
-}
-# Recognised, but never used as replacements: they are rarer, or common words too.
-_OTHERS = {
-    "she": "Adele Amber Angela Aria Aubrey Barbara Brenda Carol Cheryl Christina Christine Cindy "
-    "Crystal Cynthia Daisy Dawn Debbie Denise Donna Emilia Erin Eve Faith Felicity Ginny Gloria "
-    "Grace Holly Hope Ingrid Ivy Jackie Jade Janice Jasmine Jo Joy Joyce Judy June Kathy Kelly "
-    "Kim Kirsten Kristen Kristin Leila Lila Lizzie Lizzy Luna Mae Maeve Maisie Mandy Marge May "
-    "Melanie Michelle Nadia Olga Olive Paige Peggy Pearl Penny Priscilla Rosalie Rose Roxanne Ruby "
-    "Sabrina Sandra Serena Shannon Sharon Shirley Skye Stephanie Sue Summer Susie Tanya Tina "
-    "Tracy Trudy Violet Willow Yasmin",
-    "he": "Al Andy Arnold Art Barry Bill Bobby Brad Brandon Bryan Caleb Carlos Chad Chris Cole "
-    "Connor Craig Dale Damian Damien Darren Dave Dean Diego Doug Drew Dylan Earl Ed Eddie Elijah "
-    "Evan Finn Frank Gavin Glen Grant Greg Hans Jack Jay Jeffrey Jerry Jesse Jonah Jordan Jorge "
-    "Jose Juan Justin Ken Kenneth Kurt Kyle Larry Logan Lou Lucas Marc Mark Mason Matt Miles "
-    "Miguel Milo Nate Ned Nick Omar Otto Pablo Pat Pete Phil Pierre Ray Rick Rob Robbie Robin Roy "
-    "Russell Ryan Sean Shane Shawn Sid Spencer Stan Steven Terry Travis Trevor Troy Tyler Vince "
-    "Wade Wayne Will Zach Zack",
-}
+_FIRST_NAMES: dict[str, dict[str, str]] = tomllib.loads(
+    files("fabula.tasks.feedback").joinpath("first_names.toml").read_text(encoding="utf-8")
+)
+_NAMES = _FIRST_NAMES["replacing"]
 _GENDERS = {
     name: gender
-    for names in (_OTHERS, _NAMES)
+    for names in (_FIRST_NAMES["others"], _NAMES)
     for gender, listed in names.items()
     for name in listed.split()
 }

@@ -83,7 +83,7 @@ class Slow:
 
 
 def parsed_as(text: str) -> Parsed:
-    return Parsed(text, (), (), (), (), (), ())
+    return Parsed(text, (), (), (), ())
 
 
 @pytest.mark.parametrize("n", [300, 700])

@@ -285,9 +285,12 @@ def speakers_of(text: str, people: Sequence[Person], speech: Sequence[Place]) ->
         for k, (start, end) in enumerate(inside):
             before = inside[k - 1][1] if k else low
             after = inside[k + 1][0] if k + 1 < len(inside) else high
+            # In the clause that follows the speech.
+            after = min(after, end + _MAX_CHARS)
+            stop = _clause_end(text, end, after, names)
+            speaker = _subject(_words_of(text, end, after), stop, _MAX_FIRST, names)
             found.append(
-                _named_after(text, end, min(after, end + _MAX_CHARS), names)
-                or _named_before(text, max(before, start - _MAX_CHARS), start, names)
+                speaker or _named_before(text, max(before, start - _MAX_CHARS), start, names)
             )
         told = {name for name in found if name is not None}
         only = told.pop() if len(told) == 1 else None
@@ -295,13 +298,8 @@ def speakers_of(text: str, people: Sequence[Person], speech: Sequence[Place]) ->
     return [name if name != _TELLER else None for name in speakers]
 
 
-def _named_after(
-    text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]
-) -> str | None:
-    """The person named in the clause that follows a speech."""
-    words = [(match.start(), match[0]) for match in WORD.finditer(text, start, end)]
-    stop = _clause_end(text, start, end, names)
-    return _subject(words, stop, _MAX_FIRST, names)
+def _words_of(text: str, start: int, end: int) -> list[tuple[int, str]]:
+    return [(match.start(), match[0]) for match in WORD.finditer(text, start, end)]
 
 
 def _named_before(
@@ -313,7 +311,7 @@ def _named_before(
     at = start
     while (stop := _clause_end(text, at, end, names)) < end:
         at = stop + 1
-    words = [(match.start(), match[0]) for match in WORD.finditer(text, at, end)]
+    words = _words_of(text, at, end)
     found = _subject(words, end, len(words), names)
     last = max((k for k, (_, word) in enumerate(words) if word.lower() in SAYING), default=0)
     return found if len(words) - last <= _MAX_LAST else None

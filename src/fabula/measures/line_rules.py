@@ -207,11 +207,14 @@ def _taken_over(
         until = found[-1][0] + _MAX_GAP * _step(found)
         begin = bisect_right(firsts, found[-1])
         end = bisect_right(firsts, until, key=lambda first: first[0])
-        pairs += [
-            (name, other)
-            for other in by_first[begin:end]
-            if _takes_over(found, kept[other], len(read.text))
-        ]
+        for other in by_first[begin:end]:
+            # One is used up to a place, and the other in the same way from there on.
+            both = found, kept[other]
+            reach = min(places[-1][0] - places[0][0] for places in both)
+            short, long = sorted(_step(places) for places in both)
+            is_near = kept[other][0][0] - found[-1][0] <= _MAX_GAP * short
+            if reach >= _MIN_REACH * len(read.text) and is_near and long <= _MAX_RATIO * short:
+                pairs.append((name, other))
     n_pairs = Counter(one for pair in pairs for one in pair)
     for name, other in pairs:
         if n_pairs[name] > 1 or n_pairs[other] > 1:
@@ -221,15 +224,6 @@ def _taken_over(
             f"{len(kept[other])} times from here on. Is it the same person?"
         )
         yield note_of("renamed", kept[other][0], why, also=kept[name][-1:])
-
-
-def _takes_over(before: Sequence[Place], after: Sequence[Place], n_chars: int) -> bool:
-    """Whether one name is used up to a place, and the other in the same way from there on."""
-    both = before, after
-    if min(places[-1][0] - places[0][0] for places in both) < _MIN_REACH * n_chars:
-        return False
-    short, long = sorted(_step(places) for places in both)
-    return after[0][0] - before[-1][0] <= _MAX_GAP * short and long <= _MAX_RATIO * short
 
 
 def _step(places: Sequence[Place]) -> float:
@@ -320,24 +314,22 @@ def errors(read: Reading) -> Iterator[LineNote]:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
             word = read.text[slice(*place)]
             if fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
-                corrections = _nearest(word, fault)
+                # With two letters transposed, or else one letter away.
+                near = [s for s in fault.suggestions if is_misspelt(word.lower(), s.lower())]
+                corrections = [s for s in near if _is_transposed(word, s)] or near
                 why = f"“{word}” is in neither the American nor the British dictionary."
                 plainness = _plainness(read, sentence, word, corrections)
                 yield note_of("spelling", place, why + _perhaps(corrections), plainness)
             elif not fault.is_spelling and not is_dialect and _is_error(read, sentence, fault):
-                why = _ended(fault.message)
+                # The checker's message as a sentence, with quotation marks for its code marks.
+                why = re.sub("`([^`]*)`", "“\\1”", fault.message)
+                why = why if why.endswith(("?", "!")) else why.rstrip(".") + "."
                 yield note_of("grammar", place, why + _perhaps(fault.suggestions))
 
 
 def _perhaps(corrections: Sequence[str]) -> str:
     likely = ", ".join(f"“{one}”" for one in corrections[:3])
     return f" Perhaps {likely}." if likely else ""
-
-
-def _nearest(word: str, fault: Fault) -> list[str]:
-    """Suggestions with two letters transposed, or else those one letter away."""
-    near = [one for one in fault.suggestions if is_misspelt(word.lower(), one.lower())]
-    return [one for one in near if _is_transposed(word, one)] or near
 
 
 def _is_transposed(word: str, other: str) -> bool:
@@ -460,12 +452,6 @@ def _plainness(
     return plainness / 2 if any(map(word.lower().startswith, likely)) else plainness
 
 
-def _ended(message: str) -> str:
-    """A checker's message as a sentence, with quotation marks for its code marks."""
-    message = re.sub("`([^`]*)`", "“\\1”", message)
-    return message if message.endswith(("?", "!")) else message.rstrip(".") + "."
-
-
 def is_misspelt(name: str, other: str) -> bool:
     """Whether a letter was changed, omitted, added or swapped with its neighbour; a final s makes
     another name (the Millers), and another first letter another person (Mason, Jason)."""
@@ -566,16 +552,12 @@ def _begin_alike(
     for _, alike in groupby(row, lambda one: [word.lower for word in one.words[:n_words]]):
         same = list(alike)
         places = [(one.start, one.at(one.words[n_words - 1])[1]) for one in same]
-        if len(places) >= least and not _is_meant(same, n_words):
+        # If they also continue alike, or a verb recurs, it is meant: "We fight. We fight on".
+        thirds = {tuple(word.lower for word in one.words[: n_words + 1]) for one in same}
+        has_verb = n_words > 1 and any(word.pos == "VERB" for word in same[0].words[:n_words])
+        if len(places) >= least and len(thirds) > 1 and not has_verb:
             why = f"{len(places)} sentences in a row begin with “{read.text[slice(*places[0])]}”."
             yield note_of("beginning", places[0], why, min(1.0, len(places) / 6), places[1:])
-
-
-def _is_meant(alike: Sequence[ReadSentence], n_words: int) -> bool:
-    """Whether sentences also continue alike, or a verb recurs: "We fight. We fight on"."""
-    thirds = {tuple(word.lower for word in one.words[: n_words + 1]) for one in alike}
-    has_verb = any(word.pos == "VERB" for word in alike[0].words[:n_words])
-    return len(thirds) == 1 or (n_words > 1 and has_verb)
 
 
 def _long(read: Reading) -> Iterator[LineNote]:

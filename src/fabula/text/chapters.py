@@ -145,10 +145,8 @@ class _Heading:
 def chapters_of(document: Document) -> list[Chapter]:
     """The chapters of a document in order; none if it has fewer than two headings."""
     text = document.text
-    spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
-    found = _chosen(_given(document), text) or _chosen(_markdown(text, spans), text)
-    if not found:
-        found = _by_convention(text, spans)
+    given, markdown, spans = _marked(document)
+    found = _chosen(given, text) or _chosen(markdown, text) or _by_convention(text, spans)
     if len([one for one in found if one.style not in ("large", "matter")]) < 2:
         return []
     chapters = _cut(text, found, spans)
@@ -162,14 +160,14 @@ def without_headings(document: Document) -> str:
     two or more chapters, those recognised by typography, including contents and notes.
     """
     text = document.text
-    spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
+    given, markdown, spans = _marked(document)
     # A Markdown heading can be a title, or a paragraph ("### Human: Oh! And...").
     found = [
         one
-        for one in _markdown(text, spans)
+        for one in markdown
         if len(one.title) <= _MAX_HEADING and not _IS_PROSE.search(one.title)
     ]
-    found += _given(document)
+    found += given
     if not _chosen(found, text):
         read = _by_convention(text, spans)
         is_book = len([one for one in read if one.style not in ("large", "matter")]) > 1
@@ -193,25 +191,24 @@ def is_heading(paragraph: str) -> bool:
     return is_read or is_the_end or bool(_MARKDOWN.fullmatch(line)) or is_capitals
 
 
-def _given(document: Document) -> list[_Heading]:
-    """The headings that a reader found in the file: `meta["headings"]`, [start, level, title]."""
-    rows = document.meta.get("headings") or ()
-    return [
+def _marked(document: Document) -> tuple[list[_Heading], list[_Heading], list[Place]]:
+    """The headings that a reader found in the file (`meta["headings"]`: start, level, title), those
+    of Markdown, and the spans of all paragraphs."""
+    text = document.text
+    spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
+    given = [
         _Heading(start, start + len(title), f"h{level}", " ".join(title.split()), level=level)
-        for start, level, title in rows
-        if document.text.startswith(title, start)
+        for start, level, title in document.meta.get("headings") or ()
+        if text.startswith(title, start)
     ]
-
-
-def _markdown(text: str, spans: Sequence[Place]) -> list[_Heading]:
-    found = []
+    markdown = []
     for start, end in spans:
         line = text[start:end].split("\n")[0].rstrip()
         match = _MARKDOWN.fullmatch(line.lstrip())
         if match and match[2]:
             level = len(match[1])
-            found.append(_Heading(start, start + len(line), f"h{level}", match[2], level=level))
-    return found
+            markdown.append(_Heading(start, start + len(line), f"h{level}", match[2], level=level))
+    return given, markdown, spans
 
 
 def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
@@ -225,7 +222,13 @@ def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
     if not levels:
         return []
     level = named.most_common(1)[0][0] if named and named.most_common(1)[0][1] > 1 else levels[0]
-    if not named and len(levels) > 1 and _are_parts(given, levels[0], text):
+    # Parts, if most headings of a level precede one of the next without text between.
+    follows = [
+        len(text[a.end : b.start].strip()) < _EMPTY and b.level > level
+        for a, b in pairwise(given)
+        if a.level == level
+    ]
+    if not named and len(levels) > 1 and 2 * follows.count(True) > len(follows):
         level = levels[1]
     found = []
     for one, said in read:
@@ -238,16 +241,6 @@ def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
             continue
         found.append(replace(one, style=style, number=said.number if said else None))
     return found
-
-
-def _are_parts(given: Sequence[_Heading], level: int, text: str) -> bool:
-    """Whether most headings of a level precede one of the next level without text between."""
-    follows = [
-        len(text[a.end : b.start].strip()) < _EMPTY and b.level > level
-        for a, b in pairwise(given)
-        if a.level == level
-    ]
-    return 2 * follows.count(True) > len(follows)
 
 
 def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
@@ -301,7 +294,13 @@ def _read(paragraph: str, start: int) -> _Heading | None:
         is_small = re.fullmatch(_SMALL_UNITS, unit) is not None
         title = rest.strip(_DECORATION + ".:)—–-")
         is_prose = more and title and not (title.isupper() or _is_title_case(title))
-        if is_prose or not _may_follow(rest):
+        # What follows "Chapter 3" on its line can be a title after a mark, or in capitals.
+        after = rest.lstrip(".:)]—–- \t_*")
+        is_marked = not after or rest[:1] in ".:)]—–-"
+        may_follow = is_marked or (
+            rest[0].isspace() and (after[0].isupper() or not after[0].isalpha())
+        )
+        if is_prose or not may_follow:
             return None
         style = "small" if is_small else "large"
     elif match := _NUMBER_ALONE.fullmatch(line):
@@ -318,14 +317,6 @@ def _read(paragraph: str, start: int) -> _Heading | None:
         # Consecutive lines that are all headings are a table of contents.
         return _Heading(start, start + len(paragraph), "matter", "Contents")
     return _Heading(start, end, style, line, _value(match["number"]))
-
-
-def _may_follow(rest: str) -> bool:
-    """Whether the text after "Chapter 3" on its line can be a title."""
-    after = rest.lstrip(".:)]—–- \t_*")
-    if not after or rest[:1] in ".:)]—–-":
-        return True
-    return rest[0].isspace() and (after[0].isupper() or not after[0].isalpha())
 
 
 def _is_title(match: re.Match[str]) -> bool:

@@ -65,7 +65,7 @@ class Phrase:
     root: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parsed:
     """A text as all metrics see it."""
 
@@ -77,10 +77,16 @@ class Parsed:
     """Base noun phrases, pronouns included; none contains another."""
     verb_phrase_words: tuple[int, ...]
     """The number of words in each verb phrase."""
-    words: tuple[str, ...]
-    """Lower-cased."""
-    content: tuple[str, ...]
-    """The content words, lower-cased."""
+
+    @functools.cached_property
+    def words(self) -> tuple[str, ...]:
+        """Lower-cased."""
+        return tuple(token.lower for token in self.tokens if token.is_word)
+
+    @functools.cached_property
+    def content(self) -> tuple[str, ...]:
+        """The content words, lower-cased."""
+        return tuple(token.lower for token in self.tokens if token.pos in CONTENT)
 
     def noun_phrase_words(self) -> list[int]:
         """The number of words in each noun phrase."""
@@ -108,10 +114,11 @@ class Parser:
 
     def parse(self, texts: Iterable[str]) -> Iterator[Parsed]:
         """Parse each text, in order; texts that were parsed before are cached, also on disk."""
-        return self._known.each(map(encodable, texts), self._parse, _BATCH)
 
-    def _parse(self, texts: Sequence[str]) -> Iterator[Parsed]:
-        return map(_parsed, self._nlp.pipe(texts, batch_size=_BATCH))
+        def parse(new: Sequence[str]) -> Iterator[Parsed]:
+            return map(_parsed, self._nlp.pipe(new, batch_size=_BATCH))
+
+        return self._known.each(map(encodable, texts), parse, _BATCH)
 
     def content_vectors(self, parsed: Parsed) -> tuple[int, NDArray[np.float64]]:
         """How many content words of a text have a vector, and the sum of their unit vectors:
@@ -160,7 +167,7 @@ def _parsed(doc: Any) -> Parsed:
         if inside and places[chunk.root.i] >= 0:
             phrases.append(Phrase(inside[0], inside[-1] + 1, places[chunk.root.i]))
     verbs = tuple(_verb_phrase_words(tokens))
-    return _of_tokens(doc.text, tokens, tuple(starts), tuple(phrases), verbs)
+    return Parsed(doc.text, tokens, tuple(starts), tuple(phrases), verbs)
 
 
 def _within(places: Sequence[int], span: Any) -> list[int]:
@@ -176,19 +183,7 @@ def _from_json(text: str, given: Any) -> Parsed:
         for start, n, pos, tag, dep, head in zip(*columns, strict=True)
     )
     phrases = tuple(Phrase(*phrase) for phrase in nouns)
-    return _of_tokens(text, tokens, tuple(starts), phrases, tuple(verbs))
-
-
-def _of_tokens(
-    text: str,
-    tokens: tuple[Token, ...],
-    starts: tuple[int, ...],
-    nouns: tuple[Phrase, ...],
-    verbs: tuple[int, ...],
-) -> Parsed:
-    words = tuple(token.lower for token in tokens if token.is_word)
-    content = tuple(token.lower for token in tokens if token.pos in CONTENT)
-    return Parsed(text, tokens, starts, nouns, verbs, words, content)
+    return Parsed(text, tokens, tuple(starts), phrases, tuple(verbs))
 
 
 def count_word_tokens(texts: Iterable[str]) -> Iterator[int]:

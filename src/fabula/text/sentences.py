@@ -54,17 +54,26 @@ def paragraph_spans(text: str) -> Spans:
     blocks = list(zip(starts, ends, strict=True))
     if not any("\n" in text[start:end] for start, end in blocks):
         return blocks
-    lines = [_line_spans(text, start, end) for start, end in blocks]
+    lines: list[Spans] = []
+    for start, end in blocks:
+        edges = [start, *(start + m.end() for m in re.finditer("\n", text[start:end]))]
+        spans = zip(edges, [*(edge - 1 for edge in edges[1:]), end], strict=True)
+        lines.append([(a, b) for a, b in spans if text[a:b].strip()] or [(start, end)])
     if not _has_paragraph_lines([[text[a:b].strip() for a, b in block] for block in lines]):
         return blocks
-    return [span for block in lines for span in _whole_sentences(text, block)]
-
-
-def _line_spans(text: str, start: int, end: int) -> Spans:
-    breaks = [m.start() for m in re.finditer("\n", text[start:end])]
-    edges = [start, *(start + place + 1 for place in breaks)]
-    spans = zip(edges, [*(edge - 1 for edge in edges[1:]), end], strict=True)
-    return [(a, b) for a, b in spans if text[a:b].strip()] or [(start, end)]
+    paragraphs: Spans = []
+    for block in lines:
+        for k, (start, end) in enumerate(block):
+            # A line that ends with a comma goes on, and so does one before a small letter.
+            goes_on = k > 0 and (
+                text[slice(*block[k - 1])].rstrip()[-1:] in (",", ";")
+                or text[start:end].lstrip()[:1].islower()
+            )
+            if goes_on:
+                paragraphs[-1] = paragraphs[-1][0], end
+            else:
+                paragraphs.append((start, end))
+    return paragraphs
 
 
 def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
@@ -83,18 +92,6 @@ def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
         for line, follows in pairs
     )
     return bool(pairs) and n_ends >= _LINES_ENDING * len(pairs)
-
-
-def _whole_sentences(text: str, lines: Sequence[tuple[int, int]]) -> Spans:
-    """The lines, joined if one ends with a comma or the next begins in lower case."""
-    found = [lines[0]]
-    for start, end in lines[1:]:
-        is_inner = text[found[-1][0] : found[-1][1]].rstrip()[-1:] in (",", ";")
-        if is_inner or text[start:end].lstrip()[:1].islower():
-            found[-1] = found[-1][0], end
-        else:
-            found.append((start, end))
-    return found
 
 
 def encodable(text: str) -> str:

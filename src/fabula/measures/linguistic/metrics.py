@@ -324,14 +324,15 @@ def _nothing(reason: str) -> Scored:
     return Scored(dict.fromkeys(_EACH), dict.fromkeys(_EACH, reason), (), ())
 
 
-def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
-    """Metrics 1, 2, and 5 to 9: numbers, or the reason why one is missing; `errors` by place."""
-    faults = () if tools.checker is None else next(faults_each(tools.checker, [parsed]))
-    return alone_checked(tools, parsed, faults)
+def alone(
+    tools: TextTools, parsed: Parsed, faults: Sequence[Fault] | None = None
+) -> dict[str, Any]:
+    """Metrics 1, 2, and 5 to 9: numbers, or the reason why one is missing; `errors` by place.
 
-
-def alone_checked(tools: TextTools, parsed: Parsed, faults: Sequence[Fault]) -> dict[str, Any]:
-    """`alone` of a text whose errors are known."""
+    faults: the errors, if they are known.
+    """
+    if faults is None:
+        faults = () if tools.checker is None else next(faults_each(tools.checker, [parsed]))
     errors = [fault.place for fault in faults]
     n_words = len(parsed.words)
     nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words

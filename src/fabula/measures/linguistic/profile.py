@@ -27,7 +27,7 @@ from fabula.measures.linguistic.lexis import (
     trigrams,
     type_token_ratio,
 )
-from fabula.measures.linguistic.metrics import ProfileMetric, TextTools, alone_checked
+from fabula.measures.linguistic.metrics import ProfileMetric, TextTools, alone
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings
 from fabula.text.language import not_english
@@ -271,7 +271,7 @@ def _outcomes(
 ) -> dict[str, float | str]:
     """Each metric of a text with words, or why it is missing. n_quoted: words in quoted speech."""
     parsed = [one.parsed for one in sentences]
-    each = [alone_checked(tools, one.parsed, one.faults) for one in sentences]
+    each = [alone(tools, one.parsed, one.faults) for one in sentences]
     words = [word for part in parsed for word in part.words]
     lengths = [len(part.words) for part in parsed]
     n, mean = len(lengths), fmean(lengths)

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import corpora
+from fabula.measures.linguistic.coreference import in_context
 from fabula.measures.linguistic.lexis import type_token_ratio
 from fabula.measures.linguistic.metrics import ToolChoice, Tools, open_tools
 from fabula.measures.linguistic.system_scores import (
@@ -91,7 +92,7 @@ def stages(tools: Tools, stories: list[Story], others: list[str]) -> dict[str, f
     timed(
         "coreference",
         lambda: [
-            tools.resolver.in_context(
+            in_context(
                 [parsed[s] for s in story.context],
                 [[part] for part in continued[5 * k : 5 * k + 5]],  # type: ignore[index]
             )

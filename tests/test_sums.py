@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "evals/rubrics.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
     "measures/linguistic/metrics.py": {
-        "sum(in_context)", "sum(nouns)", "sum(verbs)", "sum((a[part] for part in parts))",
+        "sum(is_known)", "sum(nouns)", "sum(verbs)", "sum((a[part] for part in parts))",
         "sum((b[part] for part in parts))",
     },
     "tasks/random_draw.py": {

@@ -25,6 +25,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
 
 from fabula.cached_results import Kept, Memo
@@ -50,33 +51,6 @@ _ONLY_ENGLISH = frozenset(
 # What English in dialect, in tokens or in numbers may be mistaken for.
 _ENGLISH = frozenset(("en", "pcm", "zxx"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-# Languages by their ISO 639 codes, as the identifier names them.
-_NAMES: dict[str, str] = dict(
-    re.findall(
-        r"(\w+):(\w+)",
-        "ace:Acehnese af:Afrikaans am:Amharic an:Aragonese ar:Arabic ary:Moroccan_Arabic "
-        "arz:Egyptian_Arabic as:Assamese az:Azerbaijani ba:Bashkir bcl:Bikol be:Belarusian "
-        "bg:Bulgarian bn:Bengali br:Breton bs:Bosnian ca:Catalan crh:Crimean_Tatar cs:Czech "
-        "cy:Welsh da:Danish de:German dz:Dzongkha el:Greek eo:Esperanto es:Spanish et:Estonian "
-        "eu:Basque ext:Extremaduran fa:Persian fi:Finnish fo:Faroese fr:French fuv:Fulfulde "
-        "fy:Frisian ga:Irish gcf:Guadeloupean_Creole gcr:Guianese_Creole gd:Scottish_Gaelic "
-        "gl:Galician gom:Konkani grc:Ancient_Greek gu:Gujarati gug:Guarani guw:Gun ha:Hausa "
-        "hbo:Biblical_Hebrew he:Hebrew hi:Hindi hr:Croatian ht:Haitian_Creole hu:Hungarian "
-        "hy:Armenian id:Indonesian ig:Igbo is:Icelandic it:Italian ja:Japanese jv:Javanese "
-        "ka:Georgian kab:Kabyle kik:Kikuyu kk:Kazakh km:Khmer kn:Kannada ko:Korean ku:Kurdish "
-        "ky:Kyrgyz la:Latin lb:Luxembourgish lg:Ganda lij:Ligurian ln:Lingala lo:Lao "
-        "lt:Lithuanian ltg:Latgalian lv:Latvian mg:Malagasy mk:Macedonian ml:Malayalam "
-        "mn:Mongolian mr:Marathi ms:Malay mt:Maltese my:Burmese ne:Nepali nl:Dutch "
-        "nn:Norwegian_Nynorsk no:Norwegian nso:Northern_Sotho oc:Occitan om:Oromo or:Odia "
-        "pa:Punjabi pl:Polish ps:Pashto pt:Portuguese qu:Quechua ro:Romanian ru:Russian "
-        "rw:Kinyarwanda sa:Sanskrit sdh:Southern_Kurdish se:Northern_Sami si:Sinhala sk:Slovak "
-        "sl:Slovene sn:Shona so:Somali sq:Albanian sr:Serbian st:Southern_Sotho sv:Swedish "
-        "sw:Swahili ta:Tamil te:Telugu tg:Tajik th:Thai tk:Turkmen tl:Tagalog tr:Turkish "
-        "tt:Tatar ug:Uyghur uk:Ukrainian ur:Urdu uz:Uzbek uzs:Southern_Uzbek vec:Venetian "
-        "vi:Vietnamese vo:Volapük wa:Walloon wuu:Wu_Chinese xh:Xhosa yo:Yoruba yue:Cantonese "
-        "zh:Chinese zu:Zulu",
-    )
-)
 
 
 def language_gate() -> str:
@@ -153,7 +127,9 @@ def _foreign(part: str) -> str | None:
     english = max(ranked.pop(code, 0.0) for code in _ENGLISH)
     best = max(ranked, key=lambda code: ranked[code])
     if ranked[best] > english * math.exp(_MARGIN_NATS):
-        return _NAMES.get(best, best).replace("_", " ")
+        text = files("fabula.text").joinpath("languages.txt").read_text(encoding="utf-8")
+        names = dict(line.split(" ", 1) for line in text.splitlines())
+        return names.get(best, best)
     return None if is_latin else "another script"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fabula.errors import ModelError
-from fabula.measures.linguistic.coreference import Sieve, entities_of
+from fabula.measures.linguistic.coreference import entities_of, in_context
 from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.parsing import Parser
@@ -90,12 +90,12 @@ def test_precision_and_recall_on_real_passages(parser: Parser, shared_data: Path
 )
 def test_rule(parser: Parser, context: list[str], sentence: str, flags: list[bool]):
     parsed = list(parser.parse([*context, sentence]))
-    assert Sieve().in_context(parsed[:-1], [[parsed[-1]]])[0][: len(flags)] == flags
+    assert in_context(parsed[:-1], [[parsed[-1]]])[0][: len(flags)] == flags
 
 
 def test_one_continuation_does_not_change_another(parser: Parser):
     context, a, b = (
         [part] for part in parser.parse(["A dog ran.", "The dog bit a cat.", "It bit."])
     )
-    alone = Sieve().in_context(context, [b])[0]
-    assert Sieve().in_context(context, [a, b])[1] == alone
+    alone = in_context(context, [b])[0]
+    assert in_context(context, [a, b])[1] == alone

@@ -119,11 +119,6 @@ def _speaker(tokens: Sequence[Token], inside: Sequence[bool]) -> tuple[int, int]
     return -1, -1
 
 
-def mentions_of(parsed: Parsed, speech: Speech) -> list[Mention]:
-    """The noun phrases of a sentence, in order."""
-    return [_mention(parsed.tokens, phrase, speech) for phrase in parsed.noun_phrases]
-
-
 def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention:
     inside = tokens[phrase.start : phrase.end]
     root = tokens[phrase.root]
@@ -216,6 +211,8 @@ def _features(root: Token, inside: Sequence[Token], kind: str) -> tuple[int, str
     return 3, "s", "mfn" if root.lower in _WORDS["animals"] else "n"
 
 
+RULES = f"sieve2,{READER}"
+"""What determines which phrases corefer, for signatures."""
 _REFLEXIVE = frozenset(("myself", "yourself", "himself", "herself", "itself", "themselves"))
 _PRONOUN_REACH = 4
 """How many sentences back a pronoun may refer."""
@@ -255,7 +252,7 @@ class _State:
 
     def read(self, parsed: Parsed, speech: Speech) -> list[int]:
         """The entity of each noun phrase of the next sentence; -1 if it refers to nothing."""
-        mentions = mentions_of(parsed, speech)
+        mentions = [_mention(parsed.tokens, phrase, speech) for phrase in parsed.noun_phrases]
         found = [-1] * len(mentions)
         # The speaker is named outside the quotes, often after them.
         order = sorted(range(len(mentions)), key=lambda k: mentions[k].in_quote)
@@ -449,28 +446,23 @@ class _State:
         return number
 
 
-class Sieve:
-    """Coreference by the rules of this module."""
+def in_context(
+    context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
+) -> list[list[bool]]:
+    """For each continuation, a flag for each noun phrase: whether its entity is in the context.
 
-    name = f"sieve2,{READER}"
-
-    def in_context(
-        self, context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
-    ) -> list[list[bool]]:
-        """For each continuation, a flag for each noun phrase: whether its entity is in the context.
-
-        Texts are lists of parsed sentences.
-        """
-        state = _State()
-        known = set(itertools.chain.from_iterable(_read(state, context))) - {-1}
-        flags = []
-        for sentences in continuations:
-            # Quoted speech left open by the context may end here.
-            speech = read_speech([*context, *sentences])[len(context) :]
-            after = state.copy()
-            found = map(after.read, sentences, speech)
-            flags.append([entity in known for part in found for entity in part])
-        return flags
+    Texts are lists of parsed sentences.
+    """
+    state = _State()
+    known = set(itertools.chain.from_iterable(_read(state, context))) - {-1}
+    flags = []
+    for sentences in continuations:
+        # Quoted speech left open by the context may end here.
+        speech = read_speech([*context, *sentences])[len(context) :]
+        after = state.copy()
+        found = map(after.read, sentences, speech)
+        flags.append([entity in known for part in found for entity in part])
+    return flags
 
 
 def entities_of(sentences: Sequence[Parsed]) -> list[list[int]]:

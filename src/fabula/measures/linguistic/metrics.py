@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula import __version__
-from fabula.measures.linguistic.coreference import Sieve
+from fabula.measures.linguistic.coreference import RULES, in_context
 from fabula.measures.linguistic.lexis import FLOOR, frequencies, trigrams
 from fabula.text.chapters import CHAPTER_RULES
 from fabula.text.grammar import Checker, Fault, faults_each, open_checker, share_correct
@@ -135,7 +135,6 @@ class Tools(TextTools):
 
         super().__init__(choice.grammar)
         self.encoder = Encoder(choice.encoder, n_threads=1)
-        self.resolver = Sieve()
 
     @functools.cached_property
     def signature(self) -> Signature:
@@ -149,7 +148,7 @@ class Tools(TextTools):
             enc=self.encoder.name,
             style="8-categories,absent-in-both-1",
             trigrams="within-sentences",
-            coref=self.resolver.name,
+            coref=RULES,
             v=__version__,
         )
 
@@ -290,15 +289,15 @@ def score_continuations(
     tools: Tools, context: Context, texts: Sequence[str | None], readings: Sequence[Encoded]
 ) -> list[Scored]:
     """Score continuations of one context; None is a text that a system failed to produce."""
-    flags = tools.resolver.in_context(context.sentences, [[r.parsed] for r in readings])
+    flags = in_context(context.sentences, [[r.parsed] for r in readings])
     return [
-        _score(tools, context, text, reading, in_context)
-        for text, reading, in_context in zip(texts, readings, flags, strict=True)
+        _score(tools, context, text, reading, is_known)
+        for text, reading, is_known in zip(texts, readings, flags, strict=True)
     ]
 
 
 def _score(
-    tools: Tools, context: Context, text: str | None, reading: Encoded, in_context: Sequence[bool]
+    tools: Tools, context: Context, text: str | None, reading: Encoded, is_known: Sequence[bool]
 ) -> Scored:
     parsed = reading.parsed
     if text is None:
@@ -309,7 +308,7 @@ def _score(
         return Scored(values, dict.fromkeys(others, "no_words"), (), ())
     if (foreign := not_english(text)) is not None:
         return _nothing(foreign)
-    outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
+    outcome = {**alone(tools, parsed), **_in_story(context, reading, is_known)}
     missing = {key: outcome[key] for key in _EACH if isinstance(outcome[key], str)}
     return Scored(
         values={key: None if key in missing else outcome[key] for key in _EACH},
@@ -351,7 +350,7 @@ def alone(
     }
 
 
-def _in_story(context: Context, reading: Encoded, in_context: Sequence[bool]) -> dict[str, Any]:
+def _in_story(context: Context, reading: Encoded, is_known: Sequence[bool]) -> dict[str, Any]:
     """Metrics 10 to 15: numbers, or the reason why one is missing."""
     ids = [metric.id for metric in METRICS if metric.needs_context]
     if context.foreign is not None:
@@ -372,7 +371,7 @@ def _in_story(context: Context, reading: Encoded, in_context: Sequence[bool]) ->
         "pos_trigram_similarity": _or(
             jaccard(category_trigrams(parsed.categories()), context.trigrams), "no_trigram"
         ),
-        "coreference_rate": (sum(in_context) / len(in_context) if in_context else "no_noun_phrase"),
+        "coreference_rate": sum(is_known) / len(is_known) if is_known else "no_noun_phrase",
     }
 
 

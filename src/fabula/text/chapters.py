@@ -254,6 +254,8 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
             read.append(_with_title(text, spans, k, one))
         elif one := _by_looks(text, spans, k, usual):
             looks.append(one)
+    if not (read or looks):
+        return []
     read = _without_contents(text, read)
     small = [one for one in read if one.style == "small"]
     if len(small) < 2:

@@ -195,10 +195,8 @@ def _profile_one(grammar: str, document: Document) -> Profile:
     return profile_text(opened_tools(grammar), document)
 
 
-@functools.cache
-def opened_tools(grammar: str) -> TextTools:
-    """The tools of a profile, loaded once."""
-    return TextTools(grammar)
+opened_tools = functools.cache(TextTools)
+"""The tools for a checker of grammar, loaded once."""
 
 
 def profile_text(tools: TextTools, document: Document) -> Profile:

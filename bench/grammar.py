@@ -1,6 +1,6 @@
 """How often each of Harper's rules fires on edited prose: python bench/grammar.py PATH...
 
-A rule that fires where nothing is wrong is noise (`_NOISE` in measures/linguistic/grammar.py).
+A rule that fires where nothing is wrong is noise (`_NOISE` in text/grammar.py).
 PATHs are texts as `fabula profile` reads them. 530,000 words of novels, children's books and
 speeches took half an hour on a core that others used too.
 """

@@ -38,6 +38,12 @@ class ReadSentence:
         return [token for token in self.parsed.tokens if token.is_word]
 
     @property
+    def spoken(self) -> list[Token]:
+        """The words in quoted speech."""
+        pairs = zip(self.parsed.tokens, self.is_spoken, strict=True)
+        return [token for token, is_spoken in pairs if is_spoken and token.is_word]
+
+    @property
     def is_narration(self) -> bool:
         return not any(self.is_spoken)
 

@@ -111,19 +111,17 @@ def mtld(words: Sequence[str], threshold: float = MTLD_THRESHOLD) -> float | Non
 
     None if no word is repeated and the ratio therefore never falls.
     """
-    both = [_run_length(words, threshold), _run_length(words[::-1], threshold)]
-    known = [length for length in both if length is not None]
-    return math.fsum(known) / len(known) if known else None
-
-
-def _run_length(words: Sequence[str], threshold: float) -> float | None:
-    n_runs, types, n = 0.0, set[str](), 0
-    for word in words:
-        types.add(word)
-        n += 1
-        if len(types) / n <= threshold:
-            n_runs += 1
-            types, n = set(), 0
-    if n:
-        n_runs += (1 - len(types) / n) / (1 - threshold)
-    return len(words) / n_runs if n_runs else None
+    lengths = []
+    for one_way in (words, words[::-1]):
+        n_runs, types, n = 0.0, set[str](), 0
+        for word in one_way:
+            types.add(word)
+            n += 1
+            if len(types) / n <= threshold:
+                n_runs += 1
+                types, n = set(), 0
+        if n:
+            n_runs += (1 - len(types) / n) / (1 - threshold)
+        if n_runs:
+            lengths.append(len(words) / n_runs)
+    return math.fsum(lengths) / len(lengths) if lengths else None

@@ -217,16 +217,7 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
     breaks = [match.start() for match in re.finditer("\n\n", text)]
     rhythm = tuple(
         Sentence(
-            one.parsed.text,
-            bisect_right(breaks, one.start),
-            len(one.parsed.words),
-            len(
-                [
-                    t
-                    for t, is_in in zip(one.tokens, one.is_spoken, strict=True)
-                    if is_in and t.is_word
-                ]
-            ),
+            one.parsed.text, bisect_right(breaks, one.start), len(one.parsed.words), len(one.spoken)
         )
         for one in sentences
     )
@@ -287,16 +278,15 @@ def _outcomes(
                 reach = k + 3
             seen.add(three)
 
-    def mean_of(metric: str) -> float:
-        return fmean(outcome[metric] for outcome in each)
-
     return {
         "n_words": float(len(words)),
         "n_sentences": float(n),
         "sentence_length": mean,
         "sentence_length_sd": math.sqrt(squares / (n - 1)) if n > 1 else "one_sentence",
         "dialogue_share": n_quoted / len(words),
-        "grammaticality": "not_measured" if tools.checker is None else mean_of("grammaticality"),
+        "grammaticality": "not_measured"
+        if tools.checker is None
+        else fmean(one["grammaticality"] for one in each),
         "inverse_word_frequency": tools.frequencies.inverse(words),
         "rare_words": sum(tools.frequencies.log(w) < math.log(1e-6) for w in words) / len(words),
         "type_token_ratio": type_token_ratio(words) or "no_words",
@@ -304,9 +294,9 @@ def _outcomes(
         "mtld": mtld(words) or "too_short",
         "unique_trigram_ratio": type_token_ratio(threes) or "no_trigram",
         "repeated_share": n_repeated / len(words),
-        "noun_phrases": mean_of("noun_phrases"),
+        "noun_phrases": fmean(one["noun_phrases"] for one in each),
         "noun_phrase_words": fmean(nouns) if nouns else "no_noun_phrase",
-        "verb_phrases": mean_of("verb_phrases"),
+        "verb_phrases": fmean(one["verb_phrases"] for one in each),
         "verb_phrase_words": fmean(verbs) if verbs else "no_verb_phrase",
     }
 

@@ -128,18 +128,7 @@ def _names(text: str, nlp: Any) -> set[str]:
         and 5 * n_within[word] >= len(found)
         and 10 * small[word.lower()] <= len(found)
     }
-    named, asked = _asked(text, candidates, nlp)
-    return {
-        word
-        for word, found in candidates.items()
-        if 2 * named[word] >= max(1, asked[word]) or 3 * n_titled[word] >= len(found)
-    }
-
-
-def _asked(
-    text: str, candidates: dict[str, list[int]], nlp: Any
-) -> tuple[Counter[str], Counter[str]]:
-    """How often each word is tagged as a person, out of the places checked."""
+    # How often each word is tagged as a person, out of the places checked.
     spans = paragraph_spans(text)
     starts = [start for start, _ in spans]
     chosen: set[int] = set()
@@ -161,7 +150,11 @@ def _asked(
             if match[0] in candidates:
                 asked[match[0]] += 1
                 named[match[0]] += match.start() in people
-    return named, asked
+    return {
+        word
+        for word, found in candidates.items()
+        if 2 * named[word] >= max(1, asked[word]) or 3 * n_titled[word] >= len(found)
+    }
 
 
 @functools.cache

@@ -356,14 +356,14 @@ class _Reader:
             for start, end, dash in found
             if dash != "-" or self.text[start:end].rstrip()[-1:] in tuple(".!?…")
         ]
-        if 2 * len(spoken) >= len(found) and any(self._talks(*line) for line in spoken):
+        talks = any(
+            _TALK.search(self.text, start, end) is not None
+            or any(word.lower() in SAYING for word in WORD.findall(self.text[start:end]))
+            for start, end in spoken
+        )
+        if talks and 2 * len(spoken) >= len(found):
             for start, end, _ in found:
                 yield from self._without_narration(start, end)
-
-    def _talks(self, start: int, end: int) -> bool:
-        words = WORD.findall(self.text[start:end])
-        is_told = any(word.lower() in SAYING for word in words)
-        return is_told or _TALK.search(self.text, start, end) is not None
 
     def _without_narration(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """A paragraph after a dash, without speech tags between two dashes."""

@@ -298,17 +298,13 @@ class _State:
         if heard >= 0:
             self.addressee = heard
         elif not speech.goes_on or named >= 0:
-            self.addressee = (
-                self.last_speaker if self.last_speaker >= 0 else self._other_person(speaker)
+            others = (
+                (entity.last_sentence, entity.n_mentions, k)
+                for k, entity in enumerate(self.entities)
+                if k != speaker and entity.number == "s" and entity.genders <= frozenset("mf")
             )
-
-    def _other_person(self, speaker: int) -> int:
-        persons = (
-            (entity.last_sentence, entity.n_mentions, k)
-            for k, entity in enumerate(self.entities)
-            if k != speaker and entity.number == "s" and entity.genders <= frozenset("mf")
-        )
-        return max(persons, default=(0, 0, -1))[2]
+            is_known = self.last_speaker >= 0
+            self.addressee = self.last_speaker if is_known else max(others, default=(0, 0, -1))[2]
 
     def _entity(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
         """The entity of a mention, a new one if no rule finds one."""

@@ -310,11 +310,12 @@ def _score(
         return _nothing(foreign)
     outcome = {**alone(tools, parsed), **_in_story(context, reading, is_known)}
     missing = {key: outcome[key] for key in _EACH if isinstance(outcome[key], str)}
+    n_words = [0, *accumulate(token.is_word for token in parsed.tokens)]
     return Scored(
         values={key: None if key in missing else outcome[key] for key in _EACH},
         missing=missing,
         words=parsed.words,
-        sentence_ends=_word_ends(parsed),
+        sentence_ends=(*(n_words[start] for start in parsed.sentence_starts[1:]), n_words[-1]),
         errors=tuple(outcome["errors"]),
     )
 
@@ -381,12 +382,6 @@ def _or(value: float | None, reason: str) -> float | str:
 
 def _count_categories(sentences: Iterable[Parsed]) -> Counter[str]:
     return Counter(token.pos for part in sentences for token in part.tokens)
-
-
-def _word_ends(parsed: Parsed) -> tuple[int, ...]:
-    """The number of words up to the end of each sentence."""
-    n_words = [0, *accumulate(token.is_word for token in parsed.tokens)]
-    return (*(n_words[start] for start in parsed.sentence_starts[1:]), n_words[-1])
 
 
 def measurements(document_id: str, rater: str, scored: Scored, signature: str) -> list[Measurement]:

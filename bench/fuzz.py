@@ -380,7 +380,7 @@ def settings_targets() -> dict[str, Target]:
     from fabula.studies import labels as labels_of_studies
     from fabula.studies.design import load_study
     from fabula.studies.labels import load_labels
-    from fabula.tasks.feedback.feedback_prompts import load_prompts
+    from fabula.tasks.feedback.eliciting import load_prompts
 
     rubric = load_rubric("ttcw")
     item = rubric.items[0].id
@@ -422,14 +422,20 @@ def settings_targets() -> dict[str, Target]:
 def result_targets() -> dict[str, Target]:
     """Files that Fabula writes."""
     from fabula.judging.trust import _read
-    from fabula.measures.detector_verdicts import read_detectors
-    from fabula.measures.group_comparison import compare_rows
+    from fabula.measures.comparison import MeasuredTexts, compare_groups
+    from fabula.measures.detector import read_detectors
     from fabula.measures.groups import read_groups
     from fabula.measures.linguistic.system_scores import read_contexts
     from fabula.measures.phrase_list import read_phrases
     from fabula.provenance import read_record
     from fabula.reference.layout import Manifest
     from fabula.store import located_rows, read_measurements
+
+    def compared(path: Path) -> object:
+        measured = MeasuredTexts("author", are_rows=True)
+        for row, where in located_rows(path):
+            measured.add(row, where)
+        return compare_groups(measured)
 
     def target(read: Callable[[Path], object], name: str) -> Target:
         return Target(on_file(read, name), ((GOLDEN / "files" / name).read_bytes(),))
@@ -441,10 +447,7 @@ def result_targets() -> dict[str, Target]:
         "measurements": target(lambda path: list(read_measurements(path)), "measurements.jsonl"),
         "passages": target(read_contexts, "passages.jsonl"),
         "trust": target(lambda path: _read(path), "trust.jsonl"),
-        "scores": Target(
-            on_file(lambda path: compare_rows(located_rows(path), by="author"), "s.jsonl"),
-            (scores,),
-        ),
+        "scores": Target(on_file(compared, "s.jsonl"), (scores,)),
         "detectors": target(read_detectors, "detectors.json"),
         "phrases": target(read_phrases, "phrases.jsonl"),
         "record": target(read_record, "record.provenance.json"),
@@ -522,7 +525,7 @@ def _gguf() -> bytes:
 
 def text_targets() -> dict[str, Target]:
     """What models, servers, browsers and command lines say, as text."""
-    from fabula.measures.detector_verdicts import Label
+    from fabula.measures.detector import Label
     from fabula.models.base import Answer
     from fabula.models.cost import parse_prices
     from fabula.models.verdicts import read_verdict

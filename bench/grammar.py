@@ -13,6 +13,7 @@ from pathlib import Path
 
 import harper
 
+import corpora
 from fabula.text import read_documents
 from fabula.text.grammar import linter_of
 from fabula.text.pipeline import load_pipeline

@@ -30,10 +30,10 @@ import packed
 import scale
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
-from fabula.kernels.packed import Packed, Tokens, bits_below, read_packed
+from fabula.kernels.packed import read_packed
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
-from fabula.reference.shards import make_filter
-from fabula.reference.vocabulary import map_array
+from fabula.reference.build import make_filter
+from fabula.reference.layout import map_array
 
 N_WORDS = 250
 N_TEXTS = corpora.sized(40, 2)

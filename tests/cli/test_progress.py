@@ -1,6 +1,6 @@
 import pytest
 
-from fabula.cli import progress_bar
+from fabula.cli.notices import progress_bar
 
 
 def test_a_job_without_a_terminal_says_now_and_then_how_far_it_is(

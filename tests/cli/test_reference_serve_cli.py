@@ -12,9 +12,8 @@ from tests.commands import rows_of
 from tests.exit_codes import REFUSED, check_exit
 from tests.reference_serving import run_fabula, serving_process
 
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.originality_measure import Levels, OriginalityMeasure
 from fabula.measures.scores import run_measure
-from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents, remove_documents

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from fabula.errors import InputError
-from fabula.measures.exclusion import ExcludeSame
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.originality_measure import ExcludeSame, Levels, OriginalityMeasure
 from fabula.measures.scores import run_measure
-from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.store import read_rows, write_rows
 from fabula.types import Document

@@ -20,10 +20,10 @@ from tests.infinigram_serving import NONSENSE, Answers, serving_infinigram, some
 
 from fabula.cached_results import CachedResults
 from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.originality_measure import Levels, OriginalityMeasure
 from fabula.measures.scores import run_measure
-from fabula.measures.uniqueness import Levels
-from fabula.reference import Backend, LocatedText, Reference, http_client
+from fabula.reference import Backend, LocatedText, Reference
+from fabula.reference.backend import dj_search
 from fabula.reference.catalogue import API_URL
 from fabula.reference.infinigram import InfiniGramWeb
 from fabula.reference.infinigram_index import InfiniGramIndex

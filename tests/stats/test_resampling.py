@@ -23,8 +23,8 @@ from fabula.measures.ratings import rater_agreement
 from fabula.presentation.contrast_tables import comparison_tables
 from fabula.presentation.sheet import interval_notes, interval_shown, render
 from fabula.rubrics.load import load_rubric
-from fabula.stats.agreement import cohen, pooled_estimate
-from fabula.stats.contrasts import mean_estimate
+from fabula.stats.agreement import cohen
+from fabula.stats.contrasts import mean_estimate, pooled_estimate
 from fabula.stats.paired import (
     Tokens,
     compare_pairs,
@@ -39,9 +39,7 @@ from fabula.stats.resampling import (
     ratio_interval,
     share_interval,
 )
-from fabula.stats.paired import compare_pairs
-from fabula.stats.reliability import cohen_estimate, pooled_estimate
-from fabula.store import dump_json, located_rows
+from fabula.store import dump_json
 from fabula.tasks.feedback.feedback_scores import read_answers, score_answers, validate
 from fabula.types import Estimate
 

@@ -16,6 +16,8 @@ from tests.commands import write_rows
 
 from fabula.errors import InputError
 from fabula.text import find_files, isolation, read_documents, sources
+from fabula.text.isolation import Limits
+from fabula.text.readers import READERS
 from fabula.workers import Child, connections
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

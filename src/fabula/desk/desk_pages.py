@@ -28,8 +28,10 @@ from fabula.desk.work import (
     with_bar,
 )
 from fabula.errors import InputError, ModelError
+from fabula.jobs.progress import Progress
 from fabula.jobs.reviewer import estimate_review
-from fabula.models.keys import check_key
+from fabula.jobs.setup import Step, setup, usable_sets
+from fabula.models.available import check_key, find_models
 from fabula.review import OWN_PARTS
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES

@@ -35,7 +35,7 @@ from fabula.models.cost import Estimate
 from fabula.presentation.page_file import TEMPLATES
 from fabula.presentation.review_page import page_of
 from fabula.reference import Reference
-from fabula.reference.reference_spec import (
+from fabula.reference.search import (
     check_spec,
     index_url,
     is_elsewhere,
@@ -43,11 +43,11 @@ from fabula.reference.reference_spec import (
     is_served,
     open_backend,
 )
-from fabula.review import Review, numbers_of_review
-from fabula.review.findings import Changes, compare_noted, noted_of, says_same
+from fabula.review import Review, numbers_of_review, part_of_finding
+from fabula.review.findings import Changes, Noted, compare_noted, followed, noted_of, says_same
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
-from fabula.types import Document, Part
+from fabula.types import Document
 from fabula.web import page_environment
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
@@ -115,7 +115,7 @@ class Asked:
 
     def settings(self, n_jobs: int, keep: Path | None = None) -> ReportSettings:
         """The requested report; models' answers are cached in `keep`."""
-        chosen: dict[Part, bool] = {"verdicts": self.verdicts, "feedback": self.feedback}
+        chosen = {"verdicts": self.verdicts, "feedback": self.feedback}
         return ReportSettings(
             references=(self.reference,) if self.reference else (),
             match="near" if self.near else "verbatim",

@@ -50,20 +50,23 @@ from inspect_ai.scorer import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from rich.markup import escape
 
-from fabula.api.face import settings_from
+from fabula.api import settings_from
 from fabula.errors import FabulaError, InputError
 from fabula.jobs.judging import LabelledSettings, plan_of, with_examples
 from fabula.jobs.models import ModelSettings
-from fabula.judging.few_shot import ExampleTemplate
-from fabula.judging.judge_prompts import Template, choice_of
+from fabula.judging.judge_prompts import ExampleTemplate, Template, choice_of
 from fabula.judging.judging_plan import WORDING_STEP, Asked, Judged, JudgePlan
 from fabula.judging.measurements import to_measurements
-from fabula.judging.people import people_agreement
 from fabula.judging.run import call_seed, depends_on, is_asked
 from fabula.judging.trust import Mode, Trust, TrustBook
-from fabula.measures.graded import graded_agreement
+from fabula.measures.agreement import (
+    graded_agreement,
+    judge_agreement,
+    panel_of_labels,
+    people_agreement,
+    ratings_of,
+)
 from fabula.measures.labels import read_labels
-from fabula.measures.rater_agreement import judge_agreement, panel_of_labels, ratings_of
 from fabula.models.concurrency import all_of
 from fabula.models.hosted import answer_of, form_of, is_held, message_of
 from fabula.models.verdicts import Style, Verdict, read_verdict

@@ -24,7 +24,7 @@ from inspect_ai.solver import TaskState
 
 from fabula.api import settings_from
 from fabula.errors import CallFailed, InputError
-from fabula.evals.rubric_scorers import in_a_sentence
+from fabula.evals.rubrics import in_a_sentence, over_epochs
 from fabula.instruments import instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.reasons import explain

@@ -33,7 +33,7 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
     From files of `study export`, these are people's own feedback. `whole` requires every field of
     such a row, and that no piece occurs twice. Raises `InputError` with the line.
     """
-    from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
+    from fabula.replicate.story_feedback import RELEASED_FILES, read_released_file
     from fabula.text.feedback_pieces import check_feedback_row, feedback_id, own_feedback_row
 
     rows: list[Row] = []
@@ -68,7 +68,7 @@ def people_means(
     none of the pieces `ids`.
     """
     from fabula.measures.ratings import mean_scores, score_table
-    from fabula.replicate.story_feedback_files import RATINGS_FILE, read_released_file
+    from fabula.replicate.story_feedback import RATINGS_FILE, read_released_file
     from fabula.store import read_measurements
     from fabula.text.feedback_pieces import OWN_FEEDBACK, feedback_id
 

@@ -17,6 +17,7 @@ from fabula.jobs.originality import Matching, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.result_files import restart_setting
+from fabula.measures.originality_measure import ExcludeSame
 from fabula.settings import Between, seed_setting, setting
 from fabula.types import Document
 

@@ -25,7 +25,6 @@ from fabula.jobs.result_files import (
 from fabula.settings import Between, Settings, SettingsError, changed, of_field, part, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.exclusion import ExcludeIds, ExcludeSame
     from fabula.measures.groups import Distribution
     from fabula.measures.near import NearSearch
     from fabula.measures.near_paper import PaperSearch

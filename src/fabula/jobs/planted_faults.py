@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.models.base import FunctionModel
     from fabula.presentation.sheet import Block
-    from fabula.tasks.feedback.fault_matches import Findings, FindScore, ModelPair, ReaderAccuracy
+    from fabula.tasks.feedback.fault_matches import Findings, FindScore, ReaderAccuracy
 
 
 @dataclass(frozen=True, slots=True)

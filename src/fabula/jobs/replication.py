@@ -339,10 +339,15 @@ def story_feedback(
     Raises `InputError`, `ModelError`.
     """
     from fabula.jobs.feedback import open_encoder
-    from fabula.replicate.story_feedback import Means, replicate_released, replicate_run
-    from fabula.replicate.story_feedback_files import HOME
-    from fabula.replicate.story_feedback_tables import replica_json, replica_tables
-    from fabula.tasks.feedback.answers import sentence_counter
+    from fabula.replicate.story_feedback import (
+        HOME,
+        Means,
+        replica_json,
+        replica_tables,
+        replicate_released,
+        replicate_run,
+    )
+    from fabula.tasks.feedback.feedback_scores import sentence_counter
     from fabula.text.pipeline import SENTENCES, load_pipeline
 
     runs, seed = settings.runs, settings.seed

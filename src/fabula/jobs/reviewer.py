@@ -26,7 +26,7 @@ from fabula.reference.backend import described
 from fabula.review import LeftOut, Review, TextReview
 from fabula.text import check_documents
 from fabula.text.pipeline import SENTENCES, load_pipeline
-from fabula.types import Document, Measurement, Part, Rubric
+from fabula.types import Document, Measurement, Rubric
 
 if TYPE_CHECKING:
     from fabula.judging.judging_plan import AnswerBook, JudgePlan

@@ -291,8 +291,14 @@ def openings(
     """
     from fabula.models.base import Sampling
     from fabula.resume import kept_rows
-    from fabula.tasks.openings import FORMATS, OPENINGS, human_row, read_formats, write_openings
-    from fabula.tasks.written import by_line
+    from fabula.tasks.openings import (
+        FORMATS,
+        OPENINGS,
+        by_line,
+        human_row,
+        read_formats,
+        write_openings,
+    )
     from fabula.text.pipeline import SENTENCES, load_pipeline
     from fabula.text.sentences import first_sentences
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import regex
 
-from fabula.text.memo import Kept, Memo
+from fabula.cached_results import Kept, Memo
 from fabula.text.pipeline import pipeline_name
 from fabula.text.sentences import encodable, paragraph_spans
 from fabula.text.speech import SAYING, WORD

@@ -88,7 +88,7 @@ class LineKind:
         return self.precision is None or self.precision >= 0.5
 
 
-LINE_KINDS = {
+LINE_KINDS: dict[str, LineKind] = {
     kind.id: kind
     for kind in (
         LineKind("name", "Name in two spellings", 1.0),

@@ -37,7 +37,7 @@ from fabula.measures.alike_words import AlikeWords
 from fabula.models.vectors import WordVectors
 from fabula.reference import Occurrence, Reference
 from fabula.reference.exclude import maximal_spans
-from fabula.reference.part_walk import Walk, WalkTerms
+from fabula.reference.parts import Walk, WalkTerms
 from fabula.text import TextWords
 from fabula.text.language import language_gate
 from fabula.text.stopwords import StopWords

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.comparison import Comparison
+from fabula.measures.comparison import CURVE, INDEX, ComparedGroup, Comparison
+from fabula.stats.contrasts import cell_means
+from fabula.types import Estimate
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from fabula.measures.linguistic.profile import Profile
 
 _FORMATS = {".svg", ".pdf", ".png"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fabula.measures.diversity.diversity_tests import DiversityTest
 from fabula.measures.diversity.key_phrases import KeyPhrases
 from fabula.measures.diversity.measure import Diversity, Together, reason_of
 from fabula.measures.diversity.text_pairs import SimilarPair
+from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
 from fabula.types import Contrast, Span
@@ -196,9 +196,7 @@ def _tests(found: Diversity) -> list[Block]:
         alone = dict.fromkeys(_title(one.number)[0] for one in by_t if one.number not in measures)
         pairs = dict.fromkeys(f"{one.a} : {one.b}" for one in by_t if one.number in measures)
         how += f" (of {', '.join([*alone, *pairs])}: t-test by the jackknife)"
-    parts: list[Block] = [
-        contrast_sheet("tests", found.tests, "+.3f", number=number, p=p_column)
-    ]
+    parts: list[Block] = [contrast_sheet("tests", found.tests, "+.3f", number=number, p=p_column)]
     parts.append(f"p: {how}; p (Holm): over the pairs of a measure")
     if any(one.reason == "no_spread" for one in found.tests):
         parts.append("no p: in one of the groups nothing varies (see above)")

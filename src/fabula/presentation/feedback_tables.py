@@ -13,7 +13,7 @@ from fabula.reasons import explain
 from fabula.types import Contrast, Estimate
 
 if TYPE_CHECKING:
-    from fabula.tasks.feedback.fault_matches import Findings, FindScore, ModelPair, ReaderAccuracy
+    from fabula.tasks.feedback.fault_matches import Findings, FindScore, ReaderAccuracy
     from fabula.tasks.feedback.feedback_scores import Answers, Subset
 
 _COLUMNS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fabula.measures.groups import Distribution
-from fabula.presentation.sheet import Block, Cell, Column, Displayed, Sheet, interval_notes, known
+from fabula.presentation.sheet import Block, Cell, Column, Displayed, Sheet, known
 from fabula.reasons import explain
 
 _QUOTE_CHARS = 60

@@ -12,7 +12,7 @@ from typing import Any
 
 from fabula.measures.line_notes import LineReview
 from fabula.measures.line_rules import LINE_KINDS, LineNote, line_of
-from fabula.measures.scores import RankedPassage, first_passages, to_row
+from fabula.measures.scores import first_passages, ranked_passages, to_row
 from fabula.presentation.marked_text import Listed, Note
 from fabula.presentation.originality_tables import passages_table, ranked_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet

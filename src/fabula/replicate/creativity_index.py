@@ -21,13 +21,20 @@ import numpy as np
 
 from fabula.errors import InputError
 from fabula.measures.clusters import cluster_field, find_clusters, has_value, own_field
-from fabula.measures.detector import Calibration, Label, calibrate_rows
-from fabula.measures.comparison import Comparison, compare_rows, difference, omnibus
-from fabula.measures.near_paper import PaperSearch, PaperSettings
+from fabula.measures.comparison import (
+    INDEX,
+    ComparedGroup,
+    Comparison,
+    MeasuredTexts,
+    compare_all,
+    compare_groups,
+    contrast,
+)
+from fabula.measures.detector import Calibration, Label, calibrate_rows, calibration_row
+from fabula.measures.near_paper import PaperSearch
 from fabula.measures.originality_measure import ExcludeSame, Levels, OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
 from fabula.measures.scores import COPIED_SHARE, probability_row, run_measure
-from fabula.measures.uniqueness import Levels
 from fabula.models.surprisal import SurprisalModel
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of, save_comparison
@@ -291,11 +298,11 @@ def cluster_set(
         [text_digest(d.text) for d in found],
     )
     cut = []
-    for document, place in zip(found, clusters.numbers, strict=True):
+    for document, of in zip(found, clusters.numbers, strict=True):
         text = document.text[int(document.meta.get("shared_prefix_chars") or 0) :]
         if n_words is not None and count_words(text) > n_words:
             text = first_sentences(text, load_pipeline(SENTENCES), n_words=n_words)
-        own = {"model": document.meta.get("model") or "human", CLUSTER: clusters.names[number]}
+        own = {"model": document.meta.get("model") or "human", CLUSTER: clusters.names[of]}
         cut.append(replace(document, text=text, meta={**document.meta, **own}))
     return cut
 

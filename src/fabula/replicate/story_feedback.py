@@ -32,8 +32,11 @@ from fabula.models.encoder import Encoder
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_shown
 from fabula.replicate.claims import Claim, claims_of, load_printed, printed_table, section
 from fabula.rubrics.released import released_rows
-from fabula.stats.reliability import pearson
+from fabula.stats.agreement import pearson
+from fabula.store import read_rows
+from fabula.tasks.feedback.eliciting import PROMPTS as OWN_PROMPTS
 from fabula.tasks.feedback.feedback_scores import (
+    VALIDATED,
     Tokens,
     bertscore,
     cell_repetition,

@@ -28,7 +28,7 @@ from fabula.types import Document, Measurement, Rubric, Signature
 if TYPE_CHECKING:
     from fabula.judging.summary import JudgeSummary
     from fabula.measures.corrected_means import Correction
-    from fabula.measures.diversity.together import Together
+    from fabula.measures.diversity.measure import Together
     from fabula.measures.fluency import Fluency
     from fabula.measures.line_notes import LineReview
     from fabula.tasks.feedback.advising import Advice

@@ -24,7 +24,9 @@ from typing import Any
 from fabula.errors import ModelError
 from fabula.measures.borrowed_passages import BorrowedPassage
 from fabula.measures.line_rules import LINE_KINDS, LineNote, line_of
-from fabula.review.found import TextReview
+from fabula.review import NOTES_PER_1000, OWN_PARTS, TextReview, part_of_finding
+from fabula.tasks.feedback.draft_places import moved_places
+from fabula.tasks.feedback.points import SAME
 
 _N_FIRST = 10
 _AGAIN = 0.55

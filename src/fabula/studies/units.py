@@ -18,7 +18,7 @@ import numpy as np
 
 from fabula.errors import InputError
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
-from fabula.stats.pair_choice import Pair, drawn_pairs, least_pairs
+from fabula.stats.ranking import Pair, drawn_pairs, least_pairs
 from fabula.store import read_rows
 from fabula.studies.design import StudyDesign
 from fabula.text import TextSettings, check_ids, read_documents

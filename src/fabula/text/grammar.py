@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 from fabula.cached_results import Kept, Memo
 from fabula.errors import InputError, ModelError
-from fabula.text.memo import Kept, Memo
 from fabula.text.parsing import Parsed
 from fabula.text.pipeline import open_beside
 

@@ -19,7 +19,16 @@ from fabula.errors import InputError
 from fabula.formats import CHANGED, was_changed
 from fabula.packages import pyarrow
 from fabula.plugins import Registry
-from fabula.text.documents import ParsedText, check_memory
+from fabula.text.isolation import Limits
+from fabula.text.manuscripts import (
+    ParsedText,
+    opened_archive,
+    parse_docx,
+    parse_epub,
+    parse_odt,
+    parse_rtf,
+    parse_scriv,
+)
 from fabula.text.pdf import parse_pdf
 from fabula.text.treebank import cbt_documents
 from fabula.types import Document

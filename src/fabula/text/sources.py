@@ -295,7 +295,6 @@ class _Metered(io.RawIOBase):
 
 def _packed(source: FileSource, meter: Meter) -> IO[bytes]:
     """A Scrivener project as an archive of the files that contain text."""
-    from fabula.text.manuscripts import pack_scriv
 
     folder = source.path.rstrip("/")
     paths = [path for path in source.filesystem.find(folder) if _is_of_project(path)]

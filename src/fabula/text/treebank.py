@@ -14,9 +14,6 @@ from collections.abc import Iterator, Sequence
 from fabula.errors import InputError
 from fabula.types import Document
 
-from fabula.errors import InputError
-from fabula.types import Document
-
 _N_LINES = 21
 _ITEM = re.compile(r"\s*1 [^\n]*\n\s*(?:\d+ [^\n]*\n\s*){19}21 [^\n]*XXXXX[^\n]*\t[^\n]*\|")
 _BOOK = re.compile(r"\s*_BOOK_TITLE_ :")

@@ -19,7 +19,6 @@ from fabula import __version__
 from fabula.errors import InputError, ModelError
 from fabula.measures.clusters import own_field
 from fabula.measures.diversity.diversity_tests import (
-    DiversityTest,
     Measures,
     Resampled,
     Resampling,
@@ -47,10 +46,10 @@ from fabula.measures.diversity.shared_ngrams import (
 )
 from fabula.measures.diversity.text_pairs import PairTable, SharedText, SimilarPair
 from fabula.models.encoder import Encoder
-from fabula.stats.intervals import MIN_UNITS
+from fabula.stats.resampling import MIN_UNITS
 from fabula.text import TextSettings, TextWords
 from fabula.text.language import language_gate, not_english
-from fabula.types import Document, Estimate, Signature
+from fabula.types import Contrast, Document, Estimate, Signature
 
 _LEVEL = 9
 _NAME_BYTES = 11
@@ -230,7 +229,7 @@ class Diversity:
     by: str | None
     design: str
     groups: Sequence[GroupDiversity]
-    tests: Sequence[DiversityTest]
+    tests: Sequence[Contrast]
     pairs: Sequence[SimilarPair]
     run_words: int | None
     """The shortest run of words that counts for a pair; None if pairs were not requested."""
@@ -263,28 +262,10 @@ class Diversity:
         return lines + [f"without {name}: {why}" for name, why in self.left_out.items()]
 
     def to_json(self) -> dict[str, Any]:
-        tests = []
-        for test in self.tests:
-            measure, _, n = test.measure.partition(".")
-            missing = {} if test.missing_reason is None else {"missing_reason": test.missing_reason}
-            tests.append(
-                {
-                    "measure": measure,
-                    "n": int(n) if n else None,
-                    "a": test.a,
-                    "b": test.b,
-                    "difference": _estimate_json(test.difference),
-                    "p": test.p,
-                    "p_holm": test.p_holm,
-                    "test": "permutation" if test.n_permutations else "jackknife t",
-                    "n_permutations": test.n_permutations,
-                    **missing,
-                }
-            )
         return {
             "by": self.by,
             "groups": {one.name: one.to_json() for one in self.groups},
-            "tests": tests,
+            "contrasts": [one.to_json() for one in self.tests],
             "pairs": [one.to_json() for one in self.pairs],
             "left_out": dict(self.left_out),
             "remarks": self.remarks,

@@ -25,7 +25,7 @@ from fabula.kernels.ngram_counts import (
     narrow_holders,
 )
 from fabula.text import TextWords
-from fabula.text.pipeline import load_pipeline, pipeline_parts
+from fabula.text.pipeline import TAGS, load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
 from fabula.types import Span
 
@@ -282,7 +282,7 @@ class Tagger:
     """spaCy's tagger for English. Raises `ModelError` if it is not installed."""
 
     def __init__(self) -> None:
-        self._nlp: Any = load_pipeline(("tok2vec", "tagger", "senter"))
+        self._nlp: Any = load_pipeline(TAGS)
         self.signature_parts = pipeline_parts(self._nlp)
 
     def tag(self, texts: Sequence[str], advance: Callable[[int], None]) -> Iterator[Tagged]:

@@ -44,16 +44,15 @@ import numpy as np
 
 from fabula import __version__
 from fabula.errors import InputError
-from fabula.stats.clustered import permutation_f
-from fabula.stats.compare import holm
-from fabula.stats.reliability import Confusion, cohen_kappa, difference_interval
+from fabula.stats.agreement import Confusion, Statistic, cohen, difference
+from fabula.stats.contrasts import adjusted, permutation_f
 from fabula.tasks.feedback.answer_lines import answer_lines, quotations_in
 from fabula.tasks.feedback.eliciting import without_perfect
 from fabula.tasks.feedback.feedback_scores import DIMENSIONS, checked_row, pooled_ratio
 from fabula.tasks.feedback.story_edits import apply_edits, edits_between
 from fabula.text.feedback_pieces import feedback_id, why_missing
 from fabula.text.quotations import QuotableText
-from fabula.types import Estimate, Signature
+from fabula.types import Contrast, Estimate, Signature
 
 Match = Literal["exact", "near"]
 _RULES = ("exact", "near")
@@ -409,29 +408,17 @@ def _ratio(counts: Counts, stories: Sequence[str], signature: str) -> Estimate:
     return pooled_ratio(parts, wholes, stories, signature, is_share=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPair:
-    """Two models on the questions that both answered: how A differs from B."""
+def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
+    """Compare every pair of models in `recall` and `false_alarms`, paired by question: story,
+    change, prompt and examples.
 
-    a: str
-    b: str
-    measure: str
-    """`recall`, or `false_alarms`."""
-    n: int
-    """Questions that both answered."""
-    difference: Estimate
-    p: float | None
-    """From a permutation test within stories, equally weighted; None below ten stories."""
-    p_holm: float | None
-    """Corrected for the number of pairs of a measure (Holm)."""
-
-
-def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
-    """Compare every pair of models, paired by question: story, change, prompt and examples."""
+    p is from a permutation test within stories, equally weighted; corrected over the pairs of a
+    measure. `n_answers`: the questions that both answered.
+    """
     by_model: dict[str, dict[str, Answer]] = {}
     for one in findings.answers:
         by_model.setdefault(one.labels["model"], {})[one.question] = one
-    found = []
+    found: list[Contrast] = []
     for measure, counted in (("recall", _recall), ("false_alarms", _alarm)):
         pairs = []
         for a, b in combinations(by_model, 2):
@@ -444,11 +431,8 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
                 continue
             stories = [one.story for one, _ in shared]
             sides = [[counted(pair[k]) for pair in shared] for k in (0, 1)]
-            first, second = (np.array(side, np.float64) for side in sides)
-            difference = difference_interval(
-                (first, stories),
-                (second, stories),
-                lambda sums: sums[..., 0] / sums[..., 1],
+            apart = difference(
+                *((_ratio_of(side), stories) for side in sides),
                 method=f"difference of {measure} over stories",
                 signature=findings.signature,
             )
@@ -457,11 +441,15 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
                 for story, (part, _) in zip(stories, side, strict=True):
                     group.setdefault(story, []).append(float(part))
             p = permutation_f(clustered, seed=seed).p
-            pairs.append((a, b, len(shared), difference, p))
-        corrected = holm([p for *_, p in pairs])
-        for (a, b, n, difference, p), p_holm in zip(pairs, corrected, strict=True):
-            found.append(ModelPair(a, b, measure, n, difference, p, p_holm))
+            about = {"n_answers": len(shared)}
+            pairs.append(Contrast(measure, a, b, apart, p, test="permutation", details=about))
+        found += adjusted(pairs)
     return found
+
+
+def _ratio_of(counts: Counts) -> Statistic:
+    rows = np.array(counts, np.float64)
+    return Statistic(rows, lambda sums, _: (sums[..., 0], sums[..., 1]), rows[:0], len(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,6 +499,6 @@ def reader_accuracy(
             accuracy,
             table.recall,
             table.specificity,
-            cohen_kappa(a, b),
+            cohen(a, b).value,
             n_unread,
         )

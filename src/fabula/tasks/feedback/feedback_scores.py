@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.models.encoder import Encoder
-from fabula.stats.reliability import pearson_estimate, pooled_estimate
+from fabula.stats.agreement import pearson
+from fabula.stats.contrasts import pooled_estimate
 from fabula.tasks.feedback.eliciting import says_perfect
 from fabula.text import TextSettings
 from fabula.text.feedback_pieces import feedback_id, why_missing

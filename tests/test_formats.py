@@ -8,6 +8,7 @@ import pytest
 from fabula.errors import CorpusError, FabulaError
 from fabula.formats import FORMATS, REFERENCE, Format
 from fabula.reference import Reference
+from fabula.reference.layout import seal, unsealed
 from fabula.types import Document
 
 
@@ -31,8 +32,8 @@ def test_kinds_have_names_and_fields_of_their_own():
 def test_a_corpus_of_another_version_is_refused_with_the_remedy(tmp_path: Path):
     Reference.build([Document("a", "one two three")], tmp_path)
     manifest = tmp_path / "manifest.json"
-    row = json.loads(manifest.read_bytes()) | {"format": REFERENCE.version - 1}
-    manifest.write_text(json.dumps(row))
+    row = unsealed(manifest.read_bytes(), "") | {"format": REFERENCE.version - 1}
+    manifest.write_text(json.dumps(seal(row)))
     with pytest.raises(CorpusError, match="build it again with `fabula reference build`"):
         Reference.open(tmp_path)
     with pytest.raises(FabulaError, match=r"manifest\.json"):

@@ -496,8 +496,8 @@ def compare(
     not whether means differ), and Holm's correction over everything that is shown. With `cluster`,
     intervals are over clusters and all tests are permutation tests of means: they permute texts
     within a cluster that the groups share, such as a prompt that all wrote to, and whole clusters
-    otherwise. Of scores of originality alone the difference is in per cent, (A - B) / B, and all
-    groups are tested too (Kruskal-Wallis).
+    otherwise. Three groups or more are tested all at once too (Kruskal-Wallis). The difference of
+    the Creativity Index is also in per cent, (A - B) / B.
 
     Numbers that were not measured in the same way are refused.
 

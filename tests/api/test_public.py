@@ -377,7 +377,9 @@ def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path):
     for kind in ("pandas", "polars", "arrow"):
         again = fb.compare(scores.frame(kind), by="label", baseline="old")
         assert again.to_json() == found.to_json(), kind
-    means = dict(zip(found.frame()["name"], found.frame()["creativity_index"], strict=True))
+    table = found.frame()
+    table = table[table["number"] == "creativity_index"]
+    means = dict(zip(table["name"], table["mean"], strict=True))
     assert means["new"] > means["old"]
     assert "<td>new</td>" in found._repr_html_()
     found.save(tmp_path / "c.csv")

@@ -39,7 +39,7 @@ def run(*args: object) -> str:
 
 def test_json_has_groups_with_intervals_tests_and_the_signature(stories: Path):
     found = json.loads(run(stories, "--by", "model", "--prompt", "prompt", "--pairs", 2, "--json"))
-    assert found.keys() >= {"groups", "tests", "pairs", "left_out", "signature"}
+    assert found.keys() >= {"groups", "contrasts", "pairs", "left_out", "signature"}
     stock = found["groups"]["stock"]
     assert stock["n"] == 12
     assert stock["shared_ngrams"].keys() == {"3", "4", "5", "6", "7", "8"}

@@ -7,8 +7,8 @@ def test_a_job_without_a_terminal_says_now_and_then_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     now = [0.0]
-    monkeypatch.setattr(progress_bar.time, "monotonic", lambda: now[0])
-    with progress_bar.progress_bar("reading", 200) as bar:
+    monkeypatch.setattr("fabula.cli.notices.time.monotonic", lambda: now[0])
+    with progress_bar("reading", 200) as bar:
         for k in range(200):
             now[0] = k * 0.5
             bar.advance(1)

@@ -51,7 +51,7 @@ def test_without_matplotlib_the_extra_is_named(
 def test_tables_show_missing_texts_and_the_signature(comparison: Comparison):
     shown = render(*comparison_tables(comparison))
     assert "1 the text is too short" in shown
-    assert comparison.signature in shown
+    assert comparison.signatures["creativity_index"] in shown
 
 
 def test_a_text_named_like_markup_is_shown_as_it_is():

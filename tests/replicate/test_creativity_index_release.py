@@ -22,6 +22,7 @@ from fabula.replicate.creativity_index import (
     analyses_json,
     analyses_tables,
     cluster_set,
+    indices,
     release_plan,
     run_analyses,
 )
@@ -132,7 +133,7 @@ def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path:
     assert {(d.machines, d.calibration.n_machine) for d in found.detectors} == {
         (None, 2 * N), ("Echo", N), ("Plain", N),
     }  # fmt: skip
-    gaps = {(g.a, g.b, g.level): g.gap for g in one.by_level}
+    gaps = {(g.a, g.b, g.details["level"]): g.difference for g in one.by_level}
     assert gaps["Echo", "Plain", 5].value > 0.2
     assert gaps["human", "Echo", 5].value == 0
     assert [(c.table, c.row, float(c.printed)) for c in found.claims] == [
@@ -153,10 +154,10 @@ def test_without_exclusion_the_one_who_was_quoted_scores_lowest(release: Path, t
     _, with_rule = run(release, tmp_path / "a")
     _, without = run(release, tmp_path / "b", exclude=None)
     people = [
-        next(g for g in f.scored[0].groups.groups if g.name == "human")
+        next(g for g in indices(f.scored[0].groups) if g.group == "human")
         for f in (with_rule, without)
     ]
-    assert [min(group.values) for group in people] == [8, 0]
+    assert [min(map(min, group.values.values())) for group in people] == [8, 0]
 
 
 def test_a_run_takes_what_is_there(release: Path, tmp_path: Path):
@@ -198,7 +199,7 @@ def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Pat
     assert next(row for row in read if row["id"] == "speech-Plain-000")["creativity_index"] == 8
     theirs = [s for s in found.scored if s.reference == "their search"]
     assert [(s.texts, s.match) for s in theirs] == [("speech", "verbatim")]
-    assert theirs[0].groups.signature.startswith("originality|match:verbatim|L:5-12|tok:theirs|")
+    assert theirs[0].groups.signatures["creativity_index"].startswith("originality|match:verbatim|L:5-12|tok:theirs|")
     rows[2]["coverage"] = "0.9"
     (outputs / "Plain_speech.json").write_text(json.dumps(rows))
     with pytest.raises(InputError, match=r"Plain_speech\.json, text 3: a coverage of 0\.9"):

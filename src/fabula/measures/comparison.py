@@ -35,6 +35,8 @@ _JUDGES = "judge|"
 _ABSENT = math.inf
 """Of a text that no row has this number of; NaN is a number that is missing."""
 _LARGEST = 1e300
+NOT_SAID = "not_said"
+"""The reason of a missing number whose row gives none."""
 
 
 class MeasuredTexts:
@@ -93,13 +95,10 @@ class MeasuredTexts:
                 f"{where}: has no number to compare; use rows of `originality`, `profile`, "
                 f"`detect score`, a judge's run or a study's export"
             )
-        why = row.get("missing")
         for number, value in found.items():
             self._add(text, number, value, row["signature"], where)
-            if value is None:
-                reason = why.get(number) if isinstance(why, dict) else row.get("missing_reason")
-                if reason is not None:
-                    self.missing.setdefault(number, {})[text] = str(reason)
+            if value is None and row.get("missing_reason") is not None:
+                self.missing.setdefault(number, {})[text] = str(row["missing_reason"])
 
     def add_number(self, id_: str, number: str, value: float | None, signature: str) -> None:
         """Add a number of a text that some row has."""
@@ -259,7 +258,8 @@ class Comparison:
                     "mean": one.mean.ends(),
                     "n": one.mean.n,
                     "n_texts": one.n_texts,
-                    "missing": dict(one.missing),
+                    "n_missing": one.n_missing,
+                    "missing": {why: n for why, n in one.missing.items() if why != NOT_SAID},
                 }
                 for one in self.groups
             ],
@@ -336,7 +336,7 @@ def _groups(
         name = groups_of_texts[text]
         own = values.setdefault(name, {})
         if math.isnan(value):
-            missing.setdefault(name, Counter())[why.get(text, "not_said")] += 1
+            missing.setdefault(name, Counter())[why.get(text, NOT_SAID)] += 1
         else:
             own.setdefault(f"{text:09}" if clusters is None else clusters[text], []).append(value)
     for name in sorted(values):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fabula.measures.comparison import Comparison
+from fabula.measures.comparison import NOT_SAID, Comparison
 from fabula.presentation.sheet import Block, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
 from fabula.stats.contrasts import Omnibus
@@ -71,7 +71,7 @@ def comparison_tables(found: Comparison) -> list[Block]:
         f"missing in {one.group} ({one.number}): {n:,} {explain(reason)}"
         for one in shown
         for reason, n in one.missing.items()
-        if reason != "not_said"
+        if reason != NOT_SAID
     ]
     all_at_once = [
         line for number, one in found.omnibus.items() for line in omnibus_lines(one, number)

@@ -199,7 +199,11 @@ def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Pat
     assert next(row for row in read if row["id"] == "speech-Plain-000")["creativity_index"] == 8
     theirs = [s for s in found.scored if s.reference == "their search"]
     assert [(s.texts, s.match) for s in theirs] == [("speech", "verbatim")]
-    assert theirs[0].groups.signatures["creativity_index"].startswith("originality|match:verbatim|L:5-12|tok:theirs|")
+    assert (
+        theirs[0]
+        .groups.signatures["creativity_index"]
+        .startswith("originality|match:verbatim|L:5-12|tok:theirs|")
+    )
     rows[2]["coverage"] = "0.9"
     (outputs / "Plain_speech.json").write_text(json.dumps(rows))
     with pytest.raises(InputError, match=r"Plain_speech\.json, text 3: a coverage of 0\.9"):

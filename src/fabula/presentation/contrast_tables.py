@@ -12,7 +12,7 @@ from fabula.types import Contrast
 
 NUMBER = Column("number", once=True)
 _PERCENT = Column(
-    "(A - B) / B, %",
+    "% of B",
     "+.1f",
     with_interval=True,
     name="percent",
@@ -63,9 +63,12 @@ def comparison_tables(found: Comparison) -> list[Block]:
     more = [Column("P(A > B)", ".3f", name="superiority", of="details.superiority")]
     if any("percent" in one.details for one in found.contrasts):
         more.insert(0, _PERCENT)
-    pairs = contrast_sheet("pairs", found.contrasts, "+.3g", more=more, p=f"p ({test})")
+    number = NUMBER if len({one.number for one in found.contrasts}) > 1 else None
+    pairs = contrast_sheet("pairs", found.contrasts, "+.3g", number=number, more=more)
     n_tests = sum(one.p_adjusted is not None for one in found.contrasts)
-    holm = f"p (Holm): corrected over all {n_tests:,} tests above"
+    holm = f"p: {test}; p (Holm): corrected over all {n_tests:,} tests above"
+    if n_tests == 1:
+        holm = f"p: {test}, one test"
     tests: Block = pairs if found.contrasts else "no number that two groups have to compare"
     reasons = [
         f"missing in {one.group} ({one.number}): {n:,} {explain(reason)}"

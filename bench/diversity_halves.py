@@ -77,7 +77,7 @@ def trial(
     """The p-value of each measure."""
     how = Resampling(n_permutations=199, seed=seed)
     both = measure_groups(measures, plan_pool(half, prompts), ["a", "b"], None, how, "")
-    return {one.measure: one.p for one in both.tests}
+    return {one.number: one.p for one in both.tests}
 
 
 def main() -> None:

@@ -95,16 +95,16 @@ def main() -> None:
         n_models += 1
         print(f"{model}: {by_name['machine'].n} texts each, {found.n_words} words", flush=True)
         for test in found.tests:
-            if test.measure not in MEASURES:
+            if test.number not in MEASURES:
                 continue
-            sign = MEASURES[test.measure]
+            sign = MEASURES[test.number]
             nearest = test.difference.low if sign > 0 else test.difference.high
-            held[test.measure] += sign * (test.difference.value or 0) > 0
-            apart[test.measure] += nearest is not None and sign * nearest > 0
+            held[test.number] += sign * (test.difference.value or 0) > 0
+            apart[test.number] += nearest is not None and sign * nearest > 0
             p = "none" if test.p is None else f"{test.p:.4f}"
             print(
-                f"  {test.measure}: people {_shown(by_name['human'].estimates[test.measure])}, "
-                f"model {_shown(by_name['machine'].estimates[test.measure])}, difference "
+                f"  {test.number}: people {_shown(by_name['human'].estimates[test.number])}, "
+                f"model {_shown(by_name['machine'].estimates[test.number])}, difference "
                 f"{_shown(test.difference, '+.4f')}, p {p}"
             )
     for measure in MEASURES:

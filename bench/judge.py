@@ -16,15 +16,23 @@ import corpora
 from fabula.judging.judge_prompts import Template
 from fabula.judging.judging_plan import AnswerBook, JudgePlan
 from fabula.judging.run import judge_stories
+from fabula.models.base import Answer, Form, Prompt, Sampling
 from fabula.models.local import LocalModel, embedded_model
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_released_stories
 from fabula.types import Document
 
 
+class Apart(LocalModel):
+    """No prompt has a prefix that others share."""
+
+    async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
+        return await super().ask(Prompt("", prompt.text), sampling, form)
+
+
 async def seconds(path: Path, story: Document, plan: JudgePlan, *, shared: bool) -> float:
     """Wall time of all items about a story, the model loaded before."""
-    async with LocalModel(path, reuse_prefix=shared) as model:
+    async with (LocalModel if shared else Apart)(path) as model:
         start = time.perf_counter()
         await judge_stories([story], model, plan, AnswerBook())
         return time.perf_counter() - start

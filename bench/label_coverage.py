@@ -142,7 +142,7 @@ def groups(n_trials: int, seed: int) -> None:
                 assert found is not None
                 parts.append(found)
                 pooled.append(list(data))
-            _, low, high, _ = corrected_difference(*parts)
+            _, low, high = corrected_difference(*parts)[0].ends().values()
             difference.add(low, high, 0.0)
             whole = stratified(parts)
             apart.add(whole.low, whole.high, truth(0.5, N_ITEMS))
@@ -193,7 +193,7 @@ def transfers(n_trials: int, seed: int) -> None:
                     draw(0.5, N_ITEMS, 0.7, by, N_DOCUMENTS // 2, rng) for by in (bias, 1.0)
                 )
                 parts = [(y[:n_labels], f[:n_labels], f[n_labels:]) for y, f in (one, other)]
-                *_, p = transfer(*parts)[1]
+                *_, p = transfer(*parts)
                 n_broken += p is not None and p < 0.05
             counts.append(f"{n_broken / n_trials:.1%}")
         print(f"{n_labels:2}: {' | '.join(counts)}")

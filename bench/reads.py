@@ -117,7 +117,7 @@ def prepare(at: Path, n_tokens: int, grown: bool) -> None:
         tokens = corpora.corpus_of(real, n_tokens)
         rank = np.arange(int(real.max()) + 1, dtype=np.uint32)
     _, index, about = packed.both(tokens)
-    grams = make_filter([tokens], len(tokens), n_threads=2)
+    grams = make_filter(tokens, n_threads=2)
     places = read_packed(index.suffixes, 0, index.suffixes.n_values)[::BLOCK_SUFFIXES]
     keys = sample_keys(index.tokens.codes, places).values
     for name, array in {**index.arrays, "grams": grams, "keys": keys}.items():

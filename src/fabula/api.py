@@ -229,7 +229,7 @@ class _Face:
 
 
 def _model_of(model: Any) -> FunctionModel:
-    """Raises `InputError` for what is no function."""
+    """The model that asks a function. Raises `InputError` for anything that is not a function."""
     from fabula.models.base import FunctionModel
 
     if isinstance(model, FunctionModel):

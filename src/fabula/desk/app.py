@@ -25,8 +25,8 @@ _HEADERS = HEADERS | {
 }
 _TEXTS = {
     403: "This desk belongs to somebody else. Open it at the address that `fabula desk` prints.",
-    404: "There is no such page.",
-    405: "There is no such page.",
+    404: "Page not found.",
+    405: "This page cannot be asked for in that way.",
     413: "This is more than the page can accept at once.",
     422: "This could not be read. Please go back and try again.",
     500: "Something went wrong; see the terminal in which the desk runs.",

@@ -114,7 +114,7 @@ class Result:
             elif path.suffix in (".csv", ".tex") and has(type(self), "tables"):
                 files = TableFiles(**{"csv" if path.suffix == ".csv" else "latex": path})
                 if not files.write(self.sheets(), self.records()):
-                    raise InputError(f"{path}: there is no table to write")
+                    raise InputError(f"{path}: cannot be written, since this result has no tables")
             else:
                 raise InputError(
                     f"{path}: cannot be written; the endings of this result are "

@@ -225,7 +225,7 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
     """Two groups in one number; adjusted over all pairs of all numbers."""
     omnibus: Mapping[str, Omnibus]
-    """By number: whether any of several groups differs from the others."""
+    """By number: whether any of three groups or more differs from the others."""
     signatures: Mapping[str, str]
     shared_field: str | None = None
     """A usual cluster field that several texts share, if they were not clustered."""
@@ -294,15 +294,15 @@ def compare_groups(
         for number, signature in measured.signatures.items()
     }
     groups: list[ComparedGroup] = []
-    contrasts: list[Contrast] = []
-    omnibus: dict[str, Omnibus] = {}
+    contrasts, omnibus = list[Contrast](), dict[str, Omnibus]()
     for number, signature in signatures.items():
         mine = dict(_groups(measured, number, signature, groups_of_texts, clusters))
         groups += mine.values()
         known = {name: one for name, one in mine.items() if one.values}
-        if number.startswith(CURVE) or len(known) < 2:
+        if number.startswith(f"{CURVE}_") or len(known) < 2:
             continue
-        omnibus[number] = compare_all(list(known.values()), seed=seed)
+        if len(known) > 2:
+            omnibus[number] = compare_all(list(known.values()), seed=seed)
         for a, b in combinations(sorted(mine), 2):
             if baseline is None or baseline in (a, b):
                 first, second = (b, a) if a == baseline else (a, b)

@@ -643,10 +643,10 @@ def apply_to_rows(
     """A row with the verdict on each row of scores: `machine`, `not flagged`, or none and why.
 
     `target` is the allowed share of human texts called machine-written, one of the rates for which
-    the detector was calibrated; `path` names the rows in errors. There is no verdict if the
-    detector does not separate, or may flag far more of people's texts than that; nor on a text that
-    it was calibrated on, or a near-duplicate; nor on one of another kind. Raises `MixError` if the
-    scores were measured in another way than the detector's.
+    the detector was calibrated; `path` names the rows in errors. The verdict is missing if the
+    detector does not separate, or may flag far more of people's texts than that, and for texts that
+    it was calibrated on, near-duplicates of these, and texts of another kind. Raises `MixError` if
+    the scores were measured in another way than the detector's.
     """
     rows = list(_checked(given, path))
     fitting = [d for d in detectors if _differences(d, rows[0]) == []]

@@ -170,7 +170,7 @@ def _draw_curves(axes: Axes, groups: Sequence[ComparedGroup]) -> None:
 
     curves: dict[str, list[tuple[int, Estimate]]] = {}
     for one in groups:
-        if one.number.startswith(CURVE):
+        if one.number.startswith(f"{CURVE}_"):
             level = int(one.number.rpartition("_")[2])
             curves.setdefault(one.group, []).append((level, one.mean))
     for k, (name, curve) in enumerate(curves.items()):

@@ -59,17 +59,15 @@ def comparison_tables(found: Comparison) -> list[Block]:
             Column("mean", ".4g", with_interval=True),
         ],
     )
-    test = "Mann-Whitney" if found.cluster is None else "permutation"
     more = [Column("P(A > B)", ".3f", name="superiority", of="details.superiority")]
     if any("percent" in one.details for one in found.contrasts):
         more.insert(0, _PERCENT)
     number = NUMBER if len({one.number for one in found.contrasts}) > 1 else None
     pairs = contrast_sheet("pairs", found.contrasts, "+.3g", number=number, more=more)
     n_tests = sum(one.p_adjusted is not None for one in found.contrasts)
-    holm = f"p: {test}; p (Holm): corrected over all {n_tests:,} tests above"
-    if n_tests == 1:
-        holm = f"p: {test}, one test"
-    tests: Block = pairs if found.contrasts else "no number that two groups have to compare"
+    tests = "; ".join(dict.fromkeys(one.test for one in found.contrasts))
+    over = "" if n_tests == 1 else f"; p (Holm): corrected over all {n_tests:,} tests above"
+    shown_pairs: Block = pairs if found.contrasts else "no two groups have a number in common"
     reasons = [
         f"missing in {one.group} ({one.number}): {n:,} {explain(reason)}"
         for one in shown
@@ -81,8 +79,8 @@ def comparison_tables(found: Comparison) -> list[Block]:
     ]
     notes = _comparison_notes(found, groups, pairs)
     signatures = dict.fromkeys(found.signatures[one.number] for one in shown)
-    tables: list[Block] = [groups, *reasons, *all_at_once, "", tests]
-    return [*tables, *([holm] if n_tests else []), *notes, "", *signatures]
+    tables: list[Block] = [groups, *reasons, *all_at_once, "", shown_pairs]
+    return [*tables, *([f"p: {tests}{over}"] if n_tests else []), *notes, "", *signatures]
 
 
 def omnibus_lines(found: Omnibus | None, number: str = "") -> list[str]:

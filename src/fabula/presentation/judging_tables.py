@@ -392,7 +392,7 @@ def _notes(panel: Sequence[AmongPeople], judges: Sequence[JudgeAgreement]) -> li
     for judge in judges:
         rows = (*judge.rows, judge.overall)
         shown += [*(row.kappa for row in rows), judge.pearson]
-        why += missing_lines((f"{judge.rater}, {row.name}", row) for row in rows)
+        why += missing_lines(((row.name, row) for row in rows), judge.rater)
         if judge.n_stories and judge.why_no_correlation:
             why.append(f"no correlation of {judge.rater}: {judge.why_no_correlation}")
     return [*why, *interval_notes(shown, "stories")]

@@ -131,8 +131,10 @@ def graded_tables(graded: GradedAgreement) -> list[Block]:
     return [*parts, *why, *judge_reasons(graded), *interval_notes(estimates, "documents")]
 
 
-def missing_lines(rows: Iterable[tuple[str, AmongPeople | JudgeWithPeople]]) -> list[str]:
-    """Why estimates about named rows are missing: each reason once, with what lacks it."""
+def missing_lines(
+    rows: Iterable[tuple[str, AmongPeople | JudgeWithPeople]], of: str = ""
+) -> list[str]:
+    """Why estimates about named rows (of a judge) are missing: each reason once, with the rows."""
     lacking: dict[tuple[str, str], list[str]] = {}
     for name, one in rows:
         why: dict[str, list[str]] = {}
@@ -141,18 +143,18 @@ def missing_lines(rows: Iterable[tuple[str, AmongPeople | JudgeWithPeople]]) -> 
         for reason, figures in why.items():
             lacking.setdefault((" and ".join(figures), reason), []).append(name)
     return [
-        f"no {figures} ({', '.join(names)}): {reason}"
+        f"no {figures}{of and f' of {of}'} ({', '.join(names)}): {reason}"
         for (figures, reason), names in lacking.items()
     ]
 
 
 def judge_reasons(graded: GradedAgreement) -> list[str]:
     """Why figures of judges on items that are not yes-no are missing."""
-    return missing_lines(
-        (f"{rater}, {item}", one)
+    return [
+        line
         for rater, by_item in graded.judges.items()
-        for item, one in by_item.items()
-    )
+        for line in missing_lines(by_item.items(), rater)
+    ]
 
 
 def category_tables(

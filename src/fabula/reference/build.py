@@ -149,7 +149,7 @@ def build_reference(
     """
     stream = _Dated(check_documents(documents))
     folder = corpus_folder(path)
-    # `restart` must not replace what is no part of a corpus.
+    # `restart` must not replace files that are not part of a corpus.
     if folder.exists() and not folder.is_dir():
         raise CorpusError(f"{folder}: is a file; `out` must be a folder")
     names = {name for name in _names(folder) if not name.startswith(f".{JOURNAL}.")}

@@ -76,7 +76,7 @@ KEYS = "keys.npy"
 _SEAL = "sha256"
 _DIGEST_MODULUS = 2**256
 _NAME = re.compile(r"\w[\w.-]*")
-"""What leads out of the folder of a corpus is no name of a file."""
+"""File names of a corpus; any other could lead out of its folder."""
 _OPTIONAL = ("source", "years")
 """Fields of a manifest that are omitted when empty."""
 _PLAIN = (

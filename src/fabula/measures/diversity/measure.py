@@ -200,7 +200,7 @@ class GroupDiversity:
 
 def _estimate_json(estimate: Estimate) -> dict[str, Any]:
     """Value and interval; where one is None, `missing_reason` says why (see `reasons.REASONS`)."""
-    found: dict[str, Any] = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    found: dict[str, Any] = estimate.ends()
     if estimate.value is None:
         found["missing_reason"] = "few_texts"
     elif estimate.low is None:

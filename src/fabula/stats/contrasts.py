@@ -108,12 +108,12 @@ def compare_means(
     (a, b), (first, second) = groups, (np.asarray(some, np.float64) for some in groups.values())
     n = len(first) + len(second)
     u, p = None, None
+    test = scipy("stats").mannwhitneyu
     if len(first) and len(second):
         if first.min() == second.max() and second.min() == first.max():
             # All values are equal: no order is more extreme than this one. SciPy would divide 0.
             u, p = len(first) * len(second) / 2, 1.0
         else:
-            test = scipy("stats").mannwhitneyu
             u, p = map(float, test(first, second, alternative="two-sided", method="auto"))
     percent, gap = _differences(first, second, n, "", signature, are_paired=False)
     superiority = None if u is None else u / (len(first) * len(second))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import os
 import textwrap
 import time
 from collections.abc import Iterable, Mapping
@@ -167,7 +168,7 @@ class _Face:
             str(one)
             for name, value in given.items()
             for one in (value if isinstance(value, list | tuple) else (value,))
-            if name != "out" and _is_here(one)
+            if name != "out" and isinstance(one, str | Path) and os.path.exists(one)
         )
         settings = {name: _recorded(value) for name, value in given.items()}
         made = Made(f"fabula.{self.name}", settings, tuple(sources), noted)
@@ -195,7 +196,8 @@ class _Face:
         model = given.get("model")
         if "price" in self.fields and not asked.get("price"):
             models = model if isinstance(model, list | tuple) else (model,)
-            given["price"] = config.price_of(tuple(one for one in models if isinstance(one, str)))
+            named = tuple(one for one in models if isinstance(one, str))
+            given["price"] = config.price_of(named) or given.get("price")
         is_function = model is not None and not isinstance(model, str | list | tuple)
         if "functions" in self.shape.handed and is_function:
             # A model that is a function, and not a name, is handed to the job by itself.
@@ -240,13 +242,6 @@ def _model_of(model: Any) -> FunctionModel:
             f"{type(model).__name__}"
         )
     return FunctionModel(model)
-
-
-def _is_here(source: Any) -> bool:
-    try:
-        return isinstance(source, str | Path) and Path(source).exists()
-    except (OSError, ValueError):
-        return False
 
 
 def _recorded(value: Any) -> Any:

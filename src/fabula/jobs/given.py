@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -110,12 +111,8 @@ def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:
 
 def _is_file(text: Any) -> bool:
     """Whether an entry of a list is the name of a file rather than a text."""
-    if isinstance(text, Path):
-        return True
-    try:
-        return isinstance(text, str) and 0 < len(text) < 1000 and Path(text).exists()
-    except (OSError, ValueError):
-        return False
+    is_name = isinstance(text, str) and len(text) < 1000
+    return isinstance(text, Path) or (is_name and os.path.exists(text))
 
 
 def _numbered(text: Any, number: int) -> Any:

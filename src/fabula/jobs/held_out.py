@@ -186,6 +186,8 @@ def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
     """The Creativity Index of a reference's own documents with this signature, if a file has it."""
     from fabula.measures.groups import GroupBook, read_groups
 
+    if not files:
+        return None
     book = GroupBook(one for path in files for one in read_groups(path))
     found = book.find(signature).groups
     return found[0].items.get("creativity_index") if found else None

@@ -181,8 +181,8 @@ class OriginalityOptions(Matching):
     )
 
     def check_together(self) -> None:
-        if self.match != "near" and (unused := changed(self.near)):
-            raise SettingsError(unused[0], "is only for `match` near")
+        if self.match != "near" and self.near != NearOptions():
+            raise SettingsError(changed(self.near)[0], "is only for `match` near")
 
     def open_backend(self, progress: Progress = SILENT, *, fresh: bool = False) -> Backend:
         """Open the reference. `fresh` ignores cached answers of look-ups."""
@@ -404,23 +404,22 @@ def originality(
     from fabula.reference.backend import described
     from fabula.resume import Ledger
 
-    options, engine = settings.measure, settings.engine
+    options, engine, terms = settings.measure, settings.engine, None
+    share = share_of(settings.share, settings.out)
     if (spec := options.exclude_model) is not None:
         from fabula.measures.quoting import estimate_quotes
 
         price = settings.spending.prices().of(spec)
         confirm(f"{spec}, for each text", estimate_quotes(price))
+        rows = settings.out and rows_file(settings.share, settings.out)
+        terms = settings.spending.options(rows and Ledger(rows, settings.restart))
     numbers = groups_of(options.references)
     result = OriginalityResult(
         keep_texts=each is None or settings.html is not None,
         kept=[] if each is None else None,
         n_marks=settings.marking.n_marks,
     )
-    share, ledger = share_of(settings.share, settings.out), None
     how: dict[str, Any] = {"restart": settings.restart, "share": share}
-    if settings.out is not None:
-        ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
-    terms = settings.spending.options(ledger)
     with ExitStack() as stack:
         cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))
         if cluster is not None:

@@ -466,7 +466,7 @@ class OriginalityMeasure:
             remarks=(*copies.remarks, *(self.near.remarks if self.near else ())),
             missing_reason=missing,
             signature=self.signature,
-            spread=self._spread(words, exact, borrowed, out) if n_known else None,
+            spread=self._spread(words, exact, borrowed, out) if self.spread and n_known else None,
             ranked=rank_runs(runs, bits, information.chance_bits, information.name),
             n_reference_words=self._corpus.n_words if self._corpus else None,
         )
@@ -479,7 +479,7 @@ class OriginalityMeasure:
         out: frozenset[int],
     ) -> Spread | None:
         low = self.levels.low
-        if not self.spread or self._corpus is None or len(words) < low:
+        if self._corpus is None or len(words) < low:
             return None
         near: dict[int, list[tuple[int, int]]] = {}
         if self.near is not None:

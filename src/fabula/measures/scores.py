@@ -247,6 +247,15 @@ def run_measure(
     measured elsewhere.
     """
     signature, stream = str(measure.signature), iter(check_documents(documents))
+
+    def made(new: Iterable[Document]) -> _Rows:
+        here = ((one.document, row_of(one)) for one in measure.measure(new))
+        for document, row in here if rows_of is None else rows_of(new):
+            yield document, row | {"asked": measure.asked(document)}
+
+    if out is None:
+        yield from made(stream)
+        return
     with kept_rows(out, _SCORES, restart=restart, share=share) as kept:
         for row in kept.kept():
             if Sketch.of_row(row.get("sketch")) is None:
@@ -260,13 +269,6 @@ def run_measure(
             digest, asked = text_digest(document.text), measure.asked(document)
             known = {"id": document.id, "text_digest": digest, "signature": signature}
             return kept.find({**known, "asked": asked})
-
-        def measured(new: Iterable[Document]) -> _Rows:
-            return ((one.document, row_of(one)) for one in measure.measure(new))
-
-        def made(new: Iterable[Document]) -> _Rows:
-            for document, row in (rows_of or measured)(new):
-                yield document, row | {"asked": measure.asked(document)}
 
         of_share = stream if share is None else share.of(stream)
         found = ((document, there(document)) for document in of_share)

@@ -415,14 +415,14 @@ def check_documents(documents: Iterable[Document]) -> Iterator[Document]:
     is_named = isinstance(given, dict) or hasattr(given, "columns")
     if isinstance(given, str | bytes | Document) or is_named or not hasattr(given, "__iter__"):
         raise InputError(f"{_WANTED}; got {_named(given)}{_remedy(given)}")
-    return iter(list(_checked(given))) if isinstance(given, Sequence) else _checked(given)
 
+    def checked() -> Iterator[Document]:
+        for k, document in enumerate(given, 1):
+            if not isinstance(document, Document):
+                raise InputError(f"{_WANTED}; number {k} is {_named(document)}{_remedy(document)}")
+            yield document
 
-def _checked(documents: Iterable[Any]) -> Iterator[Document]:
-    for k, document in enumerate(documents, 1):
-        if not isinstance(document, Document):
-            raise InputError(f"{_WANTED}; number {k} is {_named(document)}{_remedy(document)}")
-        yield document
+    return iter(list(checked())) if isinstance(given, Sequence) else checked()
 
 
 def _named(value: Any) -> str:

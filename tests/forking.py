@@ -118,7 +118,7 @@ _WANTED = (
     "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
     "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
     "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
-    "fabula.cli.main", "fabula.api", "fabula.jobs.judging", "fabula.jobs.reported",
+    "fabula.cli.main", "fabula.api", "fabula.jobs.judging", "fabula.jobs.report",
     "fabula.judging.session", "fabula.judging.summary", "fabula.measures.detector",
     "fabula.measures.diversity.measure", "fabula.models.surprisal",
     "fabula.presentation.judging_page", "fabula.presentation.originality_page",

@@ -18,7 +18,7 @@ COUNTERS = {"counts", "missing"}
 
 ALLOWED: dict[str, set[str]] = {
     "jobs/agreement.py": {"sum(value.values())"},
-    "jobs/drawing.py": {"sum(there.values())"},
+    "jobs/stories.py": {"sum(there.values())"},
     "judging/judges.py": {"sum(each, Usage())"},
     "evals/rubrics.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
@@ -64,7 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "sum(least)",
         "sum((together[min(k, m), max(k, m)] for m in members))",
     },
-    "jobs/study_people.py": {
+    "jobs/studies.py": {
         "sum((remove(connection, id_, 'command line') for id_ in sorted(ids)))",
         "sum((forget(connection, id_, 'command line') for id_ in ids))",
     },

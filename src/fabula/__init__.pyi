@@ -17,50 +17,50 @@ from fabula.frames import to_arrow as to_arrow
 from fabula.frames import to_pandas as to_pandas
 from fabula.frames import to_polars as to_polars
 from fabula.jobs.agreement import Agreements
-from fabula.jobs.calibration import Calibration
+from fabula.jobs.agreement import Calibration
+from fabula.jobs.agreement import CorrectedRun
+from fabula.jobs.agreement import GroupedReasons
+from fabula.jobs.comparison import Alike
 from fabula.jobs.comparison import Compared
+from fabula.jobs.comparison import Phrases
 from fabula.jobs.continuation import ComparedSystems
 from fabula.jobs.continuation import Continuations
 from fabula.jobs.continuation import Passages
 from fabula.jobs.continuation import Trained
-from fabula.jobs.correction import CorrectedRun
 from fabula.jobs.detection import Detector
 from fabula.jobs.detection import DetectorVerdicts
 from fabula.jobs.detection import Probabilities
-from fabula.jobs.diversity import Alike
-from fabula.jobs.drawing import Drawn
+from fabula.jobs.feedback import AnsweredFeedback
 from fabula.jobs.feedback import Corrupted
 from fabula.jobs.feedback import Elicited
+from fabula.jobs.feedback import FoundFaults
 from fabula.jobs.feedback import ScoredFeedback
-from fabula.jobs.feedback_raters import AnsweredFeedback
 from fabula.jobs.given import read as read
-from fabula.jobs.groups import MeasuredGroup
 from fabula.jobs.held_out import HeldOut
 from fabula.jobs.judging import Judged
 from fabula.jobs.originality import OriginalityResult
-from fabula.jobs.phrases import Phrases
 from fabula.jobs.plan import Plan
-from fabula.jobs.planted_faults import FoundFaults
 from fabula.jobs.profiles import Profiles
 from fabula.jobs.references import BuiltCorpus
 from fabula.jobs.references import ReferenceInfo
 from fabula.jobs.registry import register as register
 from fabula.jobs.replication import Replicated
-from fabula.jobs.reported import Reported
+from fabula.jobs.report import MeasuredGroup
+from fabula.jobs.report import Reported
 from fabula.jobs.rerun import Rerun
 from fabula.jobs.result import Result
 from fabula.jobs.result import Result as Result
 from fabula.jobs.rubrics import Rubrics
 from fabula.jobs.rubrics import WrittenRubric
 from fabula.jobs.setup import SetUp
+from fabula.jobs.stories import Drawn
 from fabula.jobs.stories import WrittenStories
 from fabula.jobs.studies import Copied
 from fabula.jobs.studies import DesignedStudy
 from fabula.jobs.studies import Exported
-from fabula.jobs.study_analysis import StudyAnalysis
-from fabula.jobs.study_people import Invited
-from fabula.jobs.study_people import PeopleDone
-from fabula.jobs.themes import GroupedReasons
+from fabula.jobs.studies import Invited
+from fabula.jobs.studies import PeopleDone
+from fabula.jobs.studies import StudyAnalysis
 from fabula.models.base import FunctionModel as FunctionModel
 from fabula.reference import Reference as Reference
 from fabula.rubrics.load import load_rubric as load_rubric

@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from tests.commands import invoke, write_rows
 from tests.essay import ESSAY
 
-from fabula.jobs.correction import CorrectSettings, correct_measurements
+from fabula.jobs.agreement import CorrectSettings, correct_measurements
 from fabula.judging.folder import read_run
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
 from fabula.judging.measurements import own_story

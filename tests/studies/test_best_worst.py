@@ -16,7 +16,7 @@ from tests.commands import invoke, write_rows
 from tests.studies.test_app import Running, hidden
 
 from fabula.errors import InputError
-from fabula.jobs.study_analysis import analyse_pairs
+from fabula.jobs.studies import analyse_pairs
 from fabula.judging.pairwise import rank_stories
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export, preferences, said_of

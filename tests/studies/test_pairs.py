@@ -16,7 +16,7 @@ from tests.studies.test_app import Running, hidden, make
 from tests.studies_data import story_rows
 
 from fabula.errors import InputError
-from fabula.jobs.study_analysis import analyse_pairs
+from fabula.jobs.studies import analyse_pairs
 from fabula.studies.app import create_app
 from fabula.studies.assigning import balanced_order, williams_square
 from fabula.studies.design import load_study, new_study

@@ -1,24 +1,308 @@
-"""Agreement of judges with people and with each other, and of people with each other."""
+"""Judges and people: a judge measured and corrected by labels, agreement, themes of reasons."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fabula.errors import InputError, MixError
 from fabula.jobs.given import GivenSource, Labels, Run
-from fabula.jobs.models import Pricing
+from fabula.jobs.job import Stream
+from fabula.jobs.judging import (
+    FOLDER_HELP,
+    Judged,
+    LabelledSettings,
+    ask_judges,
+    plan_of,
+    with_examples,
+)
+from fabula.jobs.models import ModelSettings, Pricing
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
-from fabula.settings import SettingsError, seed_setting, setting
+from fabula.jobs.result_files import page_setting
+from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost, JudgeFigures
-    from fabula.measures.agreement import AmongPeople, GradedAgreement, JudgeAgreement
-    from fabula.measures.corrected_means import CorrectedRow
+    from fabula.judging.trust import Trust
+    from fabula.measures.agreement import AmongPeople, GradedAgreement, JudgeAgreement, Panel
+    from fabula.measures.corrected_means import CorrectedRow, Correction
     from fabula.presentation.sheet import Block
+    from fabula.tasks.reason_themes import Theme
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectSettings(Settings):
+    """What a judge is corrected with, and what to compute."""
+
+    labels: Labels | None = setting(
+        None,
+        help="People's labels for some of the documents, drawn at random: a table of document, "
+        "item, rater, value, a study's export, or TTCW's.",
+    )
+    by: str | None = of_field(
+        "Correct each group separately, and compare groups, by this field of the texts."
+    )
+    texts: GivenSource | None = setting(
+        None, help="The texts that were judged, needed for fields other than author.", unit="TEXTS"
+    )
+    judge: str | None = setting(None, help="Judge to use, if the run has several.", unit="NAME")
+    truth: Literal["mean", "majority"] = setting(
+        "mean",
+        help="How the answers of several experts on a document are combined (majority: "
+        "for yes-no items).",
+    )
+    about: Literal["texts", "source"] = setting(
+        "texts",
+        help="What the intervals are about: the texts that were judged, or the source that they "
+        "are a sample of (all that a model or an author would write), which is wider.",
+    )
+    cluster: str | None = of_field(
+        "Count texts that share this field (a prompt, an author) as one, above all if labels "
+        "were drawn by it."
+    )
+    width: float = setting(
+        0.1,
+        help="Estimate how many labels would make the interval this wide, as a share of the scale.",
+        check=Between(0.001, 1),
+    )
+    n_next: int = setting(
+        5, help="Number of documents to suggest for labelling next.", check=Between(0, 10_000)
+    )
+    seed: int = seed_setting("Seed for the choice of documents to label next.")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CorrectedRun(Result):
+    """A judge's means as experts would have given them."""
+
+    correction: Correction
+    rubric: Rubric
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.correction_tables import correction_tables
+
+        return correction_tables(self.correction, self.rubric)
+
+    def rows(self) -> list[Row]:
+        """A row for `all`, each item and each group: raw and corrected mean, interval, and n."""
+        found = self.to_json()
+        named = [("all", "all", found["overall"])]
+        named += [("item", name, one) for name, one in found["items"].items()]
+        named += [("group", name, one) for name, one in found["groups"].items()]
+        return [{"kind": kind, "name": name, **one} for kind, name, one in named]
+
+    def to_json(self) -> dict[str, Any]:
+        return self.correction.to_json()
+
+
+def correct(run: Run, settings: CorrectSettings) -> CorrectedRun:
+    """Estimate what experts would have said about all documents of RUN, from labels for some.
+
+    A judge that passes more documents than experts do is just as wrong on documents that nobody
+    labelled. Means, rates of items and differences between groups are corrected by
+    prediction-powered inference (PPI++), with 95 % intervals that are valid for few labels. The
+    labelled documents must be drawn at random; labels for a different kind of document are refused.
+
+    Raises `InputError`, `SettingsError`.
+    """
+    rubric, measurements = run.read()
+    if any("orders" in one.details for one in measurements):
+        raise InputError(
+            f"{run.name}: compares stories, and has no answer about a story that could be "
+            f"corrected; `fabula judge agreement` says how far the judge prefers the same stories "
+            f"as people"
+        )
+    labels = [] if settings.labels is None else settings.labels.read(rubric)
+    documents = run.documents() if settings.texts is None else settings.texts.read()
+    return correct_measurements(measurements, labels, rubric, settings, documents)
+
+
+def correct_measurements(
+    measurements: Sequence[Measurement],
+    labels: Sequence[Measurement],
+    rubric: Rubric,
+    settings: CorrectSettings,
+    documents: Sequence[Document] = (),
+) -> CorrectedRun:
+    """Correct given measurements by labels; `documents` have its fields."""
+    from fabula.judging.run import RETEST
+    from fabula.measures.corrected_means import correct
+
+    if not labels:
+        raise SettingsError("labels", "are needed: what people said of some of the documents")
+    mine = [one for one in measurements if not one.document_id.endswith(RETEST)]
+    judges = list(dict.fromkeys(one.rater for one in mine))
+    if settings.judge is not None or len(judges) != 1:
+        if settings.judge not in judges:
+            raise SettingsError(
+                "judge", f"must be one of {', '.join(judges) or 'none: nobody judged'}"
+            )
+        mine = [one for one in mine if one.rater == settings.judge]
+    found = correct(
+        mine,
+        labels,
+        rubric,
+        group_of=_field_of(settings.by, [*labels, *mine], documents),
+        truth=settings.truth,
+        about=settings.about,
+        cluster_of=_field_of(settings.cluster, [*labels, *mine], documents),
+        width=settings.width,
+        n_next=settings.n_next,
+        seed=settings.seed,
+    )
+    return CorrectedRun(found, rubric)
+
+
+def _field_of(
+    by: str | None, measurements: Sequence[Measurement], documents: Sequence[Document]
+) -> Callable[[str], str] | None:
+    if by is None:
+        return None
+    known: dict[str, Any] = {one.id: one.fields.get(by) for one in documents}
+    if not documents and by == "author":
+        known = {one.document_id: one.details.get("author") for one in measurements}
+        named = (one for one in measurements if one.details.get("author"))
+        known |= {one.document_id: one.details["author"] for one in named}
+
+    def field_of(document: str) -> str:
+        value = known.get(document)
+        if value is None:
+            hint = "" if documents else "; give the texts that were judged with `texts`"
+            raise InputError(f"{document}: has no field {by!r}{hint}")
+        return str(value)
+
+    return field_of
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrateSettings(LabelledSettings):
+    """A run on texts that people have judged."""
+
+    labels: Labels | None = setting(
+        None,
+        help="People's labels for the stories: a table of document, item, rater, value, or a "
+        "study's export.",
+        default_text="those in the released folder",
+    )
+    out: Path | None = setting(Path("calibrated"), help=FOLDER_HELP, unit="DIR")
+    html: Path | None = page_setting(
+        "Write a page here: each verdict and reason beside those of people."
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Calibration(Result):
+    """Judges compared with people on the same texts, and what was kept."""
+
+    judged: Judged
+    panel: Panel
+    judges: list[tuple[JudgeAgreement, list[Trust]]]
+    """On yes-no items."""
+    graded: GradedAgreement
+    graded_trusts: list[Trust]
+    """On all other items."""
+    book_path: Path | None
+    """Where the trust is kept; None if no judge has a name of its own."""
+
+    def rows(self) -> list[Row]:
+        """The trust of each judge in each item."""
+        trusts = [one for _, mine in self.judges for one in mine]
+        return [asdict(one) for one in [*trusts, *self.graded_trusts]]
+
+    def tables(self) -> list[Block]:
+        from fabula.measures.agreement import expert_correlation, panel_agreement
+        from fabula.presentation.judging_tables import calibration_tables
+        from fabula.presentation.rating_tables import graded_tables
+
+        plan, panel = self.judged.plan, self.panel
+        parts: list[Block] = []
+        if self.judges:
+            here = panel.on({one.document_id for one in self.judged.said})
+            parts += calibration_tables(
+                self.judges,
+                panel_agreement(here, plan.rubric, "item", seed=plan.seed),
+                panel_agreement(panel, plan.rubric, "item", seed=plan.seed),
+                expert_correlation(panel, plan.rubric, seed=plan.seed),
+                plan.rubric,
+                (_n_documents(here), _n_documents(panel)),
+            )
+        return parts + (graded_tables(self.graded) if self.graded.people else [])
+
+    def notices(self) -> Sequence[str]:
+        return self.judged.notices()
+
+    def written(self) -> Sequence[Path]:
+        return () if self.book_path is None else (self.book_path,)
+
+    def lacking(self) -> str | None:
+        return self.judged.lacking()
+
+    def writers(self) -> dict[str, Any]:
+        return self.judged.writers()
+
+
+def _n_documents(panel: Panel) -> int:
+    return len({document for document, _ in panel.subjects})
+
+
+def calibrate(
+    stories: Annotated[Stream, "DIR|STORIES"],
+    settings: CalibrateSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Calibration:
+    """Measure how far a judge agrees with people on stories that people have judged.
+
+    STORIES with `labels`, for any rubric; or DIR, the folder Art_or_Artifice of
+    github.com/salesforce/creativity_eval, which holds the texts of 36 of the 48 stories of TTCW and
+    their experts' verdicts. The judge is compared with people on the same stories. Its agreement is
+    saved by model, wording, style and mode, and shown with every later verdict of that judge.
+
+    Raises `InputError`, before anything is paid for, if no labels match the stories.
+    """
+    from fabula.judging.judging_plan import is_identified
+    from fabula.judging.trust import TrustBook, graded_trust, released_folder
+    from fabula.judging.trust import calibrate as calibrated
+    from fabula.measures.agreement import graded_agreement, panel_of_labels
+
+    if settings.labels is not None:
+        documents, labels = list(stories), settings.labels
+    elif len(stories.names) == 1:
+        documents, path = released_folder(Path(stories.names[0]))
+        labels = Labels(path)
+    else:
+        raise SettingsError(
+            "labels", "are needed for stories; without them, give the one released folder"
+        )
+    plan = plan_of(settings.judging)
+    given = labels.read(plan.rubric)
+    labelled = {one.document_id for one in given}
+    asked = [one for one in documents if one.id in labelled]
+    if not asked:
+        raise InputError(f"{labels}: labels none of the stories; check that the ids match")
+    plan, _ = with_examples(plan, asked, given, settings.n_shots)
+    judged = ask_judges(asked, plan, settings, progress=progress, confirm=confirm)
+    judged = replace(judged, people=given)
+    panel = panel_of_labels(given, plan.rubric, labels.name)
+    today = datetime.now(UTC).date().isoformat()
+    book = TrustBook()
+    said = [one for one in judged.said if plan.rubric.item(one.item).scale.agreement == "kappa"]
+    judges = calibrated(said, panel, plan, book, today) if panel.subjects and said else []
+    graded = graded_agreement(judged.said, given, plan.rubric, seed=plan.seed)
+    rest = graded_trust(judged.said, graded, plan, book, labels.name, today)
+    if settings.html is not None:
+        # Its verdicts carry the trust that was just measured.
+        judged.save_page(settings.html)
+    trusts = [*rest, *(trust for _, many in judges for trust in many)]
+    is_kept = any(is_identified(trust.model) for trust in trusts)
+    return Calibration(judged, panel, judges, graded, rest, book.path if is_kept else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +641,6 @@ def _corrected(
     said: Sequence[Measurement], labels: Sequence[Measurement], rubric: Rubric
 ) -> CorrectedRow | None:
     """The mean that experts would have given, over the items that can be averaged, if any."""
-    from fabula.jobs.correction import CorrectSettings, correct_measurements
     from fabula.measures.corrected_means import averaged_items
 
     try:
@@ -431,3 +714,86 @@ def _figures(entry: Row) -> Row:
         elif not isinstance(value, dict | list | tuple):
             row[name] = value
     return row
+
+
+_LABEL_TOKENS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeSettings(Settings):
+    """Which reasons are grouped, and how."""
+
+    out: Path | None = setting(
+        None,
+        help="Write the themes here (.jsonl), to edit their labels; labels edited there are kept.",
+    )
+    items: str | None = setting(
+        None, help="Use only these items, separated by commas.", unit="ID,ID"
+    )
+    n_themes: int = setting(4, help="Number of themes for each item and side.", check=Between(1))
+    name_with_model: bool = setting(False, help="Have `models` name the themes.")
+    models: ModelSettings = part(ModelSettings)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupedReasons(Result):
+    """Themes in the order of the rubric's items."""
+
+    themes: Sequence[Theme]
+    rubric: Rubric
+    out: Path | None = None
+    names_settings: ClassVar[bool] = False
+
+    def rows(self) -> list[Row]:
+        return [asdict(theme) for theme in self.themes]
+
+    def lines(self) -> Sequence[str]:
+        from fabula.presentation.judging_tables import theme_lines
+
+        found = theme_lines(self.themes, self.rubric)
+        if self.out is None:
+            return found
+        return [
+            *found,
+            f"written: {self.out}; edit the labels there and run this again to see them",
+        ]
+
+
+def themes(
+    sources: Annotated[Sequence[Path], "RUN|FILE"],
+    settings: ThemeSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> GroupedReasons:
+    """Group the reasons that raters gave into themes, separately for passing and failing each test.
+
+    A source is a run of `fabula judge`, or the experts' ttcw_annotations.json. Reasons are grouped
+    by the meaning of their sentences; the most typical ones are shown beside each theme.
+
+    Raises `InputError`, also if a label edited in `out` would be lost, and `ModelError`.
+    """
+    from fabula.jobs.models import confirm_prompts
+    from fabula.store import write_rows
+    from fabula.tasks.reason_themes import find_themes, keep_labels, read_rationales
+
+    items, out, spec = settings.items, settings.out, settings.models.models[0]
+    rubric, rationales = read_rationales(sources, items.split(",") if items else None)
+    progress.begin("grouping reasons", len(rationales))
+    terms = settings.models.options()
+    found = find_themes(
+        rationales,
+        rubric,
+        n_themes=settings.n_themes,
+        model=spec if settings.name_with_model else None,
+        options=terms,
+        agree=confirm_prompts(spec, terms.prices, _LABEL_TOKENS, confirm),
+        meter=progress.advance,
+    )
+    others: list[dict[str, Any]] = []
+    if out is not None and out.exists():
+        found, others = keep_labels(found, out)
+    grouped = GroupedReasons(found, rubric, out)
+    if out is not None:
+        write_rows(out, [*grouped.rows(), *others])
+    return grouped

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from fabula.errors import InputError
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.job import WholeStream
-from fabula.jobs.models import NoModelSettings, temperature_setting
+from fabula.jobs.models import (
+    NoModelSettings,
+    Written,
+    ask_models,
+    estimate_texts,
+    temperature_setting,
+)
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import encoder_setting, grammar_setting
 from fabula.jobs.result import Result, Row
@@ -23,7 +29,6 @@ from fabula.jobs.result_files import (
     share_of,
     share_setting,
 )
-from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:

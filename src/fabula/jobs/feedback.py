@@ -1,7 +1,8 @@
-"""Feedback on stories: plant faults, ask models about them, read and measure their answers."""
+"""Feedback on stories: plant faults, ask models about them, measure, rate and label it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -10,21 +11,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, ModelError
-from fabula.jobs.given import Part, Rows, located_in
+from fabula.jobs.given import Labels, Part, Rows, located_in
 from fabula.jobs.job import Texts
-from fabula.jobs.models import ModelSettings, Spending, max_tokens_setting, temperature_setting
+from fabula.jobs.judging import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
+from fabula.jobs.models import (
+    ModelSettings,
+    NoModelSettings,
+    Spending,
+    Written,
+    ask_models,
+    max_tokens_setting,
+    temperature_setting,
+)
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import restart_setting, rows_file, share_of, share_setting
-from fabula.jobs.writing import Written, ask_models
+from fabula.jobs.result_files import (
+    plot_setting,
+    restart_setting,
+    rows_file,
+    share_of,
+    share_setting,
+)
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+from fabula.types import Contrast, Document, Estimate, Measurement, by_rater
 
 if TYPE_CHECKING:
+    from fabula.judging.session import Spent
+    from fabula.measures.categories import CategoryShares
+    from fabula.measures.ratings import RaterAgreement
+    from fabula.models.base import FunctionModel
     from fabula.models.encoder import Encoder
     from fabula.presentation.sheet import Block
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
+    from fabula.tasks.feedback.fault_matches import Findings, FindScore, ReaderAccuracy
     from fabula.tasks.feedback.feedback_scores import Answers, Subset
-    from fabula.types import Document, Estimate, Measurement, Rubric
+    from fabula.types import Rubric
 
 
 def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
@@ -576,3 +597,465 @@ def open_encoder(name: str | None) -> Encoder | None:
     from fabula.models.encoder import Encoder
 
     return Encoder(None if name == "packaged" else Path(name))
+
+
+@dataclass(frozen=True, slots=True)
+class FindSettings(Settings):
+    """How to decide whether an answer finds the planted fault."""
+
+    by: str = setting(
+        "model",
+        help="Tables to print: dimensions, or crosses of them such as model*prompt.",
+        unit="LIST",
+        check=are_crosses,
+    )
+    match: Literal["exact", "near"] = setting(
+        "near",
+        help="exact: quoted words occur in the changed place; near: also four consecutive words "
+        "of it, its sentence by number, or both names of a renamed character.",
+    )
+    details: Path | None = setting(
+        None, help="Write what was read from each answer here (.jsonl), to check or label."
+    )
+    rubric: str = setting(
+        "feedback_fault",
+        help="Rubric with the questions for judges; a .toml file with the same items may word "
+        "them differently.",
+        unit="NAME|FILE",
+    )
+    asking: Asking = part(Asking)
+    models: NoModelSettings = part(NoModelSettings)
+    out: Path | None = setting(
+        Path("found"), help=f"{FOLDER_HELP} For judges (`models`).", unit="DIR"
+    )
+    restart: bool = restart_setting()
+    labels: Labels | None = setting(
+        None,
+        help="People's answers about some of the feedback (document, item, rater, value; items "
+        "found and asks): measures how often quotations and judges are right. A document is "
+        "an answer, named as in `details`.",
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FoundFaults(Result):
+    """What the answers find, by quotation and by each judge."""
+
+    readers: Sequence[Findings]
+    """By quotation first, then by each judge."""
+    scores: Mapping[str, Sequence[FindScore]]
+    """By reader: over all answers, then by each cross, then by model and kind of fault."""
+    pairs: Mapping[str, Sequence[Contrast]]
+    accuracies: Sequence[ReaderAccuracy]
+    crosses: Sequence[tuple[str, ...]]
+    spent: Sequence[Spent]
+    out: Path | None
+    """The folder of the judges' answers."""
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.feedback_tables import finding_tables
+
+        return finding_tables(self.readers, self.scores, self.pairs, self.accuracies, self.crosses)
+
+    def to_json(self) -> dict[str, Any]:
+        readers = [
+            {
+                "by": one.by,
+                "signature": one.signature,
+                "missing": dict(Counter(reason for _, reason in one.missing)),
+                "subsets": [asdict(score) for score in self.scores[one.by]],
+                "pairs": [pair.to_json() for pair in self.pairs[one.by]],
+                "accuracy": [asdict(a) for a in self.accuracies if a.by == one.by],
+            }
+            for one in self.readers
+        ]
+        return {"readers": readers}
+
+    def notices(self) -> list[str]:
+        from fabula.presentation.judging_tables import spent_lines
+
+        return spent_lines(self.spent)
+
+    def written(self) -> list[Path]:
+        if self.out is None or len(self.readers) == 1:
+            return []
+        return [self.out / "measurements.jsonl"]
+
+    def rows(self) -> list[Row]:
+        """One row per answer: what it points at, and what each judge says about it."""
+        judged = [{one.id: one for one in reader.answers} for reader in self.readers[1:]]
+        rows = []
+        for one in self.readers[0].answers:
+            row: Row = {"id": one.id, "story_id": one.story, **one.labels}
+            for name in ("names_fault", "found", "rule", "n_points"):
+                row[name] = getattr(one, name)
+            row["chance"] = None if one.chance != one.chance else one.chance
+            for reader, known in zip(self.readers[1:], judged, strict=True):
+                theirs = known.get(one.id)
+                row[f"found_by_{reader.by}"] = None if theirs is None else theirs.found
+            rows.append(row)
+        return rows
+
+
+def find(
+    answers: Sequence[Rows],
+    settings: FindSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+    functions: Sequence[FunctionModel] = (),
+) -> FoundFaults:
+    """Score which ANSWERS find the faults that `feedback corrupt` planted.
+
+    Shows recall by kind of fault, false alarms on the original stories, precision and F1, with
+    intervals over stories, and compares models on the stories that all of them answered. An answer
+    finds a fault if it points at the recorded place; with `models` a judge reads it too. Refusals
+    and unreadable answers are missing, and counted.
+
+    Raises `InputError`, `ModelError`, `BusyError`.
+    """
+    from fabula.rubrics.load import load_rubric
+    from fabula.store import write_rows
+    from fabula.tasks.feedback.fault_matches import (
+        compare_models,
+        read_findings,
+        reader_accuracy,
+        score_findings,
+    )
+    from fabula.text.feedback_pieces import feedback_id
+    from fabula.text.pipeline import STRUCTURE, load_pipeline, pipeline_parts
+    from fabula.text.sentences import sentence_spans
+
+    rows = feedback_rows((each for one in answers for each in one.parts), whole=True)
+    labels: list[Measurement] = []
+    if settings.labels is not None:
+        labels = settings.labels.read(load_rubric(settings.rubric))
+        ids = [feedback_id(row) for row in rows]
+        check_overlap(ids, {one.document_id: one for one in labels}, "labels")
+    progress.begin("reading answers", len(rows))
+    nlp = load_pipeline(STRUCTURE)
+    findings = read_findings(
+        rows,
+        lambda text: sentence_spans(text, nlp),
+        match=settings.match,
+        pipeline=",".join(pipeline_parts(nlp).values()),
+        meter=progress.advance,
+    )
+    if not any(one.found is not None for one in findings.answers):
+        raise InputError(
+            "no answer about a changed story is readable, so there is nothing to measure"
+        )
+    judged, spent = _judged(rows, findings, settings, progress, confirm, functions)
+    readers, seed = [findings, *judged], settings.asking.seed
+    crosses = crosses_of(settings.by)
+    every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
+    votes: dict[str, Counter[str]] = {}
+    for one in labels:
+        if one.value is not None:
+            votes.setdefault(one.item, Counter())[one.document_id] += (
+                1 if one.value == "Yes" else -1
+            )
+    # What the majority says, by item and answer; nothing for ties.
+    truth = {item: {id_: n > 0 for id_, n in said.items() if n} for item, said in votes.items()}
+    result = FoundFaults(
+        readers,
+        {one.by: list(score_findings(one, every)) for one in readers},
+        {one.by: compare_models(one, seed=seed) for one in readers},
+        [a for one in readers for a in reader_accuracy(one, truth)],
+        crosses,
+        spent,
+        settings.out,
+    )
+    if settings.details is not None:
+        write_rows(settings.details, result.rows())
+    return result
+
+
+def _judged(
+    rows: Sequence[Row],
+    findings: Findings,
+    settings: FindSettings,
+    progress: Progress,
+    confirm: Confirm,
+    functions: Sequence[FunctionModel],
+) -> tuple[list[Findings], list[Spent]]:
+    """The answers as each judge reads them; those without points are not given to it."""
+    if not (settings.models.models or functions):
+        return [], []
+    from fabula.judging.judge_prompts import feedback_template
+    from fabula.rubrics.load import load_rubric
+    from fabula.text.feedback_pieces import feedback_documents
+
+    asking, out = settings.asking, settings.out
+    how = judging_of(settings.rubric, asking, settings.models, out, settings.restart)
+    plan = plan_of(how.judging, template=feedback_template(settings.asking.style))
+    wanted = [item.id for item in load_rubric("feedback_fault").items]
+    if [item.id for item in plan.rubric.items] != wanted:
+        raise InputError(f"{settings.rubric}: its items must be {', '.join(wanted)}")
+    asked = {one.id for one in findings.answers if one.names_fault}
+    documents = [one for one in feedback_documents(rows, "the answers") if one.id in asked]
+    if not documents:
+        return [], []
+    run = ask_judges(documents, plan, how, progress=progress, confirm=confirm, functions=functions)
+    found = []
+    for rater, mine in by_rater(run.said).items():
+        verdicts: dict[str, dict[str, str | None]] = {}
+        for one in mine:
+            said = verdicts.setdefault(one.document_id, {})
+            said[one.item] = None if one.value is None else str(one.value)
+        found.append(findings.as_judged(rater, verdicts, mine[0].signature))
+    return found, list(run.spent)
+
+
+@dataclass(frozen=True, slots=True)
+class RateSettings(Settings):
+    """How a model is asked about feedback, and the people to compare it with."""
+
+    rubric: str = setting(
+        "feedback",
+        help="Rubric with the questions, feedback or feedback_category; a .toml file with the "
+        "same items may word them differently.",
+        unit="NAME|FILE",
+    )
+    asking: Asking = part(Asking)
+    models: ModelSettings = part(ModelSettings)
+    out: Path | None = setting(
+        None, help=FOLDER_HELP, unit="DIR", default_text="rated; of categories, labelled"
+    )
+    restart: bool = restart_setting()
+    people: tuple[Path, ...] = setting(
+        (),
+        help="People's answers about the same feedback (measurements, or the released "
+        "human_ratings.jsonl): shows how far the rater agrees with them.",
+    )
+    labels: Labels | None = setting(
+        None,
+        help="People's labels (.jsonl: id, labels), to measure how often the model assigns the "
+        "right category; an id is that of the feedback and its model, as in "
+        "s1_swap_spot_0_MODEL.",
+    )
+    plot: Path | None = plot_setting(
+        "Draw the categories' shares by corruption here (.svg, .pdf or .png)."
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AnsweredFeedback(Result, ABC):
+    """What each rater says about each piece of feedback."""
+
+    judged: Judged
+    left_out: Mapping[str, int]
+    """Rows without feedback, by reason; raters were not asked about them."""
+    out: Path
+
+    @abstractmethod
+    def answers(self) -> list[Block]:
+        """The tables of what raters say."""
+
+    @abstractmethod
+    def values(self) -> dict[str, Any]:
+        """The same as plain values."""
+
+    def tables(self) -> list[Block]:
+        from fabula.reasons import explain
+
+        left_out = (f"left out: {n:,} answers, {explain(why)}" for why, n in self.left_out.items())
+        return [*self.answers(), *left_out]
+
+    def rows(self) -> list[Row]:
+        """The measurements."""
+        return self.judged.rows()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"measurements": self.rows(), **self.values(), "left_out": dict(self.left_out)}
+
+    def notices(self) -> Sequence[str]:
+        return self.judged.notices()
+
+    def written(self) -> list[Path]:
+        return [self.out / "measurements.jsonl"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RatedFeedback(AnsweredFeedback):
+    """Each rater's answers, and their agreement with people."""
+
+    agreements: Mapping[str, Mapping[str, RaterAgreement]]
+    """By rater and item; without people there are no items."""
+
+    def answers(self) -> list[Block]:
+        from fabula.measures.ratings import group_estimates, mean_scores, score_table
+        from fabula.presentation.rating_tables import FIELDS, estimates_table, people_table
+        from fabula.reasons import explain
+
+        documents, plan = self.judged.documents, self.judged.plan
+        stories, given = _stories(documents), by_rater(self.judged.said)
+        parts: list[Block] = []
+        for rater, agreement in self.agreements.items():
+            mine = given[rater]
+            means = mean_scores(score_table(mine, plan.rubric))
+            parts.append(f"contains answers by {rater}, who is not a person")
+            for name in FIELDS:
+                by = {document.id: str(document.meta.get(name, "any")) for document in documents}
+                groups = group_estimates(
+                    means, by.get, stories.__getitem__, signature=mine[0].signature
+                )
+                if len(groups) > 1 or name == "model":
+                    parts += [*estimates_table(name, groups), ""]
+            parts += (
+                people_table(rater, agreement)
+                if agreement
+                else [
+                    "no answers by people were given (`people`): the rater's agreement with "
+                    "people is unknown"
+                ]
+            )
+            missing = Counter(one.missing_reason for one in mine if one.missing_reason)
+            n_spared = missing.pop("not_asked", 0)
+            parts += [
+                f"no answer: {n:,}, {explain(str(reason))}" for reason, n in sorted(missing.items())
+            ]
+            if n_spared:
+                parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")
+            parts.append(mine[0].signature)
+        return parts
+
+    def values(self) -> dict[str, Any]:
+        found = {
+            rater: {item: asdict(one) for item, one in by_item.items()}
+            for rater, by_item in self.agreements.items()
+        }
+        return {"agreement_with_people": found}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LabelledFeedback(AnsweredFeedback):
+    """What each labeller says feedback is about, and how often it is right."""
+
+    found: Mapping[str, tuple[Sequence[CategoryShares], Estimate | None]]
+    """By labeller: shares by writer and corruption, and accuracy if people labelled."""
+
+    def answers(self) -> list[Block]:
+        from fabula.presentation.rating_tables import category_tables
+
+        given = by_rater(self.judged.said)
+        categories = self.judged.plan.rubric.items[0].scale.options
+        return [
+            block
+            for rater, (shares, accuracy) in self.found.items()
+            for block in category_tables(shares, categories, accuracy, given[rater][0].signature)
+        ]
+
+    def values(self) -> dict[str, Any]:
+        labels = {
+            rater: {
+                "shares": [asdict(one) for one in shares],
+                "accuracy": accuracy and asdict(accuracy),
+            }
+            for rater, (shares, accuracy) in self.found.items()
+        }
+        return {"labels": labels}
+
+
+def rate(
+    feedback: Sequence[Rows],
+    settings: RateSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> AnsweredFeedback:
+    """Have a model answer the seven questions of the human form about each piece of FEEDBACK.
+
+    FEEDBACK is what `feedback elicit` wrote. The last question, whether following it would undo the
+    planted change, is asked with the original and the recorded change in view. A model does not
+    replace people: if `people` has answers too, the model's agreement with them is shown beside its
+    means. Source: Rashkin et al. 2025, section 6 and appendix D.
+
+    With the rubric feedback_category the model assigns each piece to one of nine categories.
+    FEEDBACK may then be a file from `study export`, of which people's own feedback is used. Other
+    rows by people need `id`, `feedback`, and `method`, the corruption of their story; rows that
+    name no model count as written by people. How often the model is right is measured on `labels`,
+    and unknown without them. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
+
+    Raises `InputError`, `SettingsError`, `ModelError`, `BusyError`.
+    """
+    from fabula.judging.judge_prompts import feedback_template
+    from fabula.measures.categories import category_shares, label_accuracy, read_gold
+    from fabula.measures.ratings import agreements_with_people
+    from fabula.presentation.rating_tables import save_categories
+    from fabula.provenance import note_output
+    from fabula.text.feedback_pieces import count_missing, feedback_documents
+
+    is_labelling = _is_labelling(settings)
+    out = settings.out or Path("labelled" if is_labelling else "rated")
+    documents: list[Document] = []
+    names: list[str] = []
+    left_out: Counter[str] = Counter()
+    for given in (each for one in feedback for each in one.parts):
+        rows = feedback_rows([given])
+        names.append(str(given) if isinstance(given, Path) else given[1])
+        documents += feedback_documents(rows, names[-1], with_story=not is_labelling)
+        left_out.update(count_missing(rows))
+    if not documents:
+        raise InputError(f"{', '.join(names)}: contains no feedback")
+    how = judging_of(settings.rubric, settings.asking, settings.models, out, settings.restart)
+    template = feedback_template(settings.asking.style, with_story=not is_labelling)
+    plan = plan_of(how.judging, template=template)
+    ids = [document.id for document in documents]
+    theirs = {} if is_labelling else people_means(settings.people, plan.rubric, ids)
+    gold: dict[str, frozenset[str]] = {}
+    categories = plan.rubric.items[0].scale.options
+    if settings.labels is not None:
+        labels = Rows.of(settings.labels.source)
+        gold = read_gold(labels, categories, str(settings.labels.path or settings.labels.name))
+        check_overlap(ids, gold, "labels")
+    note_output("out", out)
+    judged = ask_judges(documents, plan, how, progress=progress, confirm=confirm)
+    story_of = _stories(documents).__getitem__
+    if not is_labelling:
+        agreements = agreements_with_people(
+            judged.said, theirs, plan.rubric, story_of, seed=plan.seed
+        )
+        return RatedFeedback(judged, dict(left_out), out, agreements)
+    groups = {
+        one.id: (str(one.meta.get("model", "people")), str(one.meta.get("method", "any story")))
+        for one in documents
+    }
+    found = {}
+    for rater, mine in by_rater(judged.said).items():
+        said = {one.document_id: None if one.value is None else str(one.value) for one in mine}
+        terms: Any = {"signature": mine[0].signature}
+        shares = category_shares(said, categories, groups.__getitem__, story_of, **terms)
+        found[rater] = shares, label_accuracy(said, gold, story_of, **terms) if gold else None
+    if settings.plot is not None and found:
+        save_categories(next(iter(found.values()))[0], categories, settings.plot)
+    return LabelledFeedback(judged, dict(left_out), out, found)
+
+
+def _is_labelling(settings: RateSettings) -> bool:
+    """Whether the rubric asks for categories. Raises `InputError`, `SettingsError`."""
+    from fabula.rubrics.load import load_rubric
+
+    items = {
+        name: [item.id for item in load_rubric(name).items]
+        for name in ("feedback", "feedback_category")
+    }
+    asked = [item.id for item in load_rubric(settings.rubric).items]
+    if asked not in items.values():
+        known = " or ".join(f"{name} ({', '.join(ids)})" for name, ids in items.items())
+        raise InputError(
+            f"{settings.rubric}: its items are not those of {known}; your own rubric may change "
+            "only their wording"
+        )
+    is_labelling = asked == items["feedback_category"]
+    for name in ("labels", "plot"):
+        if getattr(settings, name) is not None and not is_labelling:
+            raise SettingsError(name, "is only for the categories: `rubric` feedback_category")
+    if settings.people and is_labelling:
+        raise SettingsError("people", "cannot be used with categories, only `labels`")
+    return is_labelling
+
+
+def _stories(documents: Sequence[Document]) -> dict[str, str]:
+    """The story that each piece is about."""
+    return {one.id: str(one.meta.get("story_id", one.id)) for one in documents}

@@ -18,7 +18,7 @@ from fabula.settings import Between, Settings, SettingsError, of_field, part, se
 from fabula.types import Document, Measurement, Rubric, by_rater
 
 if TYPE_CHECKING:
-    from fabula.jobs.correction import CorrectedRun
+    from fabula.jobs.agreement import CorrectedRun
     from fabula.judging.judge_prompts import Template
     from fabula.judging.judging_plan import JudgePlan
     from fabula.judging.pairwise import PairRanking
@@ -285,7 +285,7 @@ class Judged(Result):
 
     def corrected(self) -> dict[str, CorrectedRun]:
         """By judge, what experts would have said; empty without labels."""
-        from fabula.jobs.correction import CorrectSettings, correct_measurements
+        from fabula.jobs.agreement import CorrectSettings, correct_measurements
 
         if not self.labels:
             return {}

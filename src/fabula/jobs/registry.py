@@ -36,7 +36,7 @@ class Job:
     name: str
     """The words of its command: `judge correct`."""
     place: str
-    """Its module and function: `fabula.jobs.correction:correct`."""
+    """Its module and function: `fabula.jobs.agreement:correct`."""
     short: str
     """What it does, in one line."""
     acts: bool = False
@@ -63,36 +63,36 @@ class Job:
 
 _BUILT_IN = """
 One draft
-  report = reported:report | Run every instrument and write one page.
+  report = report:report | Run every instrument and write one page.
   desk = fabula.desk.start:desk | Open a local page to drop drafts on and read reports.
   setup = setup:setup | Fetch the model files that instruments need, or list models.
 Texts and groups of texts
   originality = originality:originality | Score texts against a reference corpus.
   profile = profiles:profile | Measure rhythm, dialogue, word rarity and more.
-  diversity = diversity:diversity | Measure how alike texts are that should differ.
+  diversity = comparison:diversity | Measure how alike texts are that should differ.
   compare = comparison:compare | Compare groups of texts in any numbers.
-  phrases = phrases:phrases | List phrases that one group uses more than another.
+  phrases = comparison:phrases | List phrases that one group uses more than another.
   detect score = detection:score | Score texts by how probable a language model finds them.
   detect calibrate = detection:calibrate | Calibrate a detector on labelled scores.
   detect apply = detection:apply | Apply a calibrated detector to scores.
 Judges and people
   judge stories = judging:judge | Judge stories with a rubric.
-  judge calibrate = calibration:calibrate | Measure how far a judge agrees with experts.
-  judge correct = correction:correct | Correct a judge with labels from experts.
+  judge calibrate = agreement:calibrate | Measure how far a judge agrees with experts.
+  judge correct = agreement:correct | Correct a judge with labels from experts.
   judge agreement = agreement:agreement | Compare judges with people and with each other.
-  judge themes = themes:themes | Group raters' reasons into themes.
+  judge themes = agreement:themes | Group raters' reasons into themes.
   rubric show = rubrics:show | List, show and check rubrics.
   rubric make = rubrics:make | Draft, import or expand a rubric.
   study new = studies:new | Design a study and write its file.
-  study invite = study_people:invite | Print invitation links.
-  study people = study_people:people | Look after participants: links, removals, statuses.
+  study invite = studies:invite | Print invitation links.
+  study people = studies:people | Look after participants: links, removals, statuses.
   study serve = studies:serve | Serve a study's pages, or a preview of them.
   study export = studies:export | Export the answers as measurements.
   study backup = studies:backup | Copy a study into one file, or back from it.
-  study analyse = study_analysis:analyse | Print the paper's tables from a study's answers.
+  study analyse = studies:analyse | Print the paper's tables from a study's answers.
   plan = plan:plan | Plan how large a study must be.
 Experiments
-  stories draw = drawing:draw | Draw some texts, or pieces of feedback, at random.
+  stories draw = stories:draw | Draw some texts, or pieces of feedback, at random.
   stories plot = stories:plot | Summarise the plot of each story in a sentence.
   stories write = stories:write | Write a story of a given length for each plot.
   stories openings = stories:openings | Continue a first sentence, a headline or a theorem.
@@ -102,14 +102,14 @@ Experiments
   continuation score = continuation:score | Compare systems on fifteen metrics, with tests.
   feedback corrupt = feedback:corrupt | Corrupt stories in known ways.
   feedback elicit = feedback:elicit | Ask models for feedback on corrupted stories.
-  feedback find = planted_faults:find | Score which answers find the planted faults.
+  feedback find = feedback:find | Score which answers find the planted faults.
   feedback score = feedback:score | Measure length, repetition and precision of feedback.
-  feedback rate = feedback_raters:rate | Have a model rate or label each piece of feedback.
+  feedback rate = feedback:rate | Have a model rate or label each piece of feedback.
   reference build = references:build | Build a reference corpus, or add texts to one.
   reference remove = references:remove | Remove documents from a corpus.
   reference info = references:info | List corpora, or show and check one.
   reference measure = held_out:measure | Score a corpus's own documents against it.
-  reference group = groups:group | Measure texts as a reference group.
+  reference group = report:group | Measure texts as a reference group.
   reference serve = serving:serve | Serve corpora over HTTP.
   replicate ttcw = replication:ttcw | Replicate Chakrabarty et al. 2024.
   replicate linguistic-metrics = replication:linguistic_metrics | Replicate Roemmele et al. 2017.

@@ -437,7 +437,7 @@ def corrected(review: Review, by: str | None) -> Review:
     rubric = review.rubric
     if rubric is None or not review.people:
         return review
-    from fabula.jobs.correction import CorrectSettings, correct_measurements
+    from fabula.jobs.agreement import CorrectSettings, correct_measurements
 
     documents = [text.document for text in review.texts]
     verdicts = [one for text in review.texts for one in text.verdicts]

@@ -238,7 +238,7 @@ def _drafted(
     measures: Path, settings: MakeSettings, confirm: Confirm
 ) -> tuple[Rubric, Sequence[str], str, Row]:
     """Yes/no tests from experts' measures, and which measures each is from."""
-    from fabula.jobs.writing import confirm_prompts
+    from fabula.jobs.models import confirm_prompts
     from fabula.tasks.drafting import draft_rubric, read_measures
 
     (spec, *_), terms = settings.models.models, settings.models.options()
@@ -261,7 +261,7 @@ def _expanded(
     source: str, settings: MakeSettings, progress: Progress, confirm: Confirm
 ) -> tuple[Rubric, str, Row]:
     """A rubric with what a model wrote for its items."""
-    from fabula.jobs.writing import confirm_prompts
+    from fabula.jobs.models import confirm_prompts
     from fabula.models.model_spec import open_model
     from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
     from fabula.tasks.drafting import expand_rubric, expansion_prompts

@@ -1,26 +1,35 @@
-"""Studies with people: design, open, preview and serve them, and export their answers."""
+"""Studies with people: design and serve them, look after participants, export, analyse."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from fabula.errors import InputError
-from fabula.jobs.result import Result
-from fabula.jobs.result_files import check_kept
-from fabula.settings import Between, Settings, SettingsError, changed, setting
+from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
+from fabula.jobs.result import Result, Row
+from fabula.jobs.result_files import check_kept, plot_setting
+from fabula.settings import Between, Settings, SettingsError, changed, seed_setting, setting
 
 if TYPE_CHECKING:
+    from fabula.judging.pairwise import PairRanking
+    from fabula.measures.agreement import AmongPeople, Panel
+    from fabula.measures.ratings import GroupMean, ItemAgreement
+    from fabula.presentation.sheet import Block
+    from fabula.presentation.study_tables import PairItem
     from fabula.studies.assigning import Workload
     from fabula.studies.database import Store
     from fabula.studies.design import StudyDesign
+    from fabula.studies.participants import Invitation
     from fabula.studies.study_engine import Backup
     from fabula.studies.units import Unit
-    from fabula.types import Measurement
+    from fabula.types import Estimate, Measurement, Rubric
 
 _PASSWORD = "FABULA_STUDY_PASSWORD"
 PLATFORM_TOKEN = "FABULA_PROLIFIC_TOKEN"
@@ -541,3 +550,559 @@ def backup(
             return Copied(done, backup_file, is_restored=True)
         check_kept({"backup_file": backup_file}, study.files)
         return Copied(back_up(study.store, backup_file), backup_file)
+
+
+_LOCAL = "http://127.0.0.1:8000"
+
+
+def _is_address(url: str) -> str | None:
+    if re.match(r"https?://[^/\s?#]+[^\s?#]*$", url):
+        return None
+    return f"{url} is not an address that links can begin with; write it like https://your.host"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings(Settings):
+    """The address in an invitation."""
+
+    url: str | None = setting(
+        None,
+        help="Address at which others reach the page.",
+        unit="URL",
+        check=_is_address,
+        default_text=f"{_LOCAL}, for this machine only",
+    )
+
+    @property
+    def address(self) -> str:
+        return (self.url or _LOCAL).rstrip("/")
+
+
+def _can_be_read(path: Path) -> str | None:
+    if not path.exists():
+        return f"{path} does not exist"
+    return f"{path} is a folder" if path.is_dir() else None
+
+
+@dataclass(frozen=True, slots=True)
+class InviteSettings(LinkSettings):
+    """Notes on those who are invited, and where their links are written."""
+
+    note: str = setting("", help="A note on these people, for your own use.")
+    notes: Path | None = setting(
+        None,
+        help="File with one note per line: makes one invitation for each, in place of N.",
+        check=_can_be_read,
+    )
+    csv: Path | None = setting(None, help="Also write numbers, notes and links here.")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Invited(Result):
+    """Links, one per person. They are not stored and cannot be shown again."""
+
+    invitations: Sequence[Invitation]
+    address: str
+    csv: Path | None = None
+
+    def people(self) -> list[Row]:
+        return [
+            {"participant": one.name, "note": one.note, "link": f"{self.address}/i/{one.token}"}
+            for one in self.invitations
+        ]
+
+    def lines(self) -> list[str]:
+        shown = [f"{one['participant']}  {one['link']}  {one['note']}" for one in self.people()]
+        written = [] if self.csv is None else [f"written: {self.csv}"]
+        return [*(line.rstrip() for line in shown), *written]
+
+    def to_json(self) -> dict[str, Any]:
+        people = self.people()
+        return {"links": [one["link"] for one in people], "invitations": people}
+
+
+_N_PEOPLE = Between(1, 10_000)
+
+
+def invite(
+    file: StudyFile,
+    settings: InviteSettings,
+    place: StudyPlace,
+    n: int | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> Invited:
+    """Print N invitations: a number, a link and a note for each person.
+
+    Links are not kept and cannot be shown again; `study people --reissue` makes a new one.
+
+    Raises `InputError`.
+    """
+    from fabula.store import write_whole
+    from fabula.studies.exporting import invitations_csv
+    from fabula.studies.forms import clean_text
+    from fabula.studies.participants import invite_each
+
+    if n is None and settings.notes is None:
+        raise SettingsError("notes", "or N must be given: how many people to invite")
+    if n is not None and settings.notes is not None:
+        raise SettingsError("notes", f"and N ({n:,}) cannot be used together")
+    if n is not None and (problem := _N_PEOPLE(n)):
+        raise SettingsError("n", problem)
+    notes = [clean_text(settings.note)] * (n or 0)
+    if settings.notes is not None:
+        lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
+        notes = [clean_text(line) for line in lines if line.strip()]
+        if not notes:
+            raise SettingsError("notes", f"{settings.notes}: contains no lines")
+    if settings.csv is not None and settings.csv.exists():
+        raise SettingsError("csv", f"{settings.csv} exists, and its links cannot be shown again")
+    with open_study(file, place, create=True) as study:
+        check_kept({"csv": settings.csv}, study.files)
+        with study.store.writing() as connection:
+            invitations = invite_each(connection, notes, "command line")
+    if settings.csv is not None:
+        table = invitations_csv(invitations, settings.address)
+        write_whole(settings.csv, table, is_private=True)
+    _tell_if_local(settings, progress)
+    return Invited(invitations, settings.address, settings.csv)
+
+
+def _tell_if_local(settings: LinkSettings, progress: Progress) -> None:
+    if settings.url is None:
+        progress.tell("these links work on this machine only; set `url` for other people")
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleSettings(LinkSettings):
+    """What is done: one of four."""
+
+    reissue: bool = setting(
+        False, help="Print a new link for each PARTICIPANT; the old link stops working."
+    )
+    remove: bool = setting(
+        False,
+        help="Leave out the answers of each PARTICIPANT, and give their places to others. This "
+        "cannot be undone; the answers stay in the database.",
+    )
+    forget: bool = setting(False, help="Delete all answers of each PARTICIPANT permanently.")
+    statuses: bool = setting(
+        False,
+        help="Fetch the status of the study's submissions from Prolific, as a running server does.",
+    )
+    status: str | None = setting(
+        None,
+        help="With `remove`: everybody whose submission has this status on the platform: RETURNED, "
+        "TIMED-OUT, REJECTED, ...",
+        unit="STATUS",
+    )
+
+    def check_together(self) -> None:
+        if self.reissue + self.remove + self.forget + self.statuses != 1:
+            raise SettingsError(
+                "reissue", "or `remove`, `forget` or `statuses` must be given, and only one of them"
+            )
+        if self.status is not None and not self.remove:
+            raise SettingsError("status", "is only for `remove`")
+        if self.url is not None and not self.reissue:
+            raise SettingsError("url", "is only for `reissue`")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PeopleDone(Result):
+    """What was done."""
+
+    content: dict[str, Any]
+    said: Sequence[str]
+
+    def lines(self) -> Sequence[str]:
+        return self.said
+
+    def to_json(self) -> dict[str, Any]:
+        return self.content
+
+
+def people(
+    file: StudyFile,
+    settings: PeopleSettings,
+    place: StudyPlace,
+    participants: Annotated[Sequence[str], "PARTICIPANT"] = (),
+    *,
+    agree: Agree = agreed_to,
+    progress: Progress = SILENT,
+) -> PeopleDone:
+    """Look after the participants of a study; each PARTICIPANT is a name such as p0007.
+
+    A new link is shown once and not kept. The API token for `statuses` is read from the environment
+    variable FABULA_PROLIFIC_TOKEN; places of people who returned their submission, or timed out,
+    are given to others.
+
+    Raises `InputError`.
+    """
+    for name in ("statuses", "status"):
+        if participants and getattr(settings, name):
+            raise SettingsError(name, "and participants cannot be used together")
+    if not participants and settings.remove and not settings.status:
+        raise SettingsError("status", "or participants (such as p0007) must be given")
+    for name in ("reissue", "forget"):
+        if not participants and getattr(settings, name):
+            raise SettingsError(name, "needs participants (such as p0007)")
+    with open_study(file, place) as study:
+        if settings.statuses:
+            return _fetch_statuses(study)
+        if not settings.reissue:
+            return (_remove if settings.remove else _forget)(study, participants, settings, agree)
+        from fabula.studies.participants import number_of, reissue
+
+        with study.store.writing() as connection:
+            numbers = dict.fromkeys(map(number_of, participants))
+            links = [reissue(connection, number, "command line") for number in numbers]
+    _tell_if_local(settings, progress)
+    invited = Invited(links, settings.address)
+    return PeopleDone(invited.to_json(), invited.lines())
+
+
+def _remove(
+    study: OpenStudy, participants: Sequence[str], settings: PeopleSettings, agree: Agree
+) -> PeopleDone:
+    from fabula.studies.participants import check_known, number_of, pseudonym, remove
+    from fabula.studies.platforms import people_with_status
+
+    ids = {number_of(name) for name in participants}
+    with study.store.reading() as connection:
+        if settings.status:
+            ids = people_with_status(connection, settings.status)
+        for id_ in ids:
+            check_known(connection, id_)
+    names = [pseudonym(id_) for id_ in sorted(ids)]
+    if names:
+        agree(f"Leave out all answers of {named(names)}?")
+    with study.store.writing() as connection:
+        n_units = sum(remove(connection, id_, "command line") for id_ in sorted(ids))
+    said = f"{len(names):,} people removed, {n_units:,} units given to others"
+    return PeopleDone({"removed": names, "n_units": n_units}, [said])
+
+
+def _forget(
+    study: OpenStudy, participants: Sequence[str], _settings: PeopleSettings, agree: Agree
+) -> PeopleDone:
+    from fabula.studies.participants import check_known, forget, number_of
+
+    ids = {number_of(name): name for name in participants}
+    with study.store.reading() as connection:
+        for id_ in ids:
+            check_known(connection, id_)
+    agree(f"Delete all answers of {named(list(ids.values()))} permanently?")
+    with study.store.writing() as connection:
+        n = sum(forget(connection, id_, "command line") for id_ in ids)
+    study.store.after_forgetting()
+    return PeopleDone({"n_deleted": n}, [f"{n:,} answers deleted"])
+
+
+def _fetch_statuses(study: OpenStudy) -> PeopleDone:
+    from fabula.studies.platforms import Prolific, Statuses
+
+    token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
+    if not token:
+        raise InputError(f"{PLATFORM_TOKEN}: is not set; set it to a token for Prolific's API")
+    if not entry.studies:
+        raise InputError(
+            f"{study.design.path}: entry: `studies` is missing; list the study's ids at Prolific"
+        )
+    done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
+    assert done is not None
+    said = [
+        f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
+        f"{done.n_returned:,} units given back"
+    ]
+    if done.n_unknown:
+        said.append(f"{done.n_unknown:,} people have no submission at Prolific")
+    return PeopleDone(asdict(done), said)
+
+
+_PEOPLE = "people"
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisSettings(Settings):
+    """What is drawn of a study, and how intervals are computed."""
+
+    plot: Path | None = plot_setting(
+        "Draw tests passed, ranks and supposed origins here (ttcw; .svg, .pdf or .png)."
+    )
+    seed: int = seed_setting()
+
+
+class StudyAnalysis(Result, ABC):
+    """The tables of a study's answers so far."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def tables(self) -> list[Block]:
+        """The tables of the paper that the study follows."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StoryAnalysis(StudyAnalysis):
+    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, from a study's answers."""
+
+    design: StudyDesign
+    rubric: Rubric
+    """Its yes-no items, which the tables cover."""
+    panel: Panel
+    preferred: Sequence[Measurement]
+    authors: Mapping[str, str]
+    n_verdicts: int
+    signature: str
+    seed: int
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.study_tables import study_tables
+        from fabula.replicate.ttcw import AUTHORS, NOT_MADE, panel_replica, replica_tables
+
+        # The figures of the paper can be shown beside those of its stories.
+        stories = {f"{group}_{author}" for group in range(12) for author in AUTHORS}
+        if self.design.rubric.id == "ttcw" and set(self.authors) == stories:
+            replica = panel_replica(self.panel, self.design.rubric, self.preferred)
+            parts = replica_tables(replica)
+        else:
+            rates, agreement, correlation = self._agreement()
+            passed, *rest = self._counts()
+            parts = study_tables(self.rubric, rates, agreement, passed, correlation, *rest)
+            n_stories = len({story for story, _ in self.panel.subjects})
+            counts = f"{n_stories:,} stories, {self.n_verdicts:,} verdicts"
+            parts += ["", counts, NOT_MADE, self.signature]
+        known = {item.id for item in self.rubric.items}
+        left_out = [item.id for item in self.design.rubric.items if item.id not in known]
+        if left_out:
+            parts.append(f"not in these tables, since they are not yes-no: {', '.join(left_out)}")
+        return parts
+
+    def to_json(self) -> dict[str, Any]:
+        passed, ranks, origins = self._counts()
+        rates, agreement, correlation = self._agreement()
+        return {
+            "pass_rate": rates,
+            "agreement": [asdict(row) for row in agreement],
+            "tests_passed": passed,
+            "tests_passed_pearson": asdict(correlation),
+            "ranks": ranks,
+            "origins": origins,
+            "n_verdicts": self.n_verdicts,
+            "signature": self.signature,
+        }
+
+    def _agreement(self) -> tuple[dict[str, dict[str, float]], list[AmongPeople], Estimate]:
+        """Pass rates, agreement by item and over all, and the correlation of tests passed."""
+        from fabula.measures.agreement import expert_correlation, panel_agreement, pass_rates
+
+        panel, rubric = self.panel, self.rubric
+        return (
+            pass_rates(panel, rubric, self.authors.__getitem__),
+            panel_agreement(panel, rubric, "item", seed=self.seed),
+            expert_correlation(panel, rubric, seed=self.seed),
+        )
+
+    def writers(self) -> dict[str, Any]:
+        """Figures 3 and 4."""
+        return dict.fromkeys((".svg", ".pdf", ".png"), self.draw)
+
+    def draw(self, path: Path) -> None:
+        from fabula.presentation.study_tables import save_study
+
+        save_study(*self._counts(), len(self.rubric.items), path)
+
+    def _counts(self) -> tuple[Any, Any, Any]:
+        """Tests passed, ranks and supposed origins, by author."""
+        from fabula.measures.agreement import tests_passed
+        from fabula.replicate.ttcw import preferences_by_author
+
+        passed = tests_passed(self.panel, self.rubric, self.authors.__getitem__)
+        return passed, *preferences_by_author(self.preferred, self.authors)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FeedbackAnalysis(StudyAnalysis):
+    """Tables 2 to 5 of Rashkin et al. 2025, from a study's answers."""
+
+    items: Sequence[str]
+    agreement: Mapping[str, ItemAgreement]
+    means: Mapping[str, Mapping[str, Mapping[str, GroupMean]]]
+    """By field of the feedback, group and item."""
+    n_people: int
+    signature: str
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.rating_tables import agreement_table, means_table
+
+        parts: list[Block] = [
+            f"{self.n_people:,} people; mean of 1 - |a - b| over pairs, "
+            "Krippendorff's alpha with |a - b| as the distance",
+            agreement_table(self.agreement),
+            "",
+        ]
+        for name, groups in self.means.items():
+            if len(groups) > 1 or name == "model":
+                parts += [means_table(name, groups, self.items), ""]
+        return [*parts, self.signature]
+
+    def to_json(self) -> dict[str, Any]:
+        found = asdict(self)
+        return {name: found[name] for name in ("agreement", "means", "n_people")}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PeoplesPairs(StudyAnalysis):
+    """Stories, and authors, ranked by people's preferences; and people's agreement."""
+
+    by: str
+    """The field that stories of a pair share."""
+    items: Sequence[PairItem]
+    rankings: Sequence[PairRanking]
+    """Over all items, then by item; of stories, then of authors."""
+    n_people: int
+    at_once: int
+    """How many stories were shown together."""
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.judging_tables import ranking_tables
+        from fabula.presentation.study_tables import pair_items
+
+        parts: list[Block] = [*pair_items(self.items, self.n_people, self.at_once)]
+        for ranking in self.rankings:
+            if ranking.item == "all":
+                parts += ["", *ranking_tables(ranking, _PEOPLE, self.by)]
+        return parts
+
+    def to_json(self) -> dict[str, Any]:
+        from fabula.judging.pairwise import ranking_row
+
+        return {
+            "n_people": self.n_people,
+            "at_once": self.at_once,
+            "items": [asdict(one) for one in self.items],
+            "rankings": [ranking_row(one, _PEOPLE) for one in self.rankings],
+        }
+
+
+def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> StudyAnalysis:
+    """Print the paper's tables from the answers: pass rates, agreement, ranks and origins (ttcw);
+    means with standard errors, agreement between raters (feedback); rankings by the Bradley-Terry
+    model, as in `judge --pairwise` (pairs).
+
+    Raises `InputError`, also if nobody has handed in anything yet.
+    """
+    with open_study(file, place) as study:
+        if study.design.kind == "ttcw":
+            found = _of_stories(study, settings.seed)
+            if settings.plot is not None:
+                found.draw(settings.plot)
+            return found
+        if settings.plot is not None:
+            raise SettingsError("plot", "is only for the design ttcw")
+        if study.design.kind == "pairs":
+            return analyse_pairs(study.design, study.units, answers_of(study), seed=settings.seed)
+        return _of_feedback(study)
+
+
+def _of_stories(study: OpenStudy, seed: int) -> StoryAnalysis:
+    from fabula.measures.agreement import panel_of
+
+    design, found = study.design, answers_of(study)
+    rubric = replace(
+        design.rubric, items=tuple(item for item in design.rubric.items if item.scale.is_test)
+    )
+    known = {item.id for item in rubric.items}
+    verdicts = [
+        (one.document_id, one.item, one.rater, one.value)
+        for one in found
+        if one.item in known and isinstance(one.value, float)
+    ]
+    panel = panel_of(verdicts, design.id)
+    if not panel.subjects:
+        raise _too_early(design)
+    return StoryAnalysis(
+        design,
+        rubric,
+        panel,
+        [one for one in found if one.item in ("preference", "origin")],
+        {one.id: one.author or "unknown" for unit in study.units for one in unit.documents},
+        len(verdicts),
+        found[0].signature,
+        seed,
+    )
+
+
+def _of_feedback(study: OpenStudy) -> FeedbackAnalysis:
+    from fabula.measures import ratings
+    from fabula.presentation.rating_tables import FIELDS
+
+    design, found = study.design, answers_of(study)
+    scores = ratings.score_table(found, design.rubric)
+    if not any(scores.values()):
+        raise _too_early(design)
+    known = {one.id: one.meta for unit in study.units for one in unit.documents}
+    means, by_field = ratings.mean_scores(scores), {}
+    items = [item.id for item in design.rubric.items if item.scale.has_worth]
+    for name in FIELDS:
+        by = {id_: str(meta.get(name, "any")) for id_, meta in known.items()}
+        by_field[name] = ratings.group_means(means, by.get)
+    of_items = {item: scores[item] for item in items}
+    agreement = ratings.item_agreement(of_items, ratings.spans_of(design.rubric))
+    n_people = len({one.rater for one in found})
+    return FeedbackAnalysis(items, agreement, by_field, n_people, found[0].signature)
+
+
+def analyse_pairs(
+    design: StudyDesign, units: Sequence[Unit], found: Sequence[Measurement], *, seed: int
+) -> PeoplesPairs:
+    """Rank stories, and their authors, by Bradley and Terry's model with a place effect.
+
+    Each answer counts in the order in which the stories were shown. For stories, answers about one
+    pair, or one set of four, are treated as correlated; for authors, those about one group of
+    stories. `found` are a study's measurements. Raises `InputError` without answers.
+    """
+    from fabula.judging.pairwise import rank_groups, rank_stories
+    from fabula.presentation.study_tables import PairItem
+    from fabula.studies.quality import compared_answers
+    from fabula.studies.units import pairs_within
+
+    given = [one for one in found if "orders" in one.details]
+    if not given:
+        raise _too_early(design)
+    pairs = list(pairs_within([unit.documents for unit in units]).values())
+    # An answer about four stories makes five comparisons at once.
+    cluster = None if design.at_once == 2 else "unit"
+    by = design.group_field
+    rankings = rank_stories(given, pairs, by, seed=seed, by_item=True, cluster=cluster)
+    rankings += rank_groups(given, pairs, by, "author", seed=seed, by_item=True)
+    compared = compared_answers(given)
+    items = []
+    for item in design.rubric.items:
+        mine = [one for one in given if one.item == item.id]
+        said = [side for one in mine for side in one.details["orders"] if side]
+        alike = [one for one in compared if one.item == item.id]
+        n_others = sum(one.n_others for one in alike)
+        n_decided = len(said) - said.count("tie")
+        items.append(
+            PairItem(
+                item=item.title,
+                n=len({(one.rater, one.details["unit"]) for one in mine}),
+                n_neither=said.count("tie"),
+                first_share=said.count("A") / n_decided if n_decided else None,
+                n_shared=len({one.document_id for one in alike}),
+                share_same=sum(one.n_same for one in alike) / n_others if n_others else None,
+            )
+        )
+    n_people = len({one.rater for one in given})
+    rankings.sort(key=lambda ranking: ranking.item != "all")
+    return PeoplesPairs(by, items, rankings, n_people, design.at_once)
+
+
+def _too_early(design: StudyDesign) -> InputError:
+    return InputError(f"{design.path}: nobody has handed in anything yet")

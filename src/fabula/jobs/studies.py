@@ -6,7 +6,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -81,7 +81,10 @@ def open_study(
     `create` creates the database if it does not exist. Raises `InputError`, also if the study was
     started with a file or documents that differ.
     """
-    _check_packages()
+    try:
+        import fabula.studies.database  # noqa: F401
+    except ImportError as error:
+        raise InputError("studies need more packages; run: pip install 'fabula[study]'") from error
     from sqlalchemy.exc import SQLAlchemyError
 
     from fabula.studies.design import load_study
@@ -102,22 +105,6 @@ def open_study(
                 f"another program has {store.file} open, so the last answers are in "
                 f"{store.file}-wal beside it: copy both"
             )
-
-
-def _check_packages() -> None:
-    try:
-        import fabula.studies.database  # noqa: F401
-    except ImportError as error:
-        raise InputError("studies need more packages; run: pip install 'fabula[study]'") from error
-
-
-def answers_of(study: OpenStudy) -> list[Measurement]:
-    """All answers that count."""
-    from fabula.studies.exporting import export
-
-    units = {unit.key: unit for unit in study.units}
-    with study.store.reading() as connection:
-        return list(export(connection, study.design, units))
 
 
 _KINDS = {
@@ -326,97 +313,65 @@ def serve(
 
     Raises `InputError`; else it returns when the process is stopped.
     """
-    if not settings.preview:
-        with open_study(file, place, create=True, serves=True, warn=warn) as study:
-            _serve(study, settings, announce)
-    elif place.database is not None:
-        raise SettingsError("database", "is of no use with `preview`, which keeps no answers")
-    else:
-        _serve_preview(file, settings, announce)
-    return Result()
-
-
-def _serve(study: OpenStudy, settings: StudyServeSettings, announce: Callable[[str], None]) -> None:
-    import secrets
-
-    from fabula.studies.app import create_app
-    from fabula.web.guard import is_loopback
-
-    host, proxy = settings.host, settings.behind_proxy
-    is_ours = is_loopback(host)
-    if not (is_ours or proxy or settings.insecure):
-        raise InputError(
-            f"`host` {host}: anybody on the network path could read the links and the answers; put "
-            "a proxy with https in front, with `behind_proxy`, or allow it: `insecure`"
-        )
-    set_password = os.environ.get(_PASSWORD)
-    password = set_password or secrets.token_urlsafe(9)
-    if len(password) < _LEAST_PASSWORD:
-        raise InputError(
-            f"{_PASSWORD}: is shorter than {_LEAST_PASSWORD} characters; choose a longer password, "
-            "or unset it to have one generated"
-        )
-    app = create_app(
-        *study,
-        password=password,
-        own_names_only=is_ours and not proxy,
-        platform_token=os.environ.get(PLATFORM_TOKEN, ""),
-    )
-
-    def begun(url: str) -> None:
-        announce(f"{study.design.title}: {url}, organisers: {url}/organise")
-        if not set_password:
-            announce(f"organisers' password for this run: {password}")
-
-    _listen(app, settings, 8000, begun)
-
-
-def _serve_preview(
-    file: Path, settings: StudyServeSettings, announce: Callable[[str], None]
-) -> None:
     import secrets
     import tempfile
 
-    _check_packages()
-    from fabula.studies.app import create_app
-    from fabula.studies.design import load_study
-    from fabula.studies.participants import invite
-    from fabula.studies.study_engine import open_store
-    from fabula.studies.units import read_units
+    is_preview, host, proxy = settings.preview, settings.host, settings.behind_proxy
+    if is_preview and place.database is not None:
+        raise SettingsError("database", "is of no use with `preview`, which keeps no answers")
+    with ExitStack() as stack:
+        if is_preview:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fabula-preview-"))
+            place = StudyPlace(f"sqlite:///{folder}/preview.db")
+        opened = open_study(file, place, create=True, serves=not is_preview, warn=warn)
+        design, units, store = stack.enter_context(opened)
+        from fabula.studies.app import create_app
+        from fabula.studies.participants import invite
+        from fabula.web import app as web
+        from fabula.web.guard import is_loopback
 
-    design = load_study(file)
-    design = replace(design, title=design.labels("preview", title=design.title))
-    units = read_units(design)
-    password = secrets.token_urlsafe(9)
-    with tempfile.TemporaryDirectory(prefix="fabula-preview-") as folder:
-        store = open_store(design, units, f"sqlite:///{folder}/preview.db")
-        try:
+        is_ours, token = is_loopback(host), ""
+        if not (is_ours or proxy or settings.insecure):
+            raise InputError(
+                f"`host` {host}: anybody on the network path could read the links and the answers; "
+                "put a proxy with https in front, with `behind_proxy`, or allow it: `insecure`"
+            )
+        set_password = None if is_preview else os.environ.get(_PASSWORD)
+        password = set_password or secrets.token_urlsafe(9)
+        if len(password) < _LEAST_PASSWORD:
+            raise InputError(
+                f"{_PASSWORD}: is shorter than {_LEAST_PASSWORD} characters; choose a longer "
+                "password, or unset it to have one generated"
+            )
+        if is_preview:
+            design = replace(design, title=design.labels("preview", title=design.title))
             with store.writing() as connection:
                 (token,) = invite(connection, 1, "preview", "yourself")
-            app = create_app(design, units, store, password=password, own_names_only=True)
+        app = create_app(
+            design,
+            units,
+            store,
+            password=password,
+            own_names_only=is_ours and not proxy,
+            platform_token="" if is_preview else os.environ.get(PLATFORM_TOKEN, ""),
+        )
+        usual_port, mounted = 0 if is_preview else 8000, settings.root_path.strip("/")
+        listening = web.listen(host, usual_port if settings.port is None else settings.port)
+        url = f"http://{host}:{listening.getsockname()[1]}"
 
-            def begun(url: str) -> None:
+        def begun() -> None:
+            if is_preview:
                 announce(f"{design.title}: {url}/i/{token}?change=yes")
                 announce(f"organisers: {url}/organise, password {password}")
                 announce("answers given here are not kept")
+                return
+            announce(f"{design.title}: {url}, organisers: {url}/organise")
+            if not set_password:
+                announce(f"organisers' password for this run: {password}")
 
-            _listen(app, settings, 0, begun)
-        finally:
-            store.close()
-
-
-def _listen(
-    app: Any, settings: StudyServeSettings, usual_port: int, begun: Callable[[str], None]
-) -> None:
-    """Serve until the process is stopped; `begun` is called with the URL once it listens."""
-    from fabula.web import app as web
-
-    host, mounted = settings.host, settings.root_path.strip("/")
-    listening = web.listen(host, usual_port if settings.port is None else settings.port)
-    url = f"http://{host}:{listening.getsockname()[1]}"
-    path = f"/{mounted}" if mounted else ""
-    proxy = settings.behind_proxy
-    web.serve(app, listening, lambda: begun(url), behind_proxy=proxy, root_path=path)
+        path = f"/{mounted}" if mounted else ""
+        web.serve(app, listening, begun, behind_proxy=proxy, root_path=path)
+    return Result()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -751,7 +706,7 @@ def people(
         if settings.statuses:
             return _fetch_statuses(study)
         if not settings.reissue:
-            return (_remove if settings.remove else _forget)(study, participants, settings, agree)
+            return _left_out(study, participants, settings, agree)
         from fabula.studies.participants import number_of, reissue
 
         with study.store.writing() as connection:
@@ -762,41 +717,32 @@ def people(
     return PeopleDone(invited.to_json(), invited.lines())
 
 
-def _remove(
+def _left_out(
     study: OpenStudy, participants: Sequence[str], settings: PeopleSettings, agree: Agree
 ) -> PeopleDone:
-    from fabula.studies.participants import check_known, number_of, pseudonym, remove
+    """People removed, whose answers stay in the database, or forgotten, whose answers go."""
+    from fabula.studies.participants import check_known, forget, number_of, pseudonym, remove
     from fabula.studies.platforms import people_with_status
-
-    ids = {number_of(name) for name in participants}
-    with study.store.reading() as connection:
-        if settings.status:
-            ids = people_with_status(connection, settings.status)
-        for id_ in ids:
-            check_known(connection, id_)
-    names = [pseudonym(id_) for id_ in sorted(ids)]
-    if names:
-        agree(f"Leave out all answers of {named(names)}?")
-    with study.store.writing() as connection:
-        n_units = sum(remove(connection, id_, "command line") for id_ in sorted(ids))
-    said = f"{len(names):,} people removed, {n_units:,} units given to others"
-    return PeopleDone({"removed": names, "n_units": n_units}, [said])
-
-
-def _forget(
-    study: OpenStudy, participants: Sequence[str], _settings: PeopleSettings, agree: Agree
-) -> PeopleDone:
-    from fabula.studies.participants import check_known, forget, number_of
 
     ids = {number_of(name): name for name in participants}
     with study.store.reading() as connection:
+        if settings.status:
+            ids = dict.fromkeys(people_with_status(connection, settings.status), "")
         for id_ in ids:
             check_known(connection, id_)
-    agree(f"Delete all answers of {named(list(ids.values()))} permanently?")
+    if settings.forget:
+        agree(f"Delete all answers of {named(list(ids.values()))} permanently?")
+        with study.store.writing() as connection:
+            n = sum(forget(connection, id_, "command line") for id_ in ids)
+        study.store.after_forgetting()
+        return PeopleDone({"n_deleted": n}, [f"{n:,} answers deleted"])
+    removed = [pseudonym(id_) for id_ in sorted(ids)]
+    if removed:
+        agree(f"Leave out all answers of {named(removed)}?")
     with study.store.writing() as connection:
-        n = sum(forget(connection, id_, "command line") for id_ in ids)
-    study.store.after_forgetting()
-    return PeopleDone({"n_deleted": n}, [f"{n:,} answers deleted"])
+        n = sum(remove(connection, id_, "command line") for id_ in sorted(ids))
+    said = f"{len(removed):,} people removed, {n:,} units given to others"
+    return PeopleDone({"removed": removed, "n_units": n}, [said])
 
 
 def _fetch_statuses(study: OpenStudy) -> PeopleDone:
@@ -997,60 +943,51 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
 
     Raises `InputError`, also if nobody has handed in anything yet.
     """
-    with open_study(file, place) as study:
-        if study.design.kind == "ttcw":
-            found = _of_stories(study, settings.seed)
-            if settings.plot is not None:
-                found.draw(settings.plot)
-            return found
-        if settings.plot is not None:
-            raise SettingsError("plot", "is only for the design ttcw")
-        if study.design.kind == "pairs":
-            return analyse_pairs(study.design, study.units, answers_of(study), seed=settings.seed)
-        return _of_feedback(study)
-
-
-def _of_stories(study: OpenStudy, seed: int) -> StoryAnalysis:
-    from fabula.measures.agreement import panel_of
-
-    design, found = study.design, answers_of(study)
-    rubric = replace(
-        design.rubric, items=tuple(item for item in design.rubric.items if item.scale.is_test)
-    )
-    known = {item.id for item in rubric.items}
-    verdicts = [
-        (one.document_id, one.item, one.rater, one.value)
-        for one in found
-        if one.item in known and isinstance(one.value, float)
-    ]
-    panel = panel_of(verdicts, design.id)
-    if not panel.subjects:
-        raise _too_early(design)
-    return StoryAnalysis(
-        design,
-        rubric,
-        panel,
-        [one for one in found if one.item in ("preference", "origin")],
-        {one.id: one.author or "unknown" for unit in study.units for one in unit.documents},
-        len(verdicts),
-        found[0].signature,
-        seed,
-    )
-
-
-def _of_feedback(study: OpenStudy) -> FeedbackAnalysis:
     from fabula.measures import ratings
+    from fabula.measures.agreement import panel_of
     from fabula.presentation.rating_tables import FIELDS
+    from fabula.studies.exporting import export as export_answers
 
-    design, found = study.design, answers_of(study)
+    with open_study(file, place) as study:
+        design, units = study.design, study.units
+        with study.store.reading() as connection:
+            found = list(export_answers(connection, design, {unit.key: unit for unit in units}))
+    if settings.plot is not None and design.kind != "ttcw":
+        raise SettingsError("plot", "is only for the design ttcw")
+    if design.kind == "pairs":
+        return analyse_pairs(design, units, found, seed=settings.seed)
+    documents = [one for unit in units for one in unit.documents]
+    if design.kind == "ttcw":
+        tests = tuple(item for item in design.rubric.items if item.scale.is_test)
+        known = {item.id for item in tests}
+        verdicts = [
+            (one.document_id, one.item, one.rater, one.value)
+            for one in found
+            if one.item in known and isinstance(one.value, float)
+        ]
+        panel = panel_of(verdicts, design.id)
+        if not panel.subjects:
+            raise _too_early(design)
+        analysis = StoryAnalysis(
+            design,
+            replace(design.rubric, items=tests),
+            panel,
+            [one for one in found if one.item in ("preference", "origin")],
+            {one.id: one.author or "unknown" for one in documents},
+            len(verdicts),
+            found[0].signature,
+            settings.seed,
+        )
+        if settings.plot is not None:
+            analysis.draw(settings.plot)
+        return analysis
     scores = ratings.score_table(found, design.rubric)
     if not any(scores.values()):
         raise _too_early(design)
-    known = {one.id: one.meta for unit in study.units for one in unit.documents}
     means, by_field = ratings.mean_scores(scores), {}
     items = [item.id for item in design.rubric.items if item.scale.has_worth]
     for name in FIELDS:
-        by = {id_: str(meta.get(name, "any")) for id_, meta in known.items()}
+        by = {one.id: str(one.meta.get(name, "any")) for one in documents}
         by_field[name] = ratings.group_means(means, by.get)
     of_items = {item: scores[item] for item in items}
     agreement = ratings.item_agreement(of_items, ratings.spans_of(design.rubric))

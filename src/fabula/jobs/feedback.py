@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -840,121 +839,87 @@ class RateSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AnsweredFeedback(Result, ABC):
-    """What each rater says about each piece of feedback."""
+class AnsweredFeedback(Result):
+    """What each rater or labeller says about each piece of feedback, and how often it is right."""
 
     judged: Judged
     left_out: Mapping[str, int]
     """Rows without feedback, by reason; raters were not asked about them."""
     out: Path
-
-    @abstractmethod
-    def answers(self) -> list[Block]:
-        """The tables of what raters say."""
-
-    @abstractmethod
-    def values(self) -> dict[str, Any]:
-        """The same as plain values."""
+    agreements: Mapping[str, Mapping[str, RaterAgreement]] | None = None
+    """By rater and item; without people there are no items. None of labellers."""
+    labelled: Mapping[str, tuple[Sequence[CategoryShares], Estimate | None]] = field(
+        default_factory=dict
+    )
+    """By labeller: shares by writer and corruption, and accuracy if people labelled."""
 
     def tables(self) -> list[Block]:
+        from fabula.presentation.rating_tables import category_tables
         from fabula.reasons import explain
 
+        given, parts = by_rater(self.judged.said), list[Block]()
+        for rater, agreement in (self.agreements or {}).items():
+            parts += self._of_rater(rater, given[rater], agreement)
+        categories = self.judged.plan.rubric.items[0].scale.options
+        for rater, (shares, accuracy) in self.labelled.items():
+            parts += category_tables(shares, categories, accuracy, given[rater][0].signature)
         left_out = (f"left out: {n:,} answers, {explain(why)}" for why, n in self.left_out.items())
-        return [*self.answers(), *left_out]
+        return [*parts, *left_out]
+
+    def _of_rater(
+        self, rater: str, mine: Sequence[Measurement], agreement: Mapping[str, RaterAgreement]
+    ) -> list[Block]:
+        from fabula.measures.ratings import group_estimates, mean_scores, score_table
+        from fabula.presentation.rating_tables import FIELDS, estimates_table, people_table
+        from fabula.reasons import explain
+
+        documents, signature = self.judged.documents, mine[0].signature
+        means = mean_scores(score_table(mine, self.judged.plan.rubric))
+        story_of = _stories(documents).__getitem__
+        parts: list[Block] = [f"contains answers by {rater}, who is not a person"]
+        for name in FIELDS:
+            by = {document.id: str(document.meta.get(name, "any")) for document in documents}
+            groups = group_estimates(means, by.get, story_of, signature=signature)
+            if len(groups) > 1 or name == "model":
+                parts += [*estimates_table(name, groups), ""]
+        if agreement:
+            parts += people_table(rater, agreement)
+        else:
+            unknown = "the rater's agreement with people is unknown"
+            parts.append(f"no answers by people were given (`people`): {unknown}")
+        missing = Counter(one.missing_reason for one in mine if one.missing_reason)
+        n_spared = missing.pop("not_asked", 0)
+        parts += [f"no answer: {n:,}, {explain(str(why))}" for why, n in sorted(missing.items())]
+        if n_spared:
+            parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")
+        return [*parts, signature]
 
     def rows(self) -> list[Row]:
         """The measurements."""
         return self.judged.rows()
 
     def to_json(self) -> dict[str, Any]:
-        return {"measurements": self.rows(), **self.values(), "left_out": dict(self.left_out)}
+        content: dict[str, Any] = {"measurements": self.rows()}
+        if self.agreements is not None:
+            content["agreement_with_people"] = {
+                rater: {item: asdict(one) for item, one in by_item.items()}
+                for rater, by_item in self.agreements.items()
+            }
+        else:
+            content["labels"] = {
+                rater: {
+                    "shares": [asdict(one) for one in shares],
+                    "accuracy": accuracy and asdict(accuracy),
+                }
+                for rater, (shares, accuracy) in self.labelled.items()
+            }
+        return {**content, "left_out": dict(self.left_out)}
 
     def notices(self) -> Sequence[str]:
         return self.judged.notices()
 
     def written(self) -> list[Path]:
         return [self.out / "measurements.jsonl"]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class RatedFeedback(AnsweredFeedback):
-    """Each rater's answers, and their agreement with people."""
-
-    agreements: Mapping[str, Mapping[str, RaterAgreement]]
-    """By rater and item; without people there are no items."""
-
-    def answers(self) -> list[Block]:
-        from fabula.measures.ratings import group_estimates, mean_scores, score_table
-        from fabula.presentation.rating_tables import FIELDS, estimates_table, people_table
-        from fabula.reasons import explain
-
-        documents, plan = self.judged.documents, self.judged.plan
-        stories, given = _stories(documents), by_rater(self.judged.said)
-        parts: list[Block] = []
-        for rater, agreement in self.agreements.items():
-            mine = given[rater]
-            means = mean_scores(score_table(mine, plan.rubric))
-            parts.append(f"contains answers by {rater}, who is not a person")
-            for name in FIELDS:
-                by = {document.id: str(document.meta.get(name, "any")) for document in documents}
-                groups = group_estimates(
-                    means, by.get, stories.__getitem__, signature=mine[0].signature
-                )
-                if len(groups) > 1 or name == "model":
-                    parts += [*estimates_table(name, groups), ""]
-            parts += (
-                people_table(rater, agreement)
-                if agreement
-                else [
-                    "no answers by people were given (`people`): the rater's agreement with "
-                    "people is unknown"
-                ]
-            )
-            missing = Counter(one.missing_reason for one in mine if one.missing_reason)
-            n_spared = missing.pop("not_asked", 0)
-            parts += [
-                f"no answer: {n:,}, {explain(str(reason))}" for reason, n in sorted(missing.items())
-            ]
-            if n_spared:
-                parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")
-            parts.append(mine[0].signature)
-        return parts
-
-    def values(self) -> dict[str, Any]:
-        found = {
-            rater: {item: asdict(one) for item, one in by_item.items()}
-            for rater, by_item in self.agreements.items()
-        }
-        return {"agreement_with_people": found}
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class LabelledFeedback(AnsweredFeedback):
-    """What each labeller says feedback is about, and how often it is right."""
-
-    found: Mapping[str, tuple[Sequence[CategoryShares], Estimate | None]]
-    """By labeller: shares by writer and corruption, and accuracy if people labelled."""
-
-    def answers(self) -> list[Block]:
-        from fabula.presentation.rating_tables import category_tables
-
-        given = by_rater(self.judged.said)
-        categories = self.judged.plan.rubric.items[0].scale.options
-        return [
-            block
-            for rater, (shares, accuracy) in self.found.items()
-            for block in category_tables(shares, categories, accuracy, given[rater][0].signature)
-        ]
-
-    def values(self) -> dict[str, Any]:
-        labels = {
-            rater: {
-                "shares": [asdict(one) for one in shares],
-                "accuracy": accuracy and asdict(accuracy),
-            }
-            for rater, (shares, accuracy) in self.found.items()
-        }
-        return {"labels": labels}
 
 
 def rate(
@@ -1016,7 +981,7 @@ def rate(
         agreements = agreements_with_people(
             judged.said, theirs, plan.rubric, story_of, seed=plan.seed
         )
-        return RatedFeedback(judged, dict(left_out), out, agreements)
+        return AnsweredFeedback(judged, dict(left_out), out, agreements)
     groups = {
         one.id: (str(one.meta.get("model", "people")), str(one.meta.get("method", "any story")))
         for one in documents
@@ -1029,7 +994,7 @@ def rate(
         found[rater] = shares, label_accuracy(said, gold, story_of, **terms) if gold else None
     if settings.plot is not None and found:
         save_categories(next(iter(found.values()))[0], categories, settings.plot)
-    return LabelledFeedback(judged, dict(left_out), out, found)
+    return AnsweredFeedback(judged, dict(left_out), out, labelled=found)
 
 
 def _is_labelling(settings: RateSettings) -> bool:

@@ -331,17 +331,6 @@ _COSTS = ("n_calls", "n_input", "n_output", "cost")
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeRun:
-    """What one judge said in a run, and its cost, if that is known."""
-
-    name: str
-    """The run's, added to the judge's if it has several runs."""
-    rater: str
-    measurements: list[Measurement]
-    cost: JudgeCost | None
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeComparison:
     """Judges, then their panels, each measured in the same way; and compared in pairs."""
 
@@ -371,56 +360,55 @@ class JudgeComparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """One entry per judge and panel."""
-        return [self._entry(one) for one in self.judges]
-
-    def _entry(self, one: JudgeFigures) -> dict[str, Any]:
-        judge, counts, place = one.judge, one.confusion, one.judge.place
-        row, cost = self.corrected.get(judge.rater), self.costs.get(judge.rater)
-        return {
-            "rater": judge.rater,
-            "kind": judge.kind,
-            **_ends(one.kappa, "kappa"),
-            "n": one.kappa.n,
-            "n_documents": one.kappa.n_units,
-            "baseline": one.baseline,
-            "sensitivity": counts.recall,
-            "specificity": counts.specificity,
-            "accuracy": counts.accuracy,
-            "share_yes": one.share_yes,
-            "corrected": None if row is None else row.to_json(),
-            "n_answers": judge.n_answers,
-            "missing": dict(judge.missing),
-            "retest": _ends(one.retest, "kappa") | {"n": one.retest.n},
-            "wordings": _ends(one.wordings, "kappa") | {"n": one.wordings.n},
-            "length": _ends(one.length, "correlation"),
-            "own_family": _ends(one.own_family, "difference"),
-            "first_place": None if place is None else place.first_share,
-            "turned": None if place is None else place.n_turned / place.n_pairs,
-            **{name: cost and getattr(cost, name) for name in _COSTS},
-            "against": _seen_from(judge.rater, self.pairs),
-            "graded": self._graded(judge.rater),
-            "why_missing": dict(one.why_missing),
-            "signature": one.kappa.signature,
-        }
-
-    def _graded(self, rater: str) -> dict[str, dict[str, Any]]:
-        """By item: agreement with people and among them, and with each other judge."""
-        if self.graded is None:
-            return {}
-        found: dict[str, dict[str, Any]] = {}
-        for item, one in self.graded.judges.get(rater, {}).items():
-            found[item] = {
-                **_ends(one.kappa, "kappa"),
-                "n": one.n,
-                "people": _ends(one.people, "kappa"),
-                "difference": _ends(one.difference, "difference"),
-                "correlation": _ends(one.correlation, "correlation"),
-                "signature": one.kappa.signature,
-            }
-        for item in dict.fromkeys(pair.number for pair in self.graded_pairs):
-            mine = [pair for pair in self.graded_pairs if pair.number == item]
-            found.setdefault(item, {})["against"] = _seen_from(rater, mine)
-        return found
+        rows = []
+        for one in self.judges:
+            judge, counts, place = one.judge, one.confusion, one.judge.place
+            corrected, cost = self.corrected.get(judge.rater), self.costs.get(judge.rater)
+            # By item: agreement with people and among them, and with each other judge.
+            graded: dict[str, dict[str, Any]] = {}
+            of_items = {} if self.graded is None else self.graded.judges.get(judge.rater, {})
+            for item, beside in of_items.items():
+                graded[item] = {
+                    **_ends(beside.kappa, "kappa"),
+                    "n": beside.n,
+                    "people": _ends(beside.people, "kappa"),
+                    "difference": _ends(beside.difference, "difference"),
+                    "correlation": _ends(beside.correlation, "correlation"),
+                    "signature": beside.kappa.signature,
+                }
+            pairs = () if self.graded is None else self.graded_pairs
+            for item in dict.fromkeys(pair.number for pair in pairs):
+                mine = [pair for pair in pairs if pair.number == item]
+                graded.setdefault(item, {})["against"] = _seen_from(judge.rater, mine)
+            rows.append(
+                {
+                    "rater": judge.rater,
+                    "kind": judge.kind,
+                    **_ends(one.kappa, "kappa"),
+                    "n": one.kappa.n,
+                    "n_documents": one.kappa.n_units,
+                    "baseline": one.baseline,
+                    "sensitivity": counts.recall,
+                    "specificity": counts.specificity,
+                    "accuracy": counts.accuracy,
+                    "share_yes": one.share_yes,
+                    "corrected": None if corrected is None else corrected.to_json(),
+                    "n_answers": judge.n_answers,
+                    "missing": dict(judge.missing),
+                    "retest": _ends(one.retest, "kappa") | {"n": one.retest.n},
+                    "wordings": _ends(one.wordings, "kappa") | {"n": one.wordings.n},
+                    "length": _ends(one.length, "correlation"),
+                    "own_family": _ends(one.own_family, "difference"),
+                    "first_place": None if place is None else place.first_share,
+                    "turned": None if place is None else place.n_turned / place.n_pairs,
+                    **{name: cost and getattr(cost, name) for name in _COSTS},
+                    "against": _seen_from(judge.rater, self.pairs),
+                    "graded": graded,
+                    "why_missing": dict(one.why_missing),
+                    "signature": one.kappa.signature,
+                }
+            )
+        return rows
 
 
 def _seen_from(rater: str, pairs: Sequence[Contrast]) -> dict[str, dict[str, Any]]:
@@ -474,14 +462,26 @@ class WithPeople:
         return parts + (graded_tables(self.graded) if self.graded else [])
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if self.expert_correlation is not None:
-            found = {
-                "experts": [asdict(row) for row in self.experts],
-                "experts_pearson": asdict(self.expert_correlation),
-                "judges": [_judge_json(judge) for judge in self.judges],
-            }
-        return found | ({"graded": asdict(self.graded)} if self.graded else {})
+        found: dict[str, Any] = {} if self.graded is None else {"graded": asdict(self.graded)}
+        if self.expert_correlation is None:
+            return found
+        judges = []
+        for judge in self.judges:
+            entry = asdict(judge)
+            del entry["why_no_correlation"]
+            entry["rows"] = [*entry["rows"], entry.pop("overall")]
+            for row, kept in zip((*judge.rows, judge.overall), entry["rows"], strict=True):
+                counts = row.confusion
+                for name in ("balanced_accuracy", "precision", "recall", "f1", "phi"):
+                    kept[name] = getattr(counts, name)
+                kept["percent"] = None if counts.accuracy is None else 100 * counts.accuracy
+            judges.append(entry)
+        return {
+            "experts": [asdict(row) for row in self.experts],
+            "experts_pearson": asdict(self.expert_correlation),
+            "judges": judges,
+            **found,
+        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -508,7 +508,21 @@ class Agreements(Result):
         (`baseline`); `n_missing` counts the answers without a verdict. The differences between each
         two judges are in `to_json`.
         """
-        return [_figures(row) for row in self.rows()]
+        rows = []
+        for entry in self.rows():
+            row: Row = {}
+            for name, value in entry.items():
+                if name == "missing":
+                    row["n_missing"] = sum(value.values())
+                elif isinstance(value, dict) and "low" in value:
+                    # Those with an interval have columns for its ends.
+                    key = name if name in value else next(iter(value))
+                    rest = {f"{name}_{end}": n for end, n in value.items() if end != key}
+                    row |= {name: value[key], **rest}
+                elif not isinstance(value, dict | list | tuple):
+                    row[name] = value
+            rows.append(row)
+        return rows
 
     def to_json(self) -> dict[str, Any]:
         with_people = {} if self.people is None else {"agreement": self.people.to_json()}
@@ -530,6 +544,7 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
 
     Raises `InputError`, `SettingsError`, and `MixError` for runs of different items.
     """
+    from fabula.measures import agreement as measures
     from fabula.measures.labels import sides
     from fabula.rubrics.load import load_rubric
 
@@ -538,7 +553,7 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
             "labels", "are needed without runs: give folders that `fabula judge` wrote, or labels"
         )
     names = [f"run {k}" if one.folder is None else one.name for k, one in enumerate(runs, 1)]
-    said: list[JudgeRun] = []
+    said: list[tuple[str, str, list[Measurement], JudgeCost | None]] = []
     rubric = None
     for run, name in zip(runs, names, strict=True):
         own, measurements = run.read()
@@ -547,7 +562,7 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
             raise MixError(f"{name}: judged on different items ({own.key}) from {names[0]}")
         costs = run.costs(settings.prices())
         said += [
-            JudgeRun(name, rater, mine, costs.get(rater))
+            (name, rater, mine, costs.get(rater))
             for rater, mine in by_rater(sides(measurements)).items()
         ]
     rubric = rubric or load_rubric("ttcw")
@@ -561,14 +576,28 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
         if settings.texts:
             stories = settings.texts.read()
         comparison = compare_runs(said, rubric, labels, source, stories, seed=settings.seed)
-    people = None
-    if settings.labels is not None:
-        people = _with_people([one.measurements for one in said], labels, rubric, settings, source)
-    return Agreements(comparison, people)
+    if settings.labels is None:
+        return Agreements(comparison, None)
+    by, seed, everything = settings.by, settings.seed, [one for *_, mine, _ in said for one in mine]
+    graded = measures.graded_agreement(everything, labels, rubric, seed=seed)
+    rest = graded if graded.people else None
+    panel = measures.panel_of_labels(labels, rubric, source)
+    if not panel.subjects:
+        return Agreements(comparison, WithPeople(rubric, [], [], None, rest))
+    truth = panel.majority()
+    judges = [
+        measures.judge_agreement(mine, panel, rubric, by, seed=seed)
+        for *_, mine, _ in said
+        # The comparison of judges says that the others have no document in common with people.
+        if any((one.document_id, one.item) in truth for one in mine)
+    ]
+    experts = measures.panel_agreement(panel, rubric, by, seed=seed)
+    correlation = measures.expert_correlation(panel, rubric, seed=seed)
+    return Agreements(comparison, WithPeople(rubric, judges, experts, correlation, rest))
 
 
 def compare_runs(
-    runs: Sequence[JudgeRun],
+    runs: Sequence[tuple[str, str, list[Measurement], JudgeCost | None]],
     rubric: Rubric,
     labels: Sequence[Measurement],
     source: str,
@@ -578,8 +607,9 @@ def compare_runs(
 ) -> JudgeComparison:
     """Compare judges with people's labels, from `source`, and with each other.
 
-    With `stories`, the texts that were judged, length bias is measured. Raises `InputError` for a
-    run that is named twice.
+    runs: the name of a run, a judge of it, what it said, and its cost, if that is known. With
+    `stories`, the texts that were judged, length bias is measured. Raises `InputError` for a run
+    that is named twice.
     """
     from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
     from fabula.judging.run import RETEST
@@ -591,16 +621,16 @@ def compare_runs(
     )
     from fabula.text import count_words
 
-    n_runs = Counter(one.rater for one in runs)
+    n_runs = Counter(rater for _, rater, _, _ in runs)
     said: dict[str, list[Measurement]] = {}
     costs: dict[str, JudgeCost] = {}
-    for one in runs:
-        name = one.rater if n_runs[one.rater] == 1 else f"{one.rater} ({one.name})"
+    for run, rater, mine, cost in runs:
+        name = rater if n_runs[rater] == 1 else f"{rater} ({run})"
         if name in said:
-            raise InputError(f"{one.name}: is named twice; name each run once")
-        said[name] = one.measurements
-        if one.cost is not None:
-            costs[name] = one.cost
+            raise InputError(f"{run}: is named twice; name each run once")
+        said[name] = mine
+        if cost is not None:
+            costs[name] = cost
     judges = [judge_answers(name, mine, rubric) for name, mine in said.items()]
     n_words = {story.id: count_words(story.text) for story in stories}
     panel = panel_of_labels(labels, rubric, source)
@@ -655,65 +685,6 @@ def _corrected(
     settings = CorrectSettings(judge=own[0].rater)
     part = replace(rubric, items=tuple(items))
     return correct_measurements(own, people, part, settings).correction.overall
-
-
-def _with_people(
-    judges: Sequence[Sequence[Measurement]],
-    labels: Sequence[Measurement],
-    rubric: Rubric,
-    settings: AgreementSettings,
-    source: str,
-) -> WithPeople:
-    """Agreement of each judge's measurements with labels, which are from `source`."""
-    from fabula.measures import agreement as measures
-    from fabula.measures.agreement import graded_agreement
-
-    by, seed = settings.by, settings.seed
-    graded = graded_agreement([one for mine in judges for one in mine], labels, rubric, seed=seed)
-    panel = measures.panel_of_labels(labels, rubric, source)
-    rest = graded if graded.people else None
-    if not panel.subjects:
-        return WithPeople(rubric, [], [], None, rest)
-    truth = panel.majority()
-    return WithPeople(
-        rubric,
-        [
-            measures.judge_agreement(mine, panel, rubric, by, seed=seed)
-            for mine in judges
-            # The comparison of judges says that the others have no document in common with people.
-            if any((one.document_id, one.item) in truth for one in mine)
-        ],
-        measures.panel_agreement(panel, rubric, by, seed=seed),
-        measures.expert_correlation(panel, rubric, seed=seed),
-        rest,
-    )
-
-
-def _judge_json(judge: JudgeAgreement) -> dict[str, Any]:
-    found = asdict(judge)
-    del found["why_no_correlation"]
-    found["rows"] = [*found["rows"], found.pop("overall")]
-    for row, kept in zip((*judge.rows, judge.overall), found["rows"], strict=True):
-        counts = row.confusion
-        for name in ("balanced_accuracy", "precision", "recall", "f1", "phi"):
-            kept[name] = getattr(counts, name)
-        kept["percent"] = None if counts.accuracy is None else 100 * counts.accuracy
-    return found
-
-
-def _figures(entry: Row) -> Row:
-    """A judge's figures in one row; those with an interval have columns for its ends."""
-    row: Row = {}
-    for name, value in entry.items():
-        if name == "missing":
-            row["n_missing"] = sum(value.values())
-        elif isinstance(value, dict) and "low" in value:
-            key = name if name in value else next(iter(value))
-            rest = {f"{name}_{end}": number for end, number in value.items() if end != key}
-            row |= {name: value[key], **rest}
-        elif not isinstance(value, dict | list | tuple):
-            row[name] = value
-    return row
 
 
 _LABEL_TOKENS = 60

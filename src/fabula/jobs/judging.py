@@ -485,15 +485,35 @@ def ask_judges(
 def plan_of(
     judging: Judging, *, is_pairwise: bool = False, template: Template | None = None
 ) -> JudgePlan:
-    """What is asked; `template` overrides the one in the settings."""
+    """What is asked; `template` overrides the one in the settings.
+
+    Raises `InputError` if an item is not in the rubric, or cannot be asked this way.
+    """
     from fabula.judging.judge_prompts import Template, read_template
     from fabula.judging.judging_plan import MAX_TOKENS, JudgePlan
+    from fabula.rubrics.conditions import Condition
     from fabula.rubrics.load import load_rubric
 
     questions, asking = judging.questions, judging.asking
     rubric = load_rubric(questions.rubric)
     only = _names(questions.items)
-    _check_items(rubric, only, is_pairwise=is_pairwise)
+    known = [item.id for item in rubric.items]
+    for name in only:
+        if name not in known:
+            items = ", ".join(known)
+            raise SettingsError("items", f"has {name}, but the items of {rubric.id} are {items}")
+    for item in rubric.items:
+        if only and item.id not in only:
+            continue
+        names = Condition.parse(item.show_if).names if only and item.show_if else frozenset()
+        if lacking := ", ".join(sorted(names - {*only, *rubric.facts})):
+            problem = f"has {item.id}, which is asked only after {lacking}; add it"
+            raise SettingsError("items", problem)
+        if item.scale.is_ranking and not is_pairwise:
+            raise InputError(
+                f"{rubric.id}: {item.id} ranks the stories of a group, and a model is shown one "
+                "story at a time; leave it out with `items`, or compare with `pairwise`"
+            )
     if template is None:
         file = questions.template
         template = Template(asking.style) if file is None else read_template(file, asking.style)
@@ -517,26 +537,3 @@ def plan_of(
             more = "write more of them into the rubric's file"
             raise SettingsError("n_paraphrases", f"asks for more wordings than {has}; {more}")
     return plan
-
-
-def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) -> None:
-    """Raise if an item is not in the rubric, or cannot be asked this way."""
-    from fabula.rubrics.conditions import Condition
-
-    known = [item.id for item in rubric.items]
-    for name in only:
-        if name not in known:
-            items = ", ".join(known)
-            raise SettingsError("items", f"has {name}, but the items of {rubric.id} are {items}")
-    for item in rubric.items:
-        if only and item.id not in only:
-            continue
-        names = Condition.parse(item.show_if).names if only and item.show_if else frozenset()
-        if lacking := ", ".join(sorted(names - {*only, *rubric.facts})):
-            problem = f"has {item.id}, which is asked only after {lacking}; add it"
-            raise SettingsError("items", problem)
-        if item.scale.is_ranking and not is_pairwise:
-            raise InputError(
-                f"{rubric.id}: {item.id} ranks the stories of a group, and a model is shown one "
-                "story at a time; leave it out with `items`, or compare with `pairwise`"
-            )

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fabula.measures.agreement import Panel
     from fabula.presentation.sheet import Block
     from fabula.stats.planning import Size
 
@@ -204,36 +203,30 @@ class Plan(Result):
                 "",
                 Sheet.of("plan", self._sizes(one), columns, about=about),
                 "",
-                *self._reached(one),
-                "",
             ]
+            # For each target, the smallest size that reaches it with each number of raters.
+            settings = self.settings
+            kappa = "quadratic-weighted kappa" if one.item else "Fleiss's kappa"
+            targets = {
+                "mean": f"{'mean' if one.item else 'share of Yes'} within {one.mean_width:g}",
+                "kappa": f"{kappa} within {settings.kappa_width:g}",
+            }
+            if has_groups:
+                targets["power"] = f"difference found in {settings.power:.0%}"
+            for name, target in targets.items():
+                reached = []
+                for m in dict.fromkeys(size.n_raters for size in one.sizes):
+                    if (n := one.smallest(m, settings).get(name)) is not None:
+                        readings = self.readings(one, n, m)
+                        reached.append(f"{n:,} stories with {m} ({readings:,} readings)")
+                parts.append(f"{target}: {'; '.join(reached) or 'by none of these sizes'}")
+            parts.append("")
         parts += [f"not planned: {name}, {reason}" for name, reason in self.why_missing.items()]
         return [
             *parts,
             "widths: of 95 % intervals; resampled from the pilot, and as good as it: other stories "
             "or raters may vary more, and so do stories if few people read them all",
         ]
-
-    def _reached(self, one: PlannedItem) -> list[str]:
-        """For each target, the smallest size that reaches it with each number of raters."""
-        settings = self.settings
-        kappa = "quadratic-weighted kappa" if one.item else "Fleiss's kappa"
-        targets = {
-            "mean": f"{'mean' if one.item else 'share of Yes'} within {one.mean_width:g}",
-            "kappa": f"{kappa} within {settings.kappa_width:g}",
-            "power": f"difference found in {settings.power:.0%}",
-        }
-        lines = []
-        for name, target in targets.items():
-            reached = []
-            for m in dict.fromkeys(size.n_raters for size in one.sizes):
-                n = one.smallest(m, settings).get(name)
-                if n is not None:
-                    readings = self.readings(one, n, m)
-                    reached.append(f"{n:,} stories with {m} ({readings:,} readings)")
-            if name != "power" or one.groups:
-                lines.append(f"{target}: {'; '.join(reached) or 'by none of these sizes'}")
-        return lines
 
 
 def plan(labels: Labels, settings: PlanSettings) -> Plan:
@@ -245,6 +238,8 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
 
     Raises `InputError`, also if the pilot is too small or too uniform to plan from.
     """
+    import numpy as np
+
     from fabula.measures.agreement import graded_items, numbers_said, panel_of_labels
     from fabula.rubrics.load import load_rubric
     from fabula.text import read_documents
@@ -254,7 +249,14 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
     panel = panel_of_labels(given, rubric, labels.name)
     stories = [] if settings.documents is None else read_documents([settings.documents])
     authors = {one.id: one.author for one in stories if one.author} | dict(panel.authors)
-    groups = _groups(authors, settings)
+    known = list(dict.fromkeys(authors.values()))
+    # The two authors that are compared; none if the pilot has no two.
+    groups = tuple(sorted(known)) if len(known) == 2 else ()
+    if settings.authors is not None:
+        groups = tuple(name.strip() for name in settings.authors.split(","))
+        if len(set(groups)) != 2 or not set(groups) <= set(known):
+            there = ", ".join(sorted(known)) or "none, since the labels have no `author`"
+            raise SettingsError("authors", f"must be two of the pilot's authors: {there}")
     why: dict[str, str] = {}
     items: list[PlannedItem] = []
 
@@ -265,30 +267,28 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
         else:
             items.append(found)
 
-    if panel.subjects:
-        add(None, _by_story(panel), 1.0)
+    # By story, of shape (n_items, n_raters), NaN where missing.
+    ratings: dict[str, NDArray[np.float64]] = {}
+    places = {item: k for k, item in enumerate(dict.fromkeys(i for _, i in panel.subjects))}
+    for (story, item_id), row in zip(panel.subjects, panel.ratings, strict=True):
+        of_story = ratings.setdefault(story, np.full((len(places), len(row)), np.nan))
+        of_story[places[item_id]] = row
+    if ratings:
+        add(None, ratings, 1.0)
     for item in graded_items(rubric):
         said = numbers_said(given, item)
         if said and item.scale.level != "interval":
             why[item.id] = "only yes-no items and numbers are planned"
         elif said:
-            add(item.id, _of_numbers(said), item.scale.span)
+            n_most = max(map(len, said.values()))
+            ratings = {story: np.full((1, n_most), np.nan) for story in said}
+            for story, numbers in said.items():
+                ratings[story][0, : len(numbers)] = list(numbers.values())
+            add(item.id, ratings, item.scale.span)
     if not items:
         reason = next(iter(why.values()), f"has no verdicts on items of {rubric.id} to plan from")
         raise InputError(f"{labels}: {reason}")
     return Plan(settings, tuple(items), why)
-
-
-def _groups(authors: Mapping[str, str], settings: PlanSettings) -> tuple[str, ...]:
-    """The two authors that are compared; empty if none are."""
-    known = list(dict.fromkeys(authors.values()))
-    if settings.authors is None:
-        return tuple(sorted(known)) if len(known) == 2 else ()
-    named = [name.strip() for name in settings.authors.split(",")]
-    if len(set(named)) != 2 or not set(named) <= set(known):
-        authors_known = ", ".join(sorted(known)) or "none, since the labels have no `author`"
-        raise SettingsError("authors", f"must be two of the pilot's authors: {authors_known}")
-    return tuple(named)
 
 
 def _planned(
@@ -328,26 +328,3 @@ def _planned(
         mean_width=settings.mean_width * span,
         sizes=tuple(sizes),
     )
-
-
-def _by_story(panel: Panel) -> dict[str, NDArray[np.float64]]:
-    """The panel's verdicts by story: shape (n_items, n_raters), NaN where missing."""
-    import numpy as np
-
-    items = {item: k for k, item in enumerate(dict.fromkeys(i for _, i in panel.subjects))}
-    found: dict[str, NDArray[np.float64]] = {}
-    for (story, item), row in zip(panel.subjects, panel.ratings, strict=True):
-        own = found.setdefault(story, np.full((len(items), panel.ratings.shape[1]), np.nan))
-        own[items[item]] = row
-    return found
-
-
-def _of_numbers(said: Mapping[str, Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
-    """The numbers of one item by story: shape (1, n_raters), NaN where missing."""
-    import numpy as np
-
-    found = {}
-    for story, numbers in said.items():
-        own = found[story] = np.full((1, max(map(len, said.values()))), np.nan)
-        own[0, : len(numbers)] = list(numbers.values())
-    return found

@@ -506,18 +506,10 @@ def _without(review: Review, part: str) -> Review:
 
 def _judge_plan(plan: ReportSettings) -> JudgePlan:
     """How the rubric is asked. Raises `InputError`."""
-    from fabula.judging.judge_prompts import Template
-    from fabula.judging.judging_plan import MAX_TOKENS, JudgePlan
-    from fabula.rubrics.load import load_rubric
+    from fabula.jobs.judging import Asking, judging_of, plan_of
 
-    return JudgePlan(
-        rubric=load_rubric(plan.rubric),
-        template=Template(plan.style),
-        max_tokens=MAX_TOKENS[plan.style],
-        seed=plan.seed,
-        effort=plan.models.reasoning_effort,
-        structured=plan.models.structured,
-    )
+    asking = Asking(style=plan.style, seed=plan.seed)
+    return plan_of(judging_of(plan.rubric, asking, plan.models, None, False).judging)
 
 
 def _advice_plan(plan: ReportSettings) -> AdvicePlan:

@@ -92,67 +92,58 @@ def draw(sources: Stream, settings: DrawSettings) -> Drawn:
 
     Raises `InputError`, `SettingsError`.
     """
-    from fabula.store import write_rows
-
-    found = _texts(sources, settings) if settings.pieces is None else _pieces(sources, settings)
-    write_rows(settings.out, found.drawn)
-    return found
-
-
-def _texts(sources: Stream, settings: DrawSettings) -> Drawn:
-    from fabula.tasks.random_draw import draw_texts
-    from fabula.text import check_ids
-
-    by = settings.by
-    found = draw_texts(sources, settings.n_each or 1, by=by, seed=settings.seed)
-    check_ids(found.documents)
-    rows = [{**one.fields, "id": one.id, "text": one.text} for one in found.documents]
-    there, drawn = found.n_there, found.n_drawn
-    groups, n_there = [] if by is None else sorted(there), sum(there.values())
-    lines = [f"{len(rows):,} of {n_there:,} texts"]
-    if by is not None:
-        lines[0] += f", from {len(groups):,} groups ({by})"
-        lines += [f"  {one}: {drawn[one]:,} of {there[one]:,}" for one in groups[:_N_LISTED]]
-    if len(groups) > _N_LISTED:
-        lines.append(f"  and {len(groups) - _N_LISTED:,} more groups")
-    each = [{"group": one, "n_there": there[one], "n_drawn": drawn[one]} for one in groups]
-    counts = {"out": str(settings.out), "n": len(rows), "n_there": n_there, "groups": each}
-    return Drawn(rows, [*lines, f"written: {settings.out}"], counts)
-
-
-def _pieces(sources: Stream, settings: DrawSettings) -> Drawn:
     from fabula.jobs.feedback import feedback_rows
     from fabula.reasons import explain
-    from fabula.tasks.random_draw import sample_evenly
+    from fabula.store import write_rows
+    from fabula.tasks.random_draw import draw_texts, sample_evenly
+    from fabula.text import check_ids
 
-    if not sources.names:
+    by, out, counts = settings.by, settings.out, dict[str, Any]()
+    if settings.pieces is None:
+        found = draw_texts(sources, settings.n_each or 1, by=by, seed=settings.seed)
+        check_ids(found.documents)
+        rows = [{**one.fields, "id": one.id, "text": one.text} for one in found.documents]
+        there, drawn = found.n_there, found.n_drawn
+        groups, n_there = [] if by is None else sorted(there), sum(there.values())
+        lines = [f"{len(rows):,} of {n_there:,} texts"]
+        if by is not None:
+            lines[0] += f", from {len(groups):,} groups ({by})"
+            lines += [f"  {one}: {drawn[one]:,} of {there[one]:,}" for one in groups[:_N_LISTED]]
+        if len(groups) > _N_LISTED:
+            lines.append(f"  and {len(groups) - _N_LISTED:,} more groups")
+        each = [{"group": one, "n_there": there[one], "n_drawn": drawn[one]} for one in groups]
+        counts = {"n_there": n_there, "groups": each}
+    elif not sources.names:
         raise SettingsError("pieces", "needs files that `fabula feedback elicit` wrote")
-    by = tuple(dict.fromkeys(name.strip() for name in (settings.by or _CELLS).split(",")))
-    rows = feedback_rows(map(Path, sources.names), whole=True)
-    found = sample_evenly(rows, settings.pieces or 1, by, settings.seed)
-    drawn = [cell.n_drawn for cell in found.cells]
-    least, most = min(drawn), max(drawn)
-    each = f"{most:,} each" if least == most else f"{least:,} to {most:,} each"
-    lines = [
-        f"{len(found.rows):,} of {found.n_there:,} pieces, from {len(found.cells):,} cells "
-        f"({', '.join(by)}): {each}",
-        *(
-            f"fully used: {', '.join(cell.values)} ({cell.n_drawn:,})"
-            for cell in found.cells
-            if cell.n_drawn == cell.n_there and cell.n_drawn < most - 1
-        ),
-        f"{found.n_stories:,} stories, each in {found.n_of_story:,} pieces at most",
-        *(f"left out: {n:,}, {explain(why)}" for why, n in found.left_out.items()),
-        f"written: {settings.out}",
-    ]
-    counts: Row = {"out": str(settings.out), "n": len(found.rows)}
-    for name in ("n_there", "n_stories", "n_of_story", "left_out"):
-        counts[name] = getattr(found, name)
-    counts["cells"] = [
-        dict(zip(by, cell.values, strict=True)) | {"n_there": cell.n_there, "n_drawn": cell.n_drawn}
-        for cell in found.cells
-    ]
-    return Drawn([dict(row) for row in found.rows], lines, counts)
+    else:
+        names = tuple(dict.fromkeys(name.strip() for name in (by or _CELLS).split(",")))
+        pieces = feedback_rows(map(Path, sources.names), whole=True)
+        sample = sample_evenly(pieces, settings.pieces, names, settings.seed)
+        rows = [dict(row) for row in sample.rows]
+        n_drawn = [cell.n_drawn for cell in sample.cells]
+        least, most = min(n_drawn), max(n_drawn)
+        of_cell = f"{most:,} each" if least == most else f"{least:,} to {most:,} each"
+        lines = [
+            f"{len(rows):,} of {sample.n_there:,} pieces, from {len(sample.cells):,} cells "
+            f"({', '.join(names)}): {of_cell}",
+            *(
+                f"fully used: {', '.join(cell.values)} ({cell.n_drawn:,})"
+                for cell in sample.cells
+                if cell.n_drawn == cell.n_there and cell.n_drawn < most - 1
+            ),
+            f"{sample.n_stories:,} stories, each in {sample.n_of_story:,} pieces at most",
+            *(f"left out: {n:,}, {explain(why)}" for why, n in sample.left_out.items()),
+        ]
+        for name in ("n_there", "n_stories", "n_of_story", "left_out"):
+            counts[name] = getattr(sample, name)
+        counts["cells"] = [
+            dict(zip(names, cell.values, strict=True))
+            | {"n_there": cell.n_there, "n_drawn": cell.n_drawn}
+            for cell in sample.cells
+        ]
+    write_rows(out, rows)
+    counts = {"out": str(out), "n": len(rows), **counts}
+    return Drawn(rows, [*lines, f"written: {out}"], counts)
 
 
 _SEED_HELP = "Seed for sampling."

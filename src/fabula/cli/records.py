@@ -185,7 +185,7 @@ def _option(param: click.Parameter) -> str:
 
 
 class CommandRunner:
-    """What `rerun` knows of commands: a `Runner` of `fabula.jobs.rerun`.
+    """Runs the commands of records, for `rerun`: `words` are a command's, `settings` its record's.
 
     `yes` agrees to what a record uses, and to what models cost.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,7 +15,6 @@ from fabula.settings import Between, Settings, SettingsError, of_field, part, se
 
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
-    from fabula.replicate.creativity_index import Plan
 
 _N_ON_PAGE = 2
 """Default number of passages on a page."""
@@ -120,9 +119,18 @@ def linguistic_metrics(
     from fabula.presentation.continuation_tables import write_system_page
     from fabula.replicate.linguistic_metrics import beside_paper, replicate_table
 
-    n_examples = settings.n_examples
+    n_examples, shown, done = settings.n_examples, "", 0
     if n_examples is None:
         n_examples = _N_ON_PAGE if settings.html is not None else 0
+
+    def report(stage: str, n: int, total: int) -> None:
+        nonlocal shown, done
+        if stage != shown:
+            progress.begin(stage, total)
+            shown, done = stage, 0
+        progress.advance(n - done)
+        done = n
+
     replica = replicate_table(
         settings.books,
         settings.train,
@@ -133,26 +141,11 @@ def linguistic_metrics(
         n_examples=n_examples,
         seed=settings.seed,
         n_jobs=settings.processes.n_processes,
-        report=_by_stage(progress),
+        report=report,
     )
     if settings.html is not None:
         write_system_page(settings.html, replica.table, replica.examples)
     return Replicated(beside_paper(replica), replica.to_json())
-
-
-def _by_stage(progress: Progress) -> Callable[[str, int, int], None]:
-    """Return a function that reports a stage's progress: its name, steps done, and total."""
-    shown, done = "", 0
-
-    def report(stage: str, n: int, total: int) -> None:
-        nonlocal shown, done
-        if stage != shown:
-            progress.begin(stage, total)
-            shown, done = stage, 0
-        progress.advance(n - done)
-        done = n
-
-    return report
 
 
 def _is_pair(text: str) -> str | None:
@@ -239,28 +232,15 @@ def creativity_index(
 
     Raises `InputError`, `CorpusError`, `ModelError`.
     """
+    from fabula.measures.detector import Label
+    from fabula.measures.originality_measure import Levels
     from fabula.presentation.charts import check_matplotlib
+    from fabula.reference.exclude import CopyRule
     from fabula.replicate import creativity_index as paper
     from fabula.store import dump_json, write_whole
 
     check_matplotlib()
-    out, plan = settings.out, _plan(folder, settings)
-    found = paper.run_analyses(plan, out, report=progress.say)
-    progress.say("drawing")
-    figures = paper.write_figures(found, out / "figures")
-    content = paper.analyses_json(found)
-    write_whole(out / "results.json", (dump_json(content) + "\n").encode())
-    said = f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}"
-    return Replicated(paper.analyses_tables(found), content, [said])
-
-
-def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
-    from fabula.measures.detector import Label
-    from fabula.measures.originality_measure import Levels
-    from fabula.reference.exclude import CopyRule
-    from fabula.replicate.creativity_index import Plan, machines, read_set, release_plan
-
-    n_words, cluster = settings.n_words, settings.cluster
+    out, n_words, cluster = settings.out, settings.n_words, settings.cluster
     if folder is None and not settings.texts:
         raise SettingsError(
             "texts",
@@ -268,17 +248,19 @@ def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
             "required",
         )
     label = Label.parse(settings.label)
-    base = Plan({}, {}, label)
+    plan = paper.Plan({}, {}, label)
     if settings.texts:
-        texts = {path.stem: read_set(path, n_words, label, cluster) for path in settings.texts}
-        whole = (read_set(path, None, label, cluster) for path in settings.texts)
-        references = {} if settings.references else {"machine": machines(label, whole)}
-        base = Plan(texts, references, label)
+        texts = {
+            path.stem: paper.read_set(path, n_words, label, cluster) for path in settings.texts
+        }
+        whole = (paper.read_set(one, None, label, cluster) for one in settings.texts)
+        references = {} if settings.references else {"machine": paper.machines(label, whole)}
+        plan = paper.Plan(texts, references, label)
     elif folder is not None:
-        base = release_plan(folder, n_words, cluster)
-    return replace(
-        base,
-        references={path.name: path for path in settings.references} or base.references,
+        plan = paper.release_plan(folder, n_words, cluster)
+    plan = replace(
+        plan,
+        references={path.name: path for path in settings.references} or plan.references,
         label=label,
         by=settings.by,
         cluster=cluster,
@@ -286,12 +268,19 @@ def _plan(folder: Path | None, settings: CreativityIndexSettings) -> Plan:
         spread=settings.spread,
         model=None if settings.model == "none" else settings.model,
         matches=settings.matches,
-        exclude={"auto": CopyRule(), "none": None}.get(settings.exclude or "", base.exclude),
+        exclude={"auto": CopyRule(), "none": None}.get(settings.exclude or "", plan.exclude),
         aligned=tuple((a, b) for a, _, b in (one.partition("=") for one in settings.aligned)),
         n_words=n_words,
         seed=settings.seed,
         n_threads=settings.processes.n_processes,
     )
+    found = paper.run_analyses(plan, out, report=progress.say)
+    progress.say("drawing")
+    figures = paper.write_figures(found, out / "figures")
+    content = paper.analyses_json(found)
+    write_whole(out / "results.json", (dump_json(content) + "\n").encode())
+    said = f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}"
+    return Replicated(paper.analyses_tables(found), content, [said])
 
 
 @dataclass(frozen=True, slots=True)

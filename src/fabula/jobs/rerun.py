@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fabula import provenance
 from fabula.errors import InputError
@@ -62,23 +62,7 @@ class Rerun(Result):
         return [*found, "what else differs:", *self.causes]
 
 
-class Runner(Protocol):
-    """Runs the commands of records; `words` are a command's, `settings` those of its record."""
-
-    def written_by(self, words: str, settings: Mapping[str, Any], /) -> list[str]:
-        """The settings whose places the command writes."""
-
-    def run(
-        self, words: str, settings: Mapping[str, Any], folder: Path, near: Collection[Path], /
-    ) -> None:
-        """Run the command in a folder. Raises `InputError`.
-
-        Asks first about what it reads outside of the places `near`, and which servers and models it
-        asks, which a stranger's record may name.
-        """
-
-
-def rerun(result: str, settings: RerunSettings, *, runner: Runner | None = None) -> Rerun:
+def rerun(result: str, settings: RerunSettings, *, runner: Any = None) -> Rerun:
     """Make RESULT again from the record beside it, and show the differences.
 
     RESULT is a file or folder that a command of Fabula wrote; RESULT.provenance.json says how. The
@@ -91,6 +75,7 @@ def rerun(result: str, settings: RerunSettings, *, runner: Runner | None = None)
 
     Raises `InputError`, also from Python: it is a command that makes a result again.
     """
+    # `runner` is handed in by the command line, which knows commands: its `CommandRunner`.
     if runner is None:
         raise InputError(f"a result is made again by its command: run `fabula rerun {result}`")
     place = Path(result.rstrip("/").removesuffix(".provenance.json"))
@@ -125,11 +110,13 @@ def rerun(result: str, settings: RerunSettings, *, runner: Runner | None = None)
     return Rerun(str(place), f"fabula {record['command']}", tuple(numbers), tuple(causes))
 
 
-def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runner) -> Path:
+def _made_again(record: Record, own: Path, name: str, place: Path, runner: Any) -> Path:
     """Where the result is that the setting `name` names, after the steps of the record.
 
     Whatever else they write goes into the folder `place`; what they read elsewhere is agreed.
     """
+    from fabula.jobs.registry import jobs
+
     made = place / name / own.name
     for step in provenance.steps_of(record, own):
         # Of what was changed in place, the steps before make and change the same one.
@@ -143,7 +130,19 @@ def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runne
         folder = provenance.folder_of_record(step, own).resolve()
         # A folder further up would make everything below it the record's own.
         near = {own.parent, place} | ({folder} & set(own.parents[:2]))
-        words, settings = _allowed(step), dict(step["settings"])
+        words, settings = step["command"], dict(step["settings"])
+        if words.startswith("fabula."):
+            raise InputError(
+                f"it was saved from Python, by `{words}()`; repeat that call with the settings of "
+                "the record"
+            )
+        if (job := jobs().get(words)) is None:
+            raise InputError(f"`fabula {words}` is not a command of this version")
+        if job.acts:
+            raise InputError(
+                f"`fabula {words}` does more than make a result, so a record does not start it; "
+                "run the command yourself if you trust the record"
+            )
         for one in dict.fromkeys([*targets, *runner.written_by(words, settings)]):
             target = targets.get(one) or place / one / Path(str(settings[one])).name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -154,27 +153,6 @@ def _made_again(record: Record, own: Path, name: str, place: Path, runner: Runne
             )
         runner.run(words, settings, folder, near)
     return made
-
-
-def _allowed(record: Record) -> str:
-    """The command of a record. Raises `InputError` if a record may not start it."""
-    from fabula.jobs.registry import jobs
-
-    words: str = record["command"]
-    if words.startswith("fabula."):
-        raise InputError(
-            f"it was saved from Python, by `{words}()`; repeat that call with the settings of the "
-            f"record"
-        )
-    job = jobs().get(words)
-    if job is None:
-        raise InputError(f"`fabula {words}` is not a command of this version")
-    if job.acts:
-        raise InputError(
-            f"`fabula {words}` does more than make a result, so a record does not start it; run "
-            "the command yourself if you trust the record"
-        )
-    return words
 
 
 def compare_results(before: Path, after: Path) -> list[str]:

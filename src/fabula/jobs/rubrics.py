@@ -65,17 +65,37 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
 
     Raises `InputError` with all errors of all files.
     """
-    from fabula.rubrics.load import builtin_rubrics, load_rubric, rubric_toml
+    from fabula.rubrics.load import builtin_rubrics, load_rubric, rubric_faults, rubric_toml
 
+    lines: list[str] = []
+    rows: list[Row] = []
     if settings.check:
-        return _checked(names)
+        if not names:
+            raise SettingsError("check", "needs the files of rubrics")
+        faults: list[str] = []
+        for file in names:
+            try:
+                own = rubric_toml(load_rubric(file)).encode() if file in builtin_rubrics() else None
+                found = rubric_faults(own or Path(file).read_bytes(), file)
+            except OSError as error:
+                found = [f"{file}: cannot be read ({error.strerror})"]
+            faults += found
+            rows.append({"file": file, "faults": found})
+            if not found:
+                good = load_rubric(file)
+                counts = Counter(item.dimension for item in good.items if item.dimension)
+                dimensions = ", ".join(f"{name} {n}" for name, n in counts.items())
+                shown = f" ({dimensions})" if dimensions else ""
+                lines.append(f"{file}: {good.key}, {len(good.items)} items{shown}, valid")
+        if faults:
+            raise InputError("\n       ".join(faults))
+        return Rubrics(lines, rows)
     if len(names) > 1:
         raise SettingsError("names", "must be one rubric to show, or files to `check`")
     if names:
         rubric = load_rubric(names[0])
-        said = rubric_toml(rubric) if settings.toml else _text(rubric)
-        return Rubrics([said.removesuffix("\n")], [], rubric)
-    lines, rows = [], []
+        said = rubric_toml(rubric).removesuffix("\n") if settings.toml else _text(rubric)
+        return Rubrics([said], [], rubric)
     for name in builtin_rubrics():
         one = load_rubric(name)
         n = len(one.items)
@@ -84,54 +104,26 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
     return Rubrics(lines, rows)
 
 
-def _checked(files: Sequence[str]) -> Rubrics:
-    """Raises `InputError` if a file has errors."""
-    from fabula.rubrics.load import builtin_rubrics, load_rubric, rubric_faults, rubric_toml
-
-    if not files:
-        raise SettingsError("check", "needs the files of rubrics")
-    faults: list[str] = []
-    lines, rows = [], []
-    for file in files:
-        try:
-            own = rubric_toml(load_rubric(file)).encode() if file in builtin_rubrics() else None
-            found = rubric_faults(own or Path(file).read_bytes(), file)
-        except OSError as error:
-            found = [f"{file}: cannot be read ({error.strerror})"]
-        faults += found
-        rows.append({"file": file, "faults": found})
-        if not found:
-            good = load_rubric(file)
-            counts = Counter(item.dimension for item in good.items if item.dimension)
-            dimensions = ", ".join(f"{name} {n}" for name, n in counts.items())
-            shown = f" ({dimensions})" if dimensions else ""
-            lines.append(f"{file}: {good.key}, {len(good.items)} items{shown}, valid")
-    if faults:
-        raise InputError("\n       ".join(faults))
-    return Rubrics(lines, rows)
-
-
 def _text(rubric: Rubric) -> str:
     """A rubric's items by dimension, with the question of each."""
+    import shutil
+    import textwrap
+
+    width = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
     lines = [f"{rubric.title} ({rubric.key})", rubric.citation, f"Wording: {rubric.wording}", ""]
     dimension = ""
     for item in rubric.items:
         if item.dimension != dimension:
             dimension = item.dimension
             lines += [dimension, ""]
-        lines += [f"{item.index:>3}. {item.title} [{item.id}]", _wrapped(item.question)]
-        if item.scale.options:
-            lines.append(_wrapped(" / ".join(item.scale.options)))
+        lines.append(f"{item.index:>3}. {item.title} [{item.id}]")
+        for text in filter(None, (item.question, " / ".join(item.scale.options))):
+            margin = " " * 5
+            lines.append(
+                textwrap.fill(text, width, initial_indent=margin, subsequent_indent=margin)
+            )
         lines.append("")
-    return "\n".join(lines) + "\n"
-
-
-def _wrapped(text: str) -> str:
-    import shutil
-    import textwrap
-
-    width = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
-    return textwrap.fill(text, width, initial_indent="     ", subsequent_indent="     ")
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -203,22 +195,35 @@ def make(
 
     Raises `InputError`, also if another file would be overwritten, and `ModelError`.
     """
+    from fabula.jobs.models import confirm_prompts
     from fabula.rubrics.load import rubric_toml
     from fabula.rubrics.released import released_rubric
     from fabula.store import write_whole
+    from fabula.tasks.drafting import draft_rubric, read_measures
 
     out, ending = settings.out, Path(source).suffix.lower()
+    published = released_rubric("ttcw", Path(source)) if ending == ".json" else None
+    if out.exists() and (not published or out.read_bytes() != rubric_toml(published).encode()):
+        raise InputError(f"{out}: already exists; name another file with `out`")
     comments: Sequence[str] = ()
-    if ending == ".json":
-        rubric = released_rubric("ttcw", Path(source))
-        n = len(rubric.items)
+    if published is not None:
+        rubric, n = published, len(published.items)
         said, content = f"{rubric.key}, {n} items", {"key": rubric.key, "n_items": n}
-        if out.exists() and out.read_bytes() != rubric_toml(rubric).encode():
-            raise _taken(out)
-    elif out.exists():
-        raise _taken(out)
     elif ending == ".csv":
-        rubric, comments, said, content = _drafted(Path(source), settings, confirm)
+        # Yes/no tests from experts' measures, and which measures each is from.
+        (spec, *_), terms = settings.models.models, settings.models.options()
+        rows = read_measures(Path(source))
+        rubric, comments = draft_rubric(
+            rows,
+            out.stem,
+            n_groups=settings.n_groups,
+            distance=settings.distance,
+            model=None if spec == "none" else spec,
+            options=terms,
+            agree=confirm_prompts(spec, terms.prices, _LINE_TOKENS, confirm),
+        )
+        content = {"n_items": len(rubric.items), "n_measures": len(rows)}
+        said = f"{len(rubric.items)} tests from {len(rows)} measures"
     else:
         rubric, said, content = _expanded(source, settings, progress, confirm)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -228,33 +233,6 @@ def make(
         lines[0] += f"; {'edit' if ending == '.csv' else 'verify'} it, then run"
         lines.append(f"  fabula rubric show {out} --check")
     return WrittenRubric(rubric, out, lines, content)
-
-
-def _taken(out: Path) -> InputError:
-    return InputError(f"{out}: already exists; name another file with `out`")
-
-
-def _drafted(
-    measures: Path, settings: MakeSettings, confirm: Confirm
-) -> tuple[Rubric, Sequence[str], str, Row]:
-    """Yes/no tests from experts' measures, and which measures each is from."""
-    from fabula.jobs.models import confirm_prompts
-    from fabula.tasks.drafting import draft_rubric, read_measures
-
-    (spec, *_), terms = settings.models.models, settings.models.options()
-    rows = read_measures(measures)
-    rubric, sources = draft_rubric(
-        rows,
-        settings.out.stem,
-        n_groups=settings.n_groups,
-        distance=settings.distance,
-        model=None if spec == "none" else spec,
-        options=terms,
-        agree=confirm_prompts(spec, terms.prices, _LINE_TOKENS, confirm),
-    )
-    n = len(rubric.items)
-    content = {"n_items": n, "n_measures": len(rows)}
-    return rubric, sources, f"{n} tests from {len(rows)} measures", content
 
 
 def _expanded(

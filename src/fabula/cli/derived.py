@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from itertools import chain, pairwise
 from pathlib import Path
@@ -27,7 +27,7 @@ from fabula.cli.records import recorded
 from fabula.errors import FabulaError
 from fabula.jobs.config import NAME, addresses_in, read_config
 from fabula.jobs.progress import Declined
-from fabula.settings import Between, Described, Field, Settings, SettingsError, build, fields_of
+from fabula.settings import Between, Described, Settings, SettingsError, build, fields_of
 
 _SEPARATOR = "__"
 
@@ -163,7 +163,17 @@ class Command(click.Command):
                     )
                 click.echo(self.help_of(ctx, name))
                 ctx.exit()
-        args = _with_sets(args)
+        # `--set models.timeout=30` is `--models.timeout=30`.
+        words, args = iter(args), []
+        for word in words:
+            if word == "--":
+                args += [word, *words]
+                break
+            is_set = word == "--set" or word.startswith("--set=")
+            given = next(words, "") if word == "--set" else word.removeprefix("--set=")
+            if is_set and "=" not in given:
+                raise click.UsageError("--set must be NAME=VALUE, as in --set models.timeout=30")
+            args.append(f"--{given}" if is_set else word)
         config = read_config()
         options = {
             one.opts[-1].removeprefix("--"): one
@@ -180,7 +190,18 @@ class Command(click.Command):
                 if isinstance(ctx.params[name], tuple)
                 and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
             ]
-            _agree_to_addresses(chain.from_iterable(taken))
+            # Texts and keys go to no address that only this folder's file names, unasked.
+            if addresses := addresses_in(chain.from_iterable(taken)):
+                from platformdirs import user_config_path
+
+                shown = ", ".join(addresses)
+                said = f"{NAME} in this folder names {shown}, which texts would be sent to"
+                if not sys.stdin.isatty():
+                    place = user_config_path("fabula")
+                    raise click.UsageError(
+                        f"{said}; give the address as an option, or keep it in {place}"
+                    )
+                click.confirm(f"{said}. Go on?", abort=True, err=True)
         named = {option.opts[-1]: option.name for option in self.params if option.name}
         models, price = named.get("--model", named.get("--written-by")), named.get("--models.price")
         if price is not None and ctx.params.get(price) is None:
@@ -205,39 +226,6 @@ class Command(click.Command):
                 if ctx.meta.get(VERBOSE):
                     traceback.print_exception(error)
                 raise
-
-
-def _with_sets(args: list[str]) -> list[str]:
-    """Words in which `--set models.timeout=30` is `--models.timeout=30`."""
-    words = iter(args)
-    found: list[str] = []
-    for word in words:
-        if word == "--":
-            return [*found, word, *words]
-        is_set = word == "--set" or word.startswith("--set=")
-        given = next(words, "") if word == "--set" else word.removeprefix("--set=")
-        if is_set and "=" not in given:
-            raise click.UsageError("--set must be NAME=VALUE, as in --set models.timeout=30")
-        found.append(f"--{given}" if is_set else word)
-    return found
-
-
-def _agree_to_addresses(values: Iterable[str]) -> None:
-    """Ask before texts and keys go to an address that only the current folder's file names.
-
-    Raises `click.UsageError` where nobody can be asked.
-    """
-    named = addresses_in(values)
-    if not named:
-        return
-    from platformdirs import user_config_path
-
-    said = f"{NAME} in this folder names {', '.join(named)}, which texts would be sent to"
-    if not sys.stdin.isatty():
-        raise click.UsageError(
-            f"{said}; give the address as an option, or keep it in {user_config_path('fabula')}"
-        )
-    click.confirm(f"{said}. Go on?", abort=True, err=True)
 
 
 _USUAL: dict[tuple[str, Any], tuple[tuple[str, str], ...]] = {
@@ -306,7 +294,15 @@ def _option(one: Described, sets: Mapping[str, str]) -> Option:
         usual = {int: "N", Path: "FILE"}.get(each, "FILE" if hasattr(each, "of") else "")
         if unit := field.unit or usual:
             more["metavar"] = unit
-        more["type"] = _click_type(field, each)
+        check, is_number = field.check, each in (int, float)
+        more["type"] = each
+        if get_origin(each) is Literal:
+            more["type"] = click.Choice([str(choice) for choice in get_args(each)])
+        elif each is Path or hasattr(each, "of"):
+            more["type"] = click.Path(path_type=Path, file_okay=field.unit != "DIR")
+        elif isinstance(check, Between) and is_number:
+            numbers: Any = click.IntRange if each is int else click.FloatRange
+            more["type"] = numbers(check.low, check.high, check.low_open, check.high_open)
     return Option(
         [_SEPARATOR.join(one.path), declared],
         setting=one.path[-1],
@@ -314,15 +310,3 @@ def _option(one: Described, sets: Mapping[str, str]) -> Option:
         tuned=field.tuned,
         **more,
     )
-
-
-def _click_type(field: Field, kind: Any) -> Any:
-    if get_origin(kind) is Literal:
-        return click.Choice([str(choice) for choice in get_args(kind)])
-    if kind is Path or hasattr(kind, "of"):
-        return click.Path(path_type=Path, file_okay=field.unit != "DIR")
-    check = field.check
-    if isinstance(check, Between) and kind in (int, float):
-        numbers = click.IntRange if kind is int else click.FloatRange
-        return numbers(check.low, check.high, check.low_open, check.high_open)  # type: ignore[arg-type]
-    return kind

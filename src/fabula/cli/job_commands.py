@@ -14,7 +14,7 @@ import click
 from fabula.cli.derived import Command
 from fabula.cli.notices import Bar, in_options, progress_bar
 from fabula.cli.records import CommandRunner, CorpusType
-from fabula.jobs.job import Input, OneSource, Shape, WholeStream
+from fabula.jobs.job import OneSource, Shape, WholeStream
 from fabula.jobs.progress import Declined
 from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.registry import Job
@@ -45,33 +45,28 @@ def command_of(job: Job) -> Command:
         _do(job.name, shape, given)
 
     run.__annotations__ = kinds
-    return Command(
-        job.name.rpartition(" ")[2],
-        run,
-        [_argument(one) for one in shape.inputs],
-        short_help=job.short,
-        help=shape.help,
-    )
-
-
-def _argument(one: Input) -> click.Argument:
-    """A positional parameter of a command."""
-    if one.mark == "corpus":
-        kind: Any = CorpusType()
-    else:
-        is_path = isinstance(one.kind, type) and (
-            issubclass(one.kind, Path) or (hasattr(one.kind, "of") and not one.is_texts)
+    arguments: list[click.Parameter] = []
+    for one in shape.inputs:
+        if one.mark == "corpus":
+            kind: Any = CorpusType()
+        else:
+            is_path = isinstance(one.kind, type) and (
+                issubclass(one.kind, Path) or (hasattr(one.kind, "of") and not one.is_texts)
+            )
+            kind = click.Path(path_type=Path) if is_path else one.kind if one.kind is int else str
+        is_many = one.is_many or one.mark == "texts"
+        word = {"corpus": "DIR", "texts": ""}.get(one.mark, one.mark) or one.name.upper()
+        shown = f"{word}..." if is_many else word
+        argument = click.Argument(
+            [one.name],
+            nargs=-1 if is_many else 1,
+            required=one.is_required,
+            metavar=shown if one.is_required else f"[{shown}]",
+            type=kind,
         )
-        kind = click.Path(path_type=Path) if is_path else one.kind if one.kind is int else str
-    is_many = one.is_many or one.mark == "texts"
-    word = {"corpus": "DIR", "texts": ""}.get(one.mark, one.mark) or one.name.upper()
-    shown = f"{word}..." if is_many else word
-    return click.Argument(
-        [one.name],
-        nargs=-1 if is_many else 1,
-        required=one.is_required,
-        metavar=shown if one.is_required else f"[{shown}]",
-        type=kind,
+        arguments.append(argument)
+    return Command(
+        job.name.rpartition(" ")[2], run, arguments, short_help=job.short, help=shape.help
     )
 
 
@@ -85,9 +80,13 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
     for parameter in ("how_to_read", "files"):
         if parameter not in shape.settings:
             given.pop(parameter, None)
-    outputs = list(_outputs(settings))
-    _check_outputs(outputs, _read_paths(shape, given, settings), files)
+    outputs = _checked_outputs(shape, given, settings, files)
     incomplete: list[str] = []
+
+    def read_all(others: tuple[str, ...]) -> Iterator[Document]:
+        with progress_bar("reading", None, in_bytes=True) as bar:
+            yield from _reading_of(others, how, bar, incomplete)
+
     with ExitStack() as stack:
         texts = [one for one in shape.inputs if one.is_texts]
         streams = [one for one in texts if one.kind is not Document]
@@ -95,7 +94,7 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
         for one in shape.inputs:
             value, make = given[one.name], getattr(one.kind, "of", None)
             if one.kind is Document:
-                given[one.name] = _read_all(tuple(value), how, incomplete) if value else []
+                given[one.name] = read_stories(tuple(value), read_all) if value else []
             elif not one.is_texts and value is not None and make is not None:
                 given[one.name] = tuple(map(make, value)) if one.is_many else make(value)
         bar = Bar()
@@ -130,16 +129,6 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
     if incomplete:
         # So that scripts can detect incomplete input.
         click.get_current_context().exit(1)
-
-
-def _read_all(sources: tuple[str, ...], how: Reading, incomplete: list[str]) -> list[Document]:
-    """The texts that a job keeps in memory, read with a bar of their own."""
-
-    def read(others: tuple[str, ...]) -> Iterator[Document]:
-        with progress_bar("reading", None, in_bytes=True) as bar:
-            yield from _reading_of(others, how, bar, incomplete)
-
-    return read_stories(sources, read)
 
 
 def _reading_of(
@@ -296,18 +285,33 @@ def _show(
         click.get_current_context().exit(1)
 
 
-def _check_outputs(
-    outputs: Iterable[Path], inputs: Iterable[Path], files: TableFiles | None
-) -> None:
-    """Raise `UsageError` if an output is an input, or two outputs are one file.
+def _checked_outputs(
+    shape: Shape, given: dict[str, Any], settings: Iterable[Settings], files: TableFiles | None
+) -> list[Path]:
+    """The files that settings name for results, tables apart; creates the folders of all.
 
-    Table files are outputs too, and are checked likewise. Creates the folders of the outputs.
+    Raises `UsageError` if an output is an input, or two outputs are one file.
     """
-    tables = [] if files is None else [files.csv, files.latex]
-    taken = {path.resolve() for path in inputs}
+    outputs: list[Path] = []
+    taken: set[Path] = set()
+    for one in shape.inputs:
+        value = given[one.name]
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, str | Path) and (one.is_texts or isinstance(each, Path)):
+                taken.add(Path(each).resolve())
+    for part in settings:
+        for described, value in values_of(part):
+            name = described.path[-1]
+            if not is_output(described):
+                for each in value if isinstance(value, tuple) else (value,):
+                    path = getattr(each, "path", each)
+                    if isinstance(path, Path):
+                        taken.add(path.resolve())
+            elif value is not None and not (part is files and name in ("csv", "latex")):
+                share = getattr(part, "share", None) if name == "out" else None
+                outputs.append(rows_file(share, value))
+    tables = [] if files is None else [path for path in (files.csv, files.latex) if path]
     for path in [*outputs, *tables]:
-        if path is None:
-            continue
         if path.is_dir():
             raise click.UsageError(f"{path} is a folder; name a file")
         if path.resolve() in taken:
@@ -319,31 +323,4 @@ def _check_outputs(
         path.parent.mkdir(parents=True, exist_ok=True)
     if files is not None:
         files.check_files()
-
-
-def _outputs(settings: Iterable[Settings]) -> Iterator[Path]:
-    """The files that settings name for results."""
-    for one in settings:
-        for described, value in values_of(one):
-            if isinstance(one, TableFiles) and described.path[-1] in ("csv", "latex"):
-                continue
-            if value is not None and is_output(described):
-                share = getattr(one, "share", None)
-                is_rows = described.path[-1] == "out" and share is not None
-                yield rows_file(share, value) if is_rows else value
-
-
-def _read_paths(
-    shape: Shape, given: dict[str, Any], settings: Iterable[Settings]
-) -> Iterator[Path]:
-    """The files that the job reads."""
-    for one in shape.inputs:
-        value = given[one.name]
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, str | Path) and (one.is_texts or isinstance(each, Path)):
-                yield Path(each)
-    for described, value in (pair for part in settings for pair in values_of(part)):
-        for each in value if isinstance(value, tuple) else (value,):
-            path = getattr(each, "path", each)
-            if isinstance(path, Path) and not is_output(described):
-                yield path
+    return outputs

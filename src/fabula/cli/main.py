@@ -154,28 +154,24 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(USAGE)
     except OSError as error:
-        _fail(_system_error(error), INPUT)
+        what = error.strerror or str(error)
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            what = (
+                "too many files are open; raise the limit (`ulimit -n 4096`), or lower --jobs, "
+                "and run the same command again: finished work is kept"
+            )
+        elif error.errno == errno.ENOSPC:
+            what = (
+                "the disk is full; free some space and run the same command again: finished work "
+                "is kept"
+            )
+        _fail(f"{error.filename}: {what}" if error.filename else what, INPUT)
     except MemoryError:
         _fail(
             "out of memory; close other programs or lower --jobs, and run the same command again: "
             "finished work is kept",
             INPUT,
         )
-
-
-def _system_error(error: OSError) -> str:
-    where = f"{error.filename}: " if error.filename else ""
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return (
-            f"{where}too many files are open; raise the limit (`ulimit -n 4096`), or lower --jobs, "
-            f"and run the same command again: finished work is kept"
-        )
-    if error.errno == errno.ENOSPC:
-        return (
-            f"{where}the disk is full; free some space and run the same command again: finished "
-            "work is kept"
-        )
-    return f"{where}{error.strerror or error}"
 
 
 def _fail(sentence: str, code: int) -> None:

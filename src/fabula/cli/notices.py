@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from fabula.errors import InputError
 from fabula.settings import in_names
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 _QUIET, VERBOSE, _LOG = (f"{__name__}.{name}" for name in ("quiet", "verbose", "log"))
 _logger = logging.getLogger("fabula.cli")
@@ -129,25 +129,6 @@ def with_options(sentence: str, command: click.Command) -> str:
     return in_names(sentence, options)
 
 
-class _Lines:
-    """Progress lines printed at intervals if a bar cannot be drawn (a log, a pipe)."""
-
-    def __init__(self, stage: str, total: int | None) -> None:
-        self.begin(stage, total)
-        self._last = time.monotonic()
-
-    def begin(self, stage: str, total: int | None) -> None:
-        self.stage, self._total, self._done = stage, total, 0
-
-    def advance(self, n: int) -> None:
-        self._done += n
-        now = time.monotonic()
-        if now - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = now
-            share = f"{self._done / self._total:.0%}" if self._total else f"{self._done:,}"
-            print(f"{self.stage}: {share}", file=sys.stderr, flush=True)
-
-
 def _step(stage: str) -> None:
     """Log a step; print it too if the output is verbose and no bar is drawn."""
     log_step(stage)
@@ -155,26 +136,34 @@ def _step(stage: str) -> None:
         print(stage, file=sys.stderr, flush=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Bar:
-    """Progress of a long job: a bar on a terminal, otherwise a line at intervals."""
+    """Progress of a long job: a bar on a terminal, else lines at intervals (a log, a pipe)."""
 
     progress: Progress | None = None
-    task: TaskID | None = None
-    lines: _Lines | None = None
+    task: Any = None
+    prints: bool = False
+    """Whether lines are printed, if there is no bar."""
+    stage: str = ""
+    total: int | None = None
+    done: int = 0
+    last: float = field(default_factory=time.monotonic)
+    """When a line was printed last."""
 
     def advance(self, n: int) -> None:
-        if self.progress is not None and self.task is not None:
+        self.done += n
+        if self.progress is not None:
             self.progress.advance(self.task, n)
-        elif self.lines is not None:
-            self.lines.advance(n)
+        elif self.prints and (now := time.monotonic()) - self.last >= _SECONDS_BETWEEN_LINES:
+            self.last = now
+            share = f"{self.done / self.total:.0%}" if self.total else f"{self.done:,}"
+            print(f"{self.stage}: {share}", file=sys.stderr, flush=True)
 
     def say(self, stage: str) -> None:
         _step(stage)
-        if self.progress is not None and self.task is not None:
+        self.stage = stage
+        if self.progress is not None:
             self.progress.update(self.task, description=stage)
-        elif self.lines is not None:
-            self.lines.stage = stage
 
     def tell(self, sentence: str) -> None:
         """Print a permanent message above the bar."""
@@ -188,10 +177,9 @@ class Bar:
     def begin(self, stage: str, total: int | None) -> None:
         """Restart from zero; if the total is unknown, only the stage is shown."""
         _step(stage)
-        if self.progress is not None and self.task is not None:
+        self.stage, self.total, self.done = stage, total, 0
+        if self.progress is not None:
             self.progress.reset(self.task, description=stage, total=total or 0)
-        elif self.lines is not None:
-            self.lines.begin(stage, total or 0)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -212,7 +200,7 @@ def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> It
         yield Bar()
         return
     if not sys.stderr.isatty():
-        yield Bar(lines=_Lines(title, total))
+        yield Bar(prints=True, stage=title, total=total)
         return
     from rich.console import Console
     from rich.progress import (

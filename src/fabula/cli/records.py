@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, chdir, contextmanager, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from fabula.errors import FabulaError, InputError
 from fabula.jobs.result_files import WRITTEN, is_folder
 
 if TYPE_CHECKING:
-    from fabula.provenance import Recording
+    pass
 
 _ONLY_SHOWN = ("as_json", "yes")
 """Options that do not affect files."""
@@ -71,8 +71,7 @@ def recorded(ctx: click.Context) -> Iterator[None]:
     settings = {name.replace("__", "."): value for name, value in params.items()}
     is_changed = is_in_place(command, settings)
     before = {name: Before.of(path) for name, path in named.items() if is_changed}
-    with recording() as noted, ExitStack() as stack:
-        stack.callback(_tell_of_changes, noted)
+    with recording() as noted:
         noted.before = {name: one for name, one in before.items() if one is not None}
         try:
             yield
@@ -81,18 +80,18 @@ def recorded(ctx: click.Context) -> Iterator[None]:
             if ended.exit_code == 1:
                 noted.keep(command, settings, named, _sources(ctx, named))
             raise
-        noted.keep(command, settings, named, _sources(ctx, named))
-
-
-def _tell_of_changes(noted: Recording) -> None:
-    """Say if a server changed its model while it was asked."""
-    served: dict[str, list[str]] = {}
-    for name, told, _ in noted.models:
-        if told:
-            served.setdefault(name, []).append(told)
-    for name, names in served.items():
-        if len(names) > 1:
-            notify(f"{name}: answered as {' and as '.join(names)}: it is not one model throughout")
+        else:
+            noted.keep(command, settings, named, _sources(ctx, named))
+        finally:
+            # A server may have changed its model while it was asked.
+            served: dict[str, list[str]] = {}
+            for name, told, _ in noted.models:
+                if told:
+                    served.setdefault(name, []).append(told)
+            for name, names in served.items():
+                if len(names) > 1:
+                    shown = " and as ".join(names)
+                    notify(f"{name}: answered as {shown}: it is not one model throughout")
 
 
 def _names(ctx: click.Context) -> Iterator[str]:
@@ -153,29 +152,6 @@ def written_by(command: click.Command, settings: Mapping[str, Any]) -> list[str]
     ]
 
 
-def _elsewhere(
-    command: click.Command, settings: Mapping[str, Any], folder: Path, near: Collection[Path]
-) -> list[str]:
-    """What a command run in a folder reads outside of those `near`, and which servers and models
-    it asks."""
-    written = written_by(command, settings)
-    found: list[str] = []
-    for param in command.params:
-        value = settings.get(_dotted(param))
-        if _dotted(param) in written or isinstance(param.type, click.Choice):
-            continue
-        for named in value if isinstance(value, list) else [value]:
-            if not isinstance(named, str) or named in ("local", "none", param.default):
-                continue
-            path = (folder / Path(named).expanduser()).resolve()
-            is_near = any(place.resolve() in (path, *path.parents) for place in near)
-            is_address = "://" in named or "::" in named  # as fsspec chains them
-            is_asked = is_address or (_option(param) in _MODELS and not path.exists())
-            if is_asked or (not is_near and _is_here(str(path))):
-                found.append(named)
-    return list(dict.fromkeys(found))
-
-
 def _dotted(param: click.Parameter) -> str:
     return (param.name or "").replace("__", ".")
 
@@ -206,8 +182,26 @@ class CommandRunner:
     def run(
         self, words: str, settings: Mapping[str, Any], folder: Path, near: Collection[Path]
     ) -> None:
-        command = self._command(words)
-        places = _elsewhere(command, settings, folder, near)
+        """Run the command in a folder. Raises `InputError`.
+
+        Asks first about what it reads outside of the places `near`, and which servers and models it
+        asks, which a stranger's record may name.
+        """
+        command, places = self._command(words), dict[str, None]()
+        written = written_by(command, settings)
+        for param in command.params:
+            value = settings.get(_dotted(param))
+            if _dotted(param) in written or isinstance(param.type, click.Choice):
+                continue
+            for given in value if isinstance(value, list) else [value]:
+                if not isinstance(given, str) or given in ("local", "none", param.default):
+                    continue
+                path = (folder / Path(given).expanduser()).resolve()
+                is_near = any(place.resolve() in (path, *path.parents) for place in near)
+                is_address = "://" in given or "::" in given  # as fsspec chains them
+                is_asked = is_address or (_option(param) in _MODELS and not path.exists())
+                if is_asked or (not is_near and _is_here(str(path))):
+                    places[given] = None
         if places and not self._yes:
             named = f"`fabula {words}` uses what does not lie beside the result"
             if not sys.stdin.isatty():

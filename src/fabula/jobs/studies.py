@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,18 +17,14 @@ from fabula.jobs.result_files import check_kept, plot_setting
 from fabula.settings import Between, Settings, SettingsError, changed, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.judging.pairwise import PairRanking
-    from fabula.measures.agreement import AmongPeople, Panel
-    from fabula.measures.ratings import GroupMean, ItemAgreement
     from fabula.presentation.sheet import Block
-    from fabula.presentation.study_tables import PairItem
     from fabula.studies.assigning import Workload
     from fabula.studies.database import Store
     from fabula.studies.design import StudyDesign
     from fabula.studies.participants import Invitation
     from fabula.studies.study_engine import Backup
     from fabula.studies.units import Unit
-    from fabula.types import Estimate, Measurement, Rubric
+    from fabula.types import Document, Measurement
 
 _PASSWORD = "FABULA_STUDY_PASSWORD"
 PLATFORM_TOKEN = "FABULA_PROLIFIC_TOKEN"
@@ -779,161 +774,24 @@ class AnalysisSettings(Settings):
     seed: int = seed_setting()
 
 
-class StudyAnalysis(Result, ABC):
-    """The tables of a study's answers so far."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def tables(self) -> list[Block]:
-        """The tables of the paper that the study follows."""
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
-
-
 @dataclass(frozen=True, slots=True, repr=False)
-class StoryAnalysis(StudyAnalysis):
-    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, from a study's answers."""
+class StudyAnalysis(Result):
+    """The tables of a study's answers so far, as in the paper that it follows."""
 
-    design: StudyDesign
-    rubric: Rubric
-    """Its yes-no items, which the tables cover."""
-    panel: Panel
-    preferred: Sequence[Measurement]
-    authors: Mapping[str, str]
-    n_verdicts: int
-    signature: str
-    seed: int
+    blocks: Sequence[Block]
+    content: dict[str, Any]
+    """The same as plain values."""
+    draw: Callable[[Path], None] | None = None
+    """Draws Figures 3 and 4 of Chakrabarty et al. 2024, from a study of the design ttcw."""
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.study_tables import study_tables
-        from fabula.replicate.ttcw import AUTHORS, NOT_MADE, panel_replica, replica_tables
-
-        # The figures of the paper can be shown beside those of its stories.
-        stories = {f"{group}_{author}" for group in range(12) for author in AUTHORS}
-        if self.design.rubric.id == "ttcw" and set(self.authors) == stories:
-            replica = panel_replica(self.panel, self.design.rubric, self.preferred)
-            parts = replica_tables(replica)
-        else:
-            rates, agreement, correlation = self._agreement()
-            passed, *rest = self._counts()
-            parts = study_tables(self.rubric, rates, agreement, passed, correlation, *rest)
-            n_stories = len({story for story, _ in self.panel.subjects})
-            counts = f"{n_stories:,} stories, {self.n_verdicts:,} verdicts"
-            parts += ["", counts, NOT_MADE, self.signature]
-        known = {item.id for item in self.rubric.items}
-        left_out = [item.id for item in self.design.rubric.items if item.id not in known]
-        if left_out:
-            parts.append(f"not in these tables, since they are not yes-no: {', '.join(left_out)}")
-        return parts
+        return list(self.blocks)
 
     def to_json(self) -> dict[str, Any]:
-        passed, ranks, origins = self._counts()
-        rates, agreement, correlation = self._agreement()
-        return {
-            "pass_rate": rates,
-            "agreement": [asdict(row) for row in agreement],
-            "tests_passed": passed,
-            "tests_passed_pearson": asdict(correlation),
-            "ranks": ranks,
-            "origins": origins,
-            "n_verdicts": self.n_verdicts,
-            "signature": self.signature,
-        }
-
-    def _agreement(self) -> tuple[dict[str, dict[str, float]], list[AmongPeople], Estimate]:
-        """Pass rates, agreement by item and over all, and the correlation of tests passed."""
-        from fabula.measures.agreement import expert_correlation, panel_agreement, pass_rates
-
-        panel, rubric = self.panel, self.rubric
-        return (
-            pass_rates(panel, rubric, self.authors.__getitem__),
-            panel_agreement(panel, rubric, "item", seed=self.seed),
-            expert_correlation(panel, rubric, seed=self.seed),
-        )
+        return self.content
 
     def writers(self) -> dict[str, Any]:
-        """Figures 3 and 4."""
-        return dict.fromkeys((".svg", ".pdf", ".png"), self.draw)
-
-    def draw(self, path: Path) -> None:
-        from fabula.presentation.study_tables import save_study
-
-        save_study(*self._counts(), len(self.rubric.items), path)
-
-    def _counts(self) -> tuple[Any, Any, Any]:
-        """Tests passed, ranks and supposed origins, by author."""
-        from fabula.measures.agreement import tests_passed
-        from fabula.replicate.ttcw import preferences_by_author
-
-        passed = tests_passed(self.panel, self.rubric, self.authors.__getitem__)
-        return passed, *preferences_by_author(self.preferred, self.authors)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class FeedbackAnalysis(StudyAnalysis):
-    """Tables 2 to 5 of Rashkin et al. 2025, from a study's answers."""
-
-    items: Sequence[str]
-    agreement: Mapping[str, ItemAgreement]
-    means: Mapping[str, Mapping[str, Mapping[str, GroupMean]]]
-    """By field of the feedback, group and item."""
-    n_people: int
-    signature: str
-
-    def tables(self) -> list[Block]:
-        from fabula.presentation.rating_tables import agreement_table, means_table
-
-        parts: list[Block] = [
-            f"{self.n_people:,} people; mean of 1 - |a - b| over pairs, "
-            "Krippendorff's alpha with |a - b| as the distance",
-            agreement_table(self.agreement),
-            "",
-        ]
-        for name, groups in self.means.items():
-            if len(groups) > 1 or name == "model":
-                parts += [means_table(name, groups, self.items), ""]
-        return [*parts, self.signature]
-
-    def to_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        return {name: found[name] for name in ("agreement", "means", "n_people")}
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PeoplesPairs(StudyAnalysis):
-    """Stories, and authors, ranked by people's preferences; and people's agreement."""
-
-    by: str
-    """The field that stories of a pair share."""
-    items: Sequence[PairItem]
-    rankings: Sequence[PairRanking]
-    """Over all items, then by item; of stories, then of authors."""
-    n_people: int
-    at_once: int
-    """How many stories were shown together."""
-
-    def tables(self) -> list[Block]:
-        from fabula.presentation.judging_tables import ranking_tables
-        from fabula.presentation.study_tables import pair_items
-
-        parts: list[Block] = [*pair_items(self.items, self.n_people, self.at_once)]
-        for ranking in self.rankings:
-            if ranking.item == "all":
-                parts += ["", *ranking_tables(ranking, _PEOPLE, self.by)]
-        return parts
-
-    def to_json(self) -> dict[str, Any]:
-        from fabula.judging.pairwise import ranking_row
-
-        return {
-            "n_people": self.n_people,
-            "at_once": self.at_once,
-            "items": [asdict(one) for one in self.items],
-            "rankings": [ranking_row(one, _PEOPLE) for one in self.rankings],
-        }
+        return {} if self.draw is None else dict.fromkeys((".svg", ".pdf", ".png"), self.draw)
 
 
 def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> StudyAnalysis:
@@ -944,8 +802,7 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
     Raises `InputError`, also if nobody has handed in anything yet.
     """
     from fabula.measures import ratings
-    from fabula.measures.agreement import panel_of
-    from fabula.presentation.rating_tables import FIELDS
+    from fabula.presentation.rating_tables import FIELDS, agreement_table, means_table
     from fabula.studies.exporting import export as export_answers
 
     with open_study(file, place) as study:
@@ -958,27 +815,8 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
         return analyse_pairs(design, units, found, seed=settings.seed)
     documents = [one for unit in units for one in unit.documents]
     if design.kind == "ttcw":
-        tests = tuple(item for item in design.rubric.items if item.scale.is_test)
-        known = {item.id for item in tests}
-        verdicts = [
-            (one.document_id, one.item, one.rater, one.value)
-            for one in found
-            if one.item in known and isinstance(one.value, float)
-        ]
-        panel = panel_of(verdicts, design.id)
-        if not panel.subjects:
-            raise _too_early(design)
-        analysis = StoryAnalysis(
-            design,
-            replace(design.rubric, items=tests),
-            panel,
-            [one for one in found if one.item in ("preference", "origin")],
-            {one.id: one.author or "unknown" for one in documents},
-            len(verdicts),
-            found[0].signature,
-            settings.seed,
-        )
-        if settings.plot is not None:
+        analysis = _of_stories(design, found, documents, settings.seed)
+        if settings.plot is not None and analysis.draw is not None:
             analysis.draw(settings.plot)
         return analysis
     scores = ratings.score_table(found, design.rubric)
@@ -992,20 +830,97 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
     of_items = {item: scores[item] for item in items}
     agreement = ratings.item_agreement(of_items, ratings.spans_of(design.rubric))
     n_people = len({one.rater for one in found})
-    return FeedbackAnalysis(items, agreement, by_field, n_people, found[0].signature)
+    parts: list[Block] = [
+        f"{n_people:,} people; mean of 1 - |a - b| over pairs, "
+        "Krippendorff's alpha with |a - b| as the distance",
+        agreement_table(agreement),
+        "",
+    ]
+    for name, groups in by_field.items():
+        if len(groups) > 1 or name == "model":
+            parts += [means_table(name, groups, items), ""]
+    content = {
+        "agreement": {item: asdict(one) for item, one in agreement.items()},
+        "means": {
+            name: {
+                group: {item: asdict(mean) for item, mean in of_group.items()}
+                for group, of_group in groups.items()
+            }
+            for name, groups in by_field.items()
+        },
+        "n_people": n_people,
+    }
+    return StudyAnalysis([*parts, found[0].signature], content)
+
+
+def _of_stories(
+    design: StudyDesign, found: Sequence[Measurement], documents: Sequence[Document], seed: int
+) -> StudyAnalysis:
+    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, of yes-no items."""
+    from fabula.measures import agreement as measures
+    from fabula.presentation.study_tables import save_study, study_tables
+    from fabula.replicate import ttcw
+
+    rubric = replace(
+        design.rubric, items=tuple(item for item in design.rubric.items if item.scale.is_test)
+    )
+    known = {item.id for item in rubric.items}
+    verdicts = [
+        (one.document_id, one.item, one.rater, one.value)
+        for one in found
+        if one.item in known and isinstance(one.value, float)
+    ]
+    panel = measures.panel_of(verdicts, design.id)
+    if not panel.subjects:
+        raise _too_early(design)
+    preferred = [one for one in found if one.item in ("preference", "origin")]
+    authors = {one.id: one.author or "unknown" for one in documents}
+    author_of, signature = authors.__getitem__, found[0].signature
+    rates = measures.pass_rates(panel, rubric, author_of)
+    agreement = measures.panel_agreement(panel, rubric, "item", seed=seed)
+    correlation = measures.expert_correlation(panel, rubric, seed=seed)
+    passed = measures.tests_passed(panel, rubric, author_of)
+    ranks, origins = ttcw.preferences_by_author(preferred, authors)
+    # The figures of the paper can be shown beside those of its stories.
+    stories = {f"{group}_{author}" for group in range(12) for author in ttcw.AUTHORS}
+    parts: list[Block]
+    if design.rubric.id == "ttcw" and set(authors) == stories:
+        parts = ttcw.replica_tables(ttcw.panel_replica(panel, design.rubric, preferred))
+    else:
+        parts = study_tables(rubric, rates, agreement, passed, correlation, ranks, origins)
+        n_stories = len({story for story, _ in panel.subjects})
+        counts = f"{n_stories:,} stories, {len(verdicts):,} verdicts"
+        parts += ["", counts, ttcw.NOT_MADE, signature]
+    if left_out := [item.id for item in design.rubric.items if item.id not in known]:
+        parts.append(f"not in these tables, since they are not yes-no: {', '.join(left_out)}")
+    content = {
+        "pass_rate": rates,
+        "agreement": [asdict(row) for row in agreement],
+        "tests_passed": passed,
+        "tests_passed_pearson": asdict(correlation),
+        "ranks": ranks,
+        "origins": origins,
+        "n_verdicts": len(verdicts),
+        "signature": signature,
+    }
+    n_items = len(rubric.items)
+    return StudyAnalysis(
+        parts, content, lambda path: save_study(passed, ranks, origins, n_items, path)
+    )
 
 
 def analyse_pairs(
     design: StudyDesign, units: Sequence[Unit], found: Sequence[Measurement], *, seed: int
-) -> PeoplesPairs:
+) -> StudyAnalysis:
     """Rank stories, and their authors, by Bradley and Terry's model with a place effect.
 
     Each answer counts in the order in which the stories were shown. For stories, answers about one
     pair, or one set of four, are treated as correlated; for authors, those about one group of
     stories. `found` are a study's measurements. Raises `InputError` without answers.
     """
-    from fabula.judging.pairwise import rank_groups, rank_stories
-    from fabula.presentation.study_tables import PairItem
+    from fabula.judging.pairwise import rank_groups, rank_stories, ranking_row
+    from fabula.presentation.judging_tables import ranking_tables
+    from fabula.presentation.study_tables import PairItem, pair_items
     from fabula.studies.quality import compared_answers
     from fabula.studies.units import pairs_within
 
@@ -1037,8 +952,19 @@ def analyse_pairs(
             )
         )
     n_people = len({one.rater for one in given})
+    # Over all items, then by item; of stories, then of authors.
     rankings.sort(key=lambda ranking: ranking.item != "all")
-    return PeoplesPairs(by, items, rankings, n_people, design.at_once)
+    parts: list[Block] = [*pair_items(items, n_people, design.at_once)]
+    for ranking in rankings:
+        if ranking.item == "all":
+            parts += ["", *ranking_tables(ranking, _PEOPLE, by)]
+    content = {
+        "n_people": n_people,
+        "at_once": design.at_once,
+        "items": [asdict(one) for one in items],
+        "rankings": [ranking_row(one, _PEOPLE) for one in rankings],
+    }
+    return StudyAnalysis(parts, content)
 
 
 def _too_early(design: StudyDesign) -> InputError:

@@ -194,7 +194,7 @@ def _import_all() -> None:
                 raise  # what others make may be missing; of our own, the name is wrong
     import tqdm
 
-    from fabula.cli.job_commands import command_of
+    from fabula.cli.derived import command_of
     from fabula.errors import FabulaError
     from fabula.jobs.registry import jobs
     from fabula.measures.linguistic.profile import profile_texts

@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import fabula as fb
-from fabula.cli.derived import Command
-from fabula.cli.job_commands import command_of
+from fabula.cli.derived import Command, command_of
 from fabula.cli.main import cli, main
 from fabula.errors import (
     BusyError,

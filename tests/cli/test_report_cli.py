@@ -12,7 +12,7 @@ from tests.commands import write_rows
 from tests.exit_codes import REFUSED
 
 from fabula.cached_results import CachedResults
-from fabula.cli.job_commands import command_of
+from fabula.cli.derived import command_of
 from fabula.instruments import PARTS
 from fabula.jobs.registry import jobs
 

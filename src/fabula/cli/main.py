@@ -83,7 +83,7 @@ class _Jobs(click.Group):
         words = self.before + cmd_name
         known = jobs()
         if words in known:
-            from fabula.cli.job_commands import command_of
+            from fabula.cli.derived import command_of
 
             return command_of(known[words])
         if any(name.startswith(f"{words} ") for name in known):

@@ -109,7 +109,16 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
     folders = [one for one in sources if isinstance(one, Path) and one.is_dir()]
     files = [one for one in sources if isinstance(one, Path) and one not in folders]
     for file in files:
-        _check_file(file)
+        try:
+            with file.open("rb") as opened:
+                beginning = opened.read(256)
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from error
+        if _OF_DIVERSITY.match(beginning):
+            raise InputError(
+                f"{file}: a result of diversity, whose numbers are of groups and not of texts; "
+                "`fabula diversity --by` compares the groups"
+            )
     texts = [] if settings.texts is None else settings.texts.read()
     fields = {one.id: one.fields for one in texts}
     # Ids of scores alone need not differ from file to file.
@@ -154,20 +163,6 @@ def _add_run(measured: MeasuredTexts, folder: Path) -> None:
         title = rubric.aggregate.title
         for text, score in aggregates(ratings_of(own), rubric).items():
             measured.add_number(text, f"{title}, {rater}", score, own[0].signature)
-
-
-def _check_file(path: Path) -> None:
-    """Raise `InputError` for a file that cannot be read, or with a result of diversity."""
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(256)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if _OF_DIVERSITY.match(beginning):
-        raise InputError(
-            f"{path}: a result of diversity, whose numbers are of groups and not of texts; "
-            "`fabula diversity --by` compares the groups"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -456,6 +456,16 @@ def are_crosses(text: str) -> str | None:
     return f"{unknown[0]}: must be one of {', '.join(DIMENSIONS)}" if unknown else None
 
 
+def tokens_setting() -> Any:
+    """How trigrams are counted."""
+    return setting(
+        "words",
+        help="What trigrams are made of: words, or what the authors' one public row suggests that "
+        "they counted (Penn Treebank tokens without single punctuation marks).",
+        tunes="tests",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreSettings(Settings):
     """How feedback is measured."""
@@ -476,12 +486,7 @@ class ScoreSettings(Settings):
         "examples, as the paper does, or within each subset.",
         tunes="tests",
     )
-    tokens: Literal["words", "authors"] = setting(
-        "words",
-        help="What trigrams are made of: words, or what the authors' one public row suggests that "
-        "they counted (Penn Treebank tokens without single punctuation marks).",
-        tunes="tests",
-    )
+    tokens: Literal["words", "authors"] = tokens_setting()
     one_sentence: str = setting(
         "sentence,spot,one sentence,spot the problem",
         help="Prompts that ask for a single sentence.",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fabula.jobs.engine import Processes
+from fabula.jobs.feedback import open_encoder, tokens_setting
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.result_files import page_setting, plot_setting
@@ -305,12 +306,7 @@ class StoryFeedbackSettings(Settings):
         unit="packaged|DIR",
         option="bertscore",
     )
-    tokens: Literal["words", "authors"] = setting(
-        "words",
-        help="What trigrams are made of: words, or what the authors' one public row suggests that "
-        "they counted (Penn Treebank tokens without single punctuation marks).",
-        tunes="tests",
-    )
+    tokens: Literal["words", "authors"] = tokens_setting()
     seed: int = seed_setting()
 
     def check_together(self) -> None:
@@ -327,7 +323,6 @@ def story_feedback(
 
     Raises `InputError`, `ModelError`.
     """
-    from fabula.jobs.feedback import open_encoder
     from fabula.replicate.story_feedback import (
         HOME,
         Means,

@@ -241,7 +241,10 @@ def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
     from urllib.parse import urlsplit
 
     from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
+    from fabula.models.encoder import packaged_encoder
     from fabula.models.fetching import KNOWN
+    from fabula.models.local import embedded_model
+    from fabula.text.pipeline import installed_pipeline
 
     of_sets = {"nlp": PIPELINE, "local": LANGUAGE_MODEL}
     names = [*(name for key, name in of_sets.items() if key in sets), ENCODER]
@@ -258,25 +261,20 @@ def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
             n_bytes = files.download.n_bytes
         if settings.source != "maker" or files.download is None:
             origins.append("the package index: " + ", ".join(files.packages.wheels))
-        folder, there = models_folder() / name, _installed(name)
+        # The one that Fabula would use, following its search order.
+        try:
+            if name == PIPELINE:
+                there = installed_pipeline()
+            elif name == LANGUAGE_MODEL:
+                there = embedded_model()
+            else:
+                there = packaged_encoder()[1].parent
+        except ModelError:
+            there = None
+        folder = models_folder() / name
         made = Step(name, files.title, files.licence, n_bytes, tuple(origins), folder, there)
         steps.append(made)
     return SetUp(tuple(steps), extras)
-
-
-def _installed(name: str) -> Path | None:
-    """The path of the model that Fabula would use, following its search order."""
-    from fabula.model_files import LANGUAGE_MODEL, PIPELINE
-    from fabula.models.encoder import packaged_encoder
-    from fabula.models.local import embedded_model
-    from fabula.text.pipeline import installed_pipeline
-
-    try:
-        if name == PIPELINE:
-            return installed_pipeline()
-        return embedded_model() if name == LANGUAGE_MODEL else packaged_encoder()[1].parent
-    except ModelError:
-        return None
 
 
 def _available(settings: SetupSettings) -> SetUp:

@@ -7,11 +7,11 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -406,11 +406,11 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
                 is_whole = issubclass(one.kind, WholeStream)
                 read = partial(_reading_of, named, how, bar, incomplete, is_whole=is_whole)
                 given[one.name] = one.kind(read, named, how)
-        rows = stack.enter_context(_JsonRows(form)) if "each" in shape.handed else None
+        rows = stack.enter_context(_json_rows(form)) if "each" in shape.handed else None
         known: dict[str, Any] = {
             "progress": bar,
             "confirm": partial(_confirm, bar, yes),
-            "each": rows and rows.print,
+            "each": rows,
             "agree": partial(_ask, bar, yes),
             "announce": click.echo,
             "warn": partial(click.echo, err=True),
@@ -501,31 +501,26 @@ def _ask(
         click.confirm(question, abort=True, err=True)
 
 
-class _JsonRows:
+@contextmanager
+def _json_rows(form: str | None) -> Iterator[Callable[[Any], None]]:
     """Rows printed as they arrive: one array (`json`), one per line (`jsonl`), or nothing.
 
     If an error stops them, the array is left unclosed, so that a partial result is not mistaken for
     a complete one.
     """
+    n = 0
 
-    def __init__(self, form: str | None) -> None:
-        self._form = form
-        self._n = 0
+    def print_row(row: Any) -> None:
+        nonlocal n
+        if form is not None:
+            before = "" if form == "jsonl" else ",\n" if n else "[\n"
+            after = "\n" if form == "jsonl" else ""
+            click.echo(before + _json_of(row) + after, nl=False)
+            n += 1
 
-    def print(self, row: Any) -> None:
-        if self._form is None:
-            return
-        before = "" if self._form == "jsonl" else ",\n" if self._n else "[\n"
-        after = "\n" if self._form == "jsonl" else ""
-        click.echo(before + _json_of(row) + after, nl=False)
-        self._n += 1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._form == "json" and kind is None:
-            click.echo("\n]" if self._n else "[]")
+    yield print_row
+    if form == "json":
+        click.echo("\n]" if n else "[]")
 
 
 def _json_of(content: object) -> str:
@@ -563,9 +558,9 @@ def _show(
         has_only_rows = form == "jsonl" or not has(type(found), "to_json")
         content = found.rows() if has_only_rows else found.to_json()
         if isinstance(content, list):
-            with _JsonRows(form) as rows:
+            with _json_rows(form) as print_row:
                 for row in content:
-                    rows.print(row)
+                    print_row(row)
         else:
             click.echo(_json_of(content))
     for line in found.notices():

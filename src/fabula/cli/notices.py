@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +147,7 @@ class Bar:
     stage: str = ""
     total: int | None = None
     done: int = 0
-    last: float = field(default_factory=time.monotonic)
+    last: float = 0.0
     """When a line was printed last."""
 
     def advance(self, n: int) -> None:
@@ -200,7 +200,7 @@ def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> It
         yield Bar()
         return
     if not sys.stderr.isatty():
-        yield Bar(prints=True, stage=title, total=total)
+        yield Bar(prints=True, stage=title, total=total, last=time.monotonic())
         return
     from rich.console import Console
     from rich.progress import (

@@ -862,7 +862,8 @@ class AnsweredFeedback(Result):
         from fabula.presentation.rating_tables import category_tables
         from fabula.reasons import explain
 
-        given, parts = by_rater(self.judged.said), list[Block]()
+        parts: list[Block] = []
+        given = by_rater(self.judged.said)
         for rater, agreement in (self.agreements or {}).items():
             parts += self._of_rater(rater, given[rater], agreement)
         categories = self.judged.plan.rubric.items[0].scale.options

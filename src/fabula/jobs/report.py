@@ -16,16 +16,14 @@ from fabula.jobs.models import NoModelSettings, temperature_setting
 from fabula.jobs.originality import Marking, Matching
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import grammar_setting
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, flat
 from fabula.jobs.result_files import TableFiles, page_setting
 from fabula.review import Review
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.types import Document, Measurement
 
 if TYPE_CHECKING:
-    from fabula.measures.book import Book
     from fabula.measures.groups import GroupNumbers
-    from fabula.measures.line_notes import LineReview
     from fabula.presentation.sheet import Block
     from fabula.resume import KeptRows
     from fabula.review import LeftOut
@@ -280,59 +278,22 @@ class GroupSettings(InstrumentSettings):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReadLines(Result):
-    """Drafts with their notes."""
+class Alone(Result):
+    """What one instrument has to say."""
 
-    documents: Sequence[Document]
-    reviews: Sequence[LineReview]
-    per_thousand: int
-
-    def tables(self) -> list[Block]:
-        from fabula.presentation.review_tables import line_tables
-
-        return line_tables(self.documents, self.reviews, self.per_thousand)
-
-    def rows(self) -> list[Row]:
-        """One row per document: the notes that are shown, and the number of each kind."""
-        return [
-            review.to_row(document, self.per_thousand)
-            for document, review in zip(self.documents, self.reviews, strict=True)
-        ]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class MeasuredBooks(Result):
-    """Texts by chapter, and what determined the numbers."""
-
-    documents: Sequence[Document]
-    books: Sequence[Book | None]
-    """None for a text without words."""
-    n_people: int
-    signature: str
+    blocks: Sequence[Block]
+    kept: list[Row]
+    columns: list[Row]
+    """The rows of a frame."""
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.book_page import book_tables
-
-        return book_tables(self.documents, self.books, self.n_people, self.signature)
+        return list(self.blocks)
 
     def rows(self) -> list[Row]:
-        """One row per text, with all of its chapters, people and repetitions."""
-        return [
-            {
-                "id": document.id,
-                **({"missing_reason": "no_words"} if book is None else book.to_row()),
-                "signature": self.signature,
-            }
-            for document, book in zip(self.documents, self.books, strict=True)
-        ]
+        return self.kept
 
     def frame_rows(self) -> list[Row]:
-        """One row per chapter, with numbers only."""
-        return [
-            {"id": row["id"], **{k: v for k, v in chapter.items() if k != "characters"}}
-            for row in self.rows()
-            for chapter in row.get("chapters", ())
-        ]
+        return self.columns
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -582,6 +543,8 @@ def _alone(
         return None
     from fabula.measures.book import BookInstrument, measure_book, pipelines
     from fabula.measures.line_notes import read_drafts
+    from fabula.presentation.book_page import book_tables
+    from fabula.presentation.review_tables import line_tables
     from fabula.text import check_documents
 
     documents = list(check_documents(texts))
@@ -592,13 +555,30 @@ def _alone(
             assert read.lines is not None
             reviews.append(read.lines.without(settings.without, settings.with_))
             progress.advance(1)
-        return ReadLines(documents, reviews, settings.per_thousand)
+        n = settings.per_thousand
+        rows = [one.to_row(draft, n) for draft, one in zip(documents, reviews, strict=True)]
+        return Alone(line_tables(documents, reviews, n), rows, list(map(flat, rows)))
     progress.begin("measuring chapters", len(documents))
     books = []
     for document in documents:
         books.append(measure_book(document, *pipelines(), always=True))
         progress.advance(1)
-    return MeasuredBooks(documents, books, settings.n_people, str(BookInstrument().signature))
+    signature = str(BookInstrument().signature)
+    rows = [
+        {
+            "id": document.id,
+            **({"missing_reason": "no_words"} if book is None else book.to_row()),
+            "signature": signature,
+        }
+        for document, book in zip(documents, books, strict=True)
+    ]
+    # By chapter, with numbers only.
+    columns = [
+        {"id": row["id"], **{k: v for k, v in chapter.items() if k != "characters"}}
+        for row in rows
+        for chapter in row.get("chapters", ())
+    ]
+    return Alone(book_tables(documents, books, settings.n_people, signature), rows, columns)
 
 
 def advise(

@@ -18,8 +18,6 @@ from copy import copy
 from dataclasses import replace
 
 import corpora
-from fabula.measures.book import pipelines
-from fabula.measures.cast import cast_of
 from fabula.measures.line_rules import MIN_NAMED, LineNote, names
 from fabula.measures.linguistic.metrics import TextTools
 from fabula.text import read_documents
@@ -38,7 +36,6 @@ NEW = "Zebulon"
 
 def main() -> None:
     given = corpora.options(__doc__, books=(corpora.sized(100, 1), "of each file"))
-    _, finder = pipelines()
     tools = TextTools("none")
     for what, path in list(FILES.items())[: corpora.sized(len(FILES), 1)]:
         found, n_planted, alarms, n_books = Counter[str](), Counter[str](), [], 0
@@ -46,7 +43,7 @@ def main() -> None:
             n_books += 1
             read = tools.read(text)
             alarms += [f"{title}: {note.why}" for note in changes(read)]
-            for kind, is_found in planted(read, [one.name for one in cast_of(text, finder)]):
+            for kind, is_found in planted(read, [one.name for one in read.people]):
                 n_planted[kind] += 1
                 found[kind] += is_found
         print(f"{what}: {n_books} books, {len(alarms)} false alarms")

@@ -7,11 +7,11 @@ import pytest
 from tests.commands import invoke
 
 import fabula as fb
-from fabula.measures.book import Book, BookInstrument, measure_book, pipelines
-from fabula.measures.cast import cast_of
+from fabula.measures.book import Book, BookInstrument, measure_book
 from fabula.presentation.book_page import chapters_to_fold, folds_of
 from fabula.presentation.marked_text import cut_text
 from fabula.text import count_words
+from fabula.text.reading import Reading
 from fabula.types import Document
 
 SLOW = (
@@ -34,7 +34,7 @@ def novel() -> Document:
 
 @pytest.fixture(scope="module")
 def measured() -> Book:
-    found = measure_book(novel(), *pipelines())
+    found = measure_book(novel())
     assert found is not None
     return found
 
@@ -87,8 +87,7 @@ NAMES = (
 
 
 def test_forms_of_a_name_are_joined_and_different_people_are_not():
-    _, finder = pipelines()
-    people = {one.name: set(one.forms) for one in cast_of(NAMES * 6, finder)}
+    people = {one.name: set(one.forms) for one in Reading(NAMES * 6).people}
     assert people["Elizabeth"] == {"Elizabeth", "Elizabeth Bennet"}
     assert people["Mr. Darcy"] == {"Mr. Darcy", "Mr. Fitzwilliam Darcy", "Darcy"}
     assert people["Jane"] == {"Jane", "Jane Bennet"}
@@ -102,8 +101,7 @@ def test_a_wife_who_is_called_by_her_husbands_name_is_another_person():
         "Mr. Joe Gargery went to the forge with Pip. Joe Gargery said that Mrs. Joe Gargery was "
         "out. Then Mr. Gargery laughed, and Pip saw how Mrs. Joe Gargery looked at Joe Gargery. "
     )
-    _, finder = pipelines()
-    people = [set(one.forms) for one in cast_of(text * 6, finder)]
+    people = [set(one.forms) for one in Reading(text * 6).people]
     assert {"Mrs. Joe Gargery"} in people
     assert any({"Mr. Joe Gargery", "Joe Gargery"} <= forms for forms in people)
 
@@ -124,7 +122,7 @@ def test_a_long_text_without_headings_is_measured_in_sections():
 def test_a_section_is_named_with_its_words():
     quick = [FAST * 3] * 260
     text = "\n\n".join([*quick, *[SLOW * 3] * 60, *quick])
-    found = measure_book(Document("long", text), *pipelines())
+    found = measure_book(Document("long", text))
     number, said = found.findings[0]
     slow = found.chapters[number - 1]
     assert SLOW in text[slow.start : slow.end]
@@ -139,7 +137,7 @@ def test_what_is_not_english_has_no_sentences_and_no_people():
         "warum sie ihn verlassen hatte. "
     )
     text = "\n\n".join(f"CHAPTER {k}\n\n{german * 20}" for k in range(1, 5))
-    found = measure_book(Document("de", text), *pipelines())
+    found = measure_book(Document("de", text))
     assert found.missing_reason is not None
     assert found.value("n_characters") is None
     assert all(one.sentence_words is None and one.pace is None for one in found.chapters)

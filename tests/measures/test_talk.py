@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from fabula.measures.cast import Person, Talk, speakers_of, talk_of
-from fabula.text.speech import speech_spans
+from fabula.text.cast import Person, Talk, speakers_of, talk_of
+from fabula.text.reading import Reading
 
 
 def told(text: str) -> list[str | None]:
@@ -18,7 +18,7 @@ def told(text: str) -> list[str | None]:
             ("Mr. Darcy", r"(?:Mr\. )?Darcy"),
         ]
     ]  # fmt: skip
-    return speakers_of(text, people, speech_spans(text))
+    return speakers_of(Reading(text), people)
 
 
 @pytest.mark.parametrize(

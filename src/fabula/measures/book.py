@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from math import fsum
 from statistics import fmean, median, pstdev
 from typing import Any
@@ -19,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from fabula.instruments import Figure
-from fabula.measures.cast import CAST_RULES, TALK_RULES, Person, Talk, cast_of, speakers_of, talk_of
 from fabula.text import TextSettings, TextWords
-from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, sections_of
+from fabula.text.cast import CAST_RULES, TALK_RULES, Person, Talk, speakers_of, talk_of
+from fabula.text.chapters import CHAPTER_RULES, Chapter, sections_of
 from fabula.text.language import not_english
-from fabula.text.pipeline import NAMES, SENTENCES, load_pipeline, pipeline_parts
-from fabula.text.sentences import paragraph_spans, sentence_spans
-from fabula.text.speech import READER, flags_within, speech_spans
+from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts
+from fabula.text.reading import Reading
+from fabula.text.speech import READER, flags_within
 from fabula.types import Document, Measurement, Signature
 
 BOOK_RULES = "1"
@@ -108,11 +107,30 @@ class Book:
 
     @property
     def findings(self) -> list[tuple[int, str]]:
-        """Chapters whose pace is far from the mean, the furthest first, each with its number."""
-        known = [one for one in self.chapters if one.pace is not None]
-        far = [one for one in known if abs(one.pace or 0.0) >= _FAR]
-        far.sort(key=lambda one: -abs(one.pace or 0.0))
-        return [(one.number, _said(self, one)) for one in far]
+        """Chapters whose pace is far from the mean, the furthest first, each with its number.
+
+        How far a chapter is from the others is said by its two largest differences. It is called
+        `Chapter 4`; where the text has no headings, `Section 4 (words 9,001 to 12,000)`.
+        """
+        paces = {one.number: one.pace for one in self.chapters if one.pace is not None}
+        far = sorted((k for k in paces if abs(paces[k]) >= _FAR), key=lambda k: -abs(paces[k]))
+        found = []
+        for one in (self.chapters[number - 1] for number in far):
+            name = f"{self.unit.capitalize()} {one.number}"
+            if self.unit != "chapter":
+                before = sum(other.n_words for other in self.chapters[: one.number - 1])
+                name += f" (words {before + 1:,} to {before + one.n_words:,})"
+            others = [other for other in self.chapters if other.number in paces and other != one]
+            differences = []
+            for component, form in _PACED.items():
+                here = getattr(one, component)
+                elsewhere = [getattr(other, component) for other in others]
+                apart = abs(here - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
+                differences.append((apart, form.format(here, fmean(elsewhere))))
+            first, second = (text for _, text in sorted(differences, reverse=True)[:2])
+            way = "slower" if paces[one.number] < 0 else "faster"
+            found.append((one.number, f"{name} is {way} than the rest: {first}, {second}."))
+        return found
 
     def value(self, item: str) -> float | None:
         """A metric of the instrument; None if it is missing."""
@@ -150,99 +168,67 @@ class Book:
         }
 
 
-def _said(book: Book, one: BookChapter) -> str:
-    """How far a chapter is from the others, the largest difference first.
-
-    It is called `Chapter 4`; where the text has no headings, `Section 4 (words 9,001 to 12,000)`.
-    """
-    name = f"{book.unit.capitalize()} {one.number}"
-    if book.unit != "chapter":
-        before = sum(other.n_words for other in book.chapters[: one.number - 1])
-        name += f" (words {before + 1:,} to {before + one.n_words:,})"
-    others = [other for other in book.chapters if other.pace is not None and other is not one]
-    way = "slower" if (one.pace or 0.0) < 0 else "faster"
-    said = []
-    for component, form in _PACED.items():
-        own = getattr(one, component)
-        elsewhere = [getattr(other, component) for other in others]
-        apart = abs(own - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
-        said.append((apart, form.format(own, fmean(elsewhere))))
-    first, second = (text for _, text in sorted(said, reverse=True)[:2])
-    return f"{name} is {way} than the rest: {first}, {second}."
-
-
-def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = False) -> Book | None:
+def measure_book(document: Document, *, always: bool = False) -> Book | None:
     """A text by chapter; None if it is short and has fewer than three chapters.
 
-    nlp: the pipeline with sentence boundaries. finder: the one that finds names.
-    always: whether short texts are measured too.
+    always: whether short texts are measured too. Raises `ModelError` if spaCy or the pipeline is
+    not installed.
     """
-    chapters = chapters_of(document)
-    located = TextSettings().locate(document.text)
+    read, settings = Reading(document), TextSettings()
+    text, chapters = read.text, read.chapters
+    is_wanted = always or len(chapters) >= _MIN_CHAPTERS
+    # Short texts are not read further.
+    if not is_wanted and len(text) < 3 * BOOK_WORDS:
+        return None
+    located = settings.locate(text)
     n_words = len(located.words)
-    if not (always or len(chapters) >= _MIN_CHAPTERS or n_words >= BOOK_WORDS) or not n_words:
+    if not (is_wanted or n_words >= BOOK_WORDS) or not n_words:
         return None
     unit = "chapter" if chapters else "section"
-    chapters = chapters or sections_of(document.text, _SECTION_CHARS)
+    chapters = chapters or sections_of(text, _SECTION_CHARS)
     edges = np.searchsorted(located.starts, [(one.body, one.end) for one in chapters])
     ranges = [(first, last) for first, last in edges.tolist()]
-    foreign = not_english(document.text)
-    people = [] if foreign else cast_of(document.text, finder)
-    repeated, flags = _repetition(document.text, located, chapters, ranges)
-    speech = speech_spans(document.text)
-    spoken = np.array(flags_within(located.starts.tolist(), speech), bool)
-    speakers = speakers_of(document.text, people, speech)
-    n_said = [int(np.diff(np.searchsorted(located.starts, place))[0]) for place in speech]
-    rows = [
-        _row(document.text, one, first, last, spoken, flags, None if foreign else nlp, people)
-        for one, (first, last) in zip(chapters, ranges, strict=True)
-    ]
+    foreign = not_english(text)
+    people = [] if foreign else read.people
+    repeated, flags = _repetition(text, located, chapters, ranges)
+    spoken = np.array(flags_within(located.starts.tolist(), read.speech), bool)
+    n_said = [int(np.diff(np.searchsorted(located.starts, place))[0]) for place in read.speech]
+    rows = []
+    for one, (first, last) in zip(chapters, ranges, strict=True):
+        part = Reading(text[one.body : one.end], load_pipeline(SENTENCES))
+        n_here = last - first
+        n_paragraphs = sum(settings.has_words(part.text[a:b]) for a, b in part.paragraphs)
+        n_sentences = None if foreign else len(part.sentences)
+        named = {
+            person.name: n
+            for person in people
+            if (n := sum(one.body <= start < one.end for start, _ in person.places))
+        }
+        row = BookChapter(
+            number=one.number,
+            title=" ".join(one.name.split()),
+            part=" ".join(one.part.split()),
+            start=one.start,
+            end=one.end,
+            n_words=n_here,
+            n_scenes=len(one.scenes),
+            n_sentences=n_sentences,
+            sentence_words=n_here / n_sentences if n_sentences else None,
+            paragraph_words=n_here / n_paragraphs if n_paragraphs else None,
+            dialogue=float(spoken[first:last].mean()) if n_here else None,
+            repeated=float(flags[first:last].mean()) if n_here else None,
+            characters=named,
+        )
+        rows.append(row)
     return Book(
         unit,
         n_words,
         tuple(_with_pace(rows)),
         tuple(people),
         tuple(repeated),
-        talk_of(people, speakers, n_said),
+        talk_of(people, speakers_of(read, people), n_said),
         int(spoken.sum()),
         foreign,
-    )
-
-
-def _row(
-    text: str,
-    one: Chapter,
-    first: int,
-    last: int,
-    spoken: Any,
-    flags: Any,
-    nlp: Any,
-    people: Sequence[Person],
-) -> BookChapter:
-    n_words = last - first
-    part = text[one.body : one.end]
-    settings = TextSettings()
-    n_paragraphs = sum(settings.has_words(part[a:b]) for a, b in paragraph_spans(part))
-    n_sentences = None if nlp is None else len(sentence_spans(part, nlp))
-    named = {
-        person.name: n
-        for person in people
-        if (n := sum(one.body <= start < one.end for start, _ in person.places))
-    }
-    return BookChapter(
-        number=one.number,
-        title=" ".join(one.name.split()),
-        part=" ".join(one.part.split()),
-        start=one.start,
-        end=one.end,
-        n_words=n_words,
-        n_scenes=len(one.scenes),
-        n_sentences=n_sentences,
-        sentence_words=n_words / n_sentences if n_sentences else None,
-        paragraph_words=n_words / n_paragraphs if n_paragraphs else None,
-        dialogue=float(spoken[first:last].mean()) if n_words else None,
-        repeated=float(flags[first:last].mean()) if n_words else None,
-        characters=named,
     )
 
 
@@ -340,7 +326,6 @@ class BookInstrument:
 
     @property
     def signature(self) -> Signature:
-        nlp, _ = pipelines()
         return Signature.of(
             "book",
             rules=BOOK_RULES,
@@ -350,49 +335,34 @@ class BookInstrument:
             run=str(_RUN),
             speech=READER,
             **TextSettings().signature_parts(),
-            **pipeline_parts(nlp),
+            **pipeline_parts(load_pipeline(SENTENCES)),
         )
 
     def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
         """None for a text that is short and has fewer than three chapters."""
         for document in documents:
-            # Short texts are not read further.
-            is_long = len(document.text) >= 3 * BOOK_WORDS
-            may_be_book = is_long or len(chapters_of(document)) >= _MIN_CHAPTERS
-            book = measure_book(document, *pipelines()) if may_be_book else None
-            yield () if book is None else self._measured(document, book)
-
-    def _measured(self, document: Document, book: Book) -> list[Measurement]:
-        signature = str(self.signature)
-        missing = {"n_chapters": "no_headings", "n_characters": book.missing_reason}
-        details = {
-            "book": book.to_row(),
+            book = measure_book(document)
+            if book is None:
+                yield ()
+                continue
+            missing = {"n_chapters": "no_headings", "n_characters": book.missing_reason}
             # The first screen says that a chapter is slower; the numbers are with the chapters.
-            "findings": [
+            findings = [
                 said.partition(":")[0].rstrip(".") + "." for _, said in book.findings[:_N_FIRST]
-            ],
-        }
-        return [
-            Measurement(
-                document_id=document.id,
-                rubric=self.id,
-                item=figure.item,
-                rater="fabula",
-                value=(value := book.value(figure.item)),
-                missing_reason=missing.get(figure.item, "no_words") if value is None else None,
-                evidence=(),
-                rationale=None,
-                signature=signature,
-                details=details if figure.item == "n_chapters" else {},
-            )
-            for figure in self.figures
-        ]
-
-
-@cache
-def pipelines() -> tuple[Any, Any]:
-    """The pipeline that splits sentences, and the one that finds names.
-
-    Raises `ModelError` if spaCy or the pipeline is not installed.
-    """
-    return load_pipeline(SENTENCES), load_pipeline(NAMES)
+            ]
+            details = {"book": book.to_row(), "findings": findings}
+            yield [
+                Measurement(
+                    document_id=document.id,
+                    rubric=self.id,
+                    item=figure.item,
+                    rater="fabula",
+                    value=(value := book.value(figure.item)),
+                    missing_reason=missing.get(figure.item, "no_words") if value is None else None,
+                    evidence=(),
+                    rationale=None,
+                    signature=str(self.signature),
+                    details=details if figure.item == "n_chapters" else {},
+                )
+                for figure in self.figures
+            ]

@@ -1,4 +1,4 @@
-"""A text read once: its sentences and their words, what is spoken, where errors are."""
+"""A text read once: its chapters, paragraphs, sentences and words, who and what is in it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fabula.text.cast import Person, cast_of
+from fabula.text.chapters import Chapter, chapters_of
 from fabula.text.grammar import Checker, Fault, parsed_and_checked
 from fabula.text.parsing import Parsed, Parser, Token
 from fabula.text.sentences import Spans, encodable, paragraph_docs, paragraph_spans, sentence_spans
 from fabula.text.speech import Quotation, flags_within, quotations_of
+from fabula.types import Document
 
 _SPACE = re.compile(r"\s")
 
@@ -61,9 +64,35 @@ class Reading:
     """
 
     def __init__(
-        self, text: str, nlp: Any, parser: Parser | None = None, checker: Checker | None = None
+        self,
+        source: Document | str,
+        nlp: Any = None,
+        parser: Parser | None = None,
+        checker: Checker | None = None,
     ) -> None:
-        self.text, self._nlp, self._parser, self._checker = text, nlp, parser, checker
+        self.document = Document("", source) if isinstance(source, str) else source
+        self.text, self._nlp = self.document.text, nlp
+        self._parser, self._checker = parser, checker
+
+    @cached_property
+    def chapters(self) -> list[Chapter]:
+        """None if there are fewer than two headings."""
+        return chapters_of(self.document)
+
+    @cached_property
+    def paragraphs(self) -> Spans:
+        """The spans of all paragraphs, in order."""
+        return paragraph_spans(self.text)
+
+    def paragraph_of(self, place: int) -> tuple[int, int]:
+        """The span of the paragraph that contains a character, or of the last one before it."""
+        at = bisect_right(self.paragraphs, place, key=lambda span: span[0]) - 1
+        return self.paragraphs[max(at, 0)]
+
+    @cached_property
+    def people(self) -> list[Person]:
+        """Those who are named at least five times, the most frequent first."""
+        return cast_of(self)
 
     @cached_property
     def sentences(self) -> Spans:
@@ -117,11 +146,8 @@ class Reading:
     @cached_property
     def quoted(self) -> Spans:
         """The quoted spans; the whole paragraph where one mark of a pair is missing."""
-        paragraphs = paragraph_spans(self.text)
         return [
-            (one.start, one.end)
-            if one.is_closed
-            else paragraphs[max(bisect_right(paragraphs, one.start, key=lambda s: s[0]) - 1, 0)]
+            (one.start, one.end) if one.is_closed else self.paragraph_of(one.start)
             for one in self.quotations
         ]
 

@@ -18,19 +18,22 @@ from __future__ import annotations
 
 import functools
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import regex
 
 from fabula.cached_results import Kept, Memo
-from fabula.text.pipeline import pipeline_name
-from fabula.text.sentences import encodable, paragraph_spans
+from fabula.text.pipeline import NAMES, load_pipeline, pipeline_name
+from fabula.text.sentences import encodable
 from fabula.text.speech import SAYING, WORD
 from fabula.text.words import word_set
+
+if TYPE_CHECKING:
+    from fabula.text.reading import Reading
 
 CAST_RULES = "1"
 """Version: changes with any rule or threshold below."""
@@ -74,12 +77,9 @@ class Person:
     places: tuple[Place, ...]
 
 
-def cast_of(text: str, nlp: Any) -> list[Person]:
-    """The people named at least five times in a text, the most frequent first.
-
-    `nlp` is the pipeline with a named-entity recognizer.
-    """
-    names = _names(text, nlp)
+def cast_of(read: Reading) -> list[Person]:
+    """The people named at least five times in a text, the most frequent first."""
+    names = _names(read)
     if not names:
         return []
     word = "|".join(map(regex.escape, sorted(names, key=len, reverse=True)))
@@ -89,7 +89,7 @@ def cast_of(text: str, nlp: Any) -> list[Person]:
     )
     found: dict[_Form, list[Place]] = defaultdict(list)
     shown: dict[_Form, Counter[str]] = defaultdict(Counter)
-    for match in run.finditer(text):
+    for match in run.finditer(read.text):
         title = _TITLES[match["title"].lower()] if match["title"] else ""
         form = title, tuple(match["name"].split())
         found[form].append(match.span())
@@ -106,8 +106,9 @@ def cast_of(text: str, nlp: Any) -> list[Person]:
     return sorted(people, key=lambda one: (-len(one.places), one.name))
 
 
-def _names(text: str, nlp: Any) -> set[str]:
+def _names(read: Reading) -> set[str]:
     """The words that are names of people."""
+    text, nlp = read.text, load_pipeline(NAMES)
     small = Counter(match[0] for match in _SMALL.finditer(text))
     places: dict[str, list[int]] = defaultdict(list)
     n_within: Counter[str] = Counter()
@@ -129,13 +130,11 @@ def _names(text: str, nlp: Any) -> set[str]:
         and 10 * small[word.lower()] <= len(found)
     }
     # How often each word is tagged as a person, out of the places checked.
-    spans = paragraph_spans(text)
-    starts = [start for start, _ in spans]
-    chosen: set[int] = set()
+    chosen: set[tuple[int, int]] = set()
     for found in candidates.values():
         step = max(1, len(found) // _N_ASKED)
-        chosen |= {bisect_right(starts, place) - 1 for place in found[::step][:_N_ASKED]}
-    parts = [encodable(" ".join(text[slice(*spans[k])].split())) for k in sorted(chosen)]
+        chosen.update(map(read.paragraph_of, found[::step][:_N_ASKED]))
+    parts = [encodable(" ".join(text[slice(*span)].split())) for span in sorted(chosen)]
     named: Counter[str] = Counter()
     asked: Counter[str] = Counter()
 
@@ -266,12 +265,13 @@ def talk_of(
     }
 
 
-def speakers_of(text: str, people: Sequence[Person], speech: Sequence[Place]) -> list[str | None]:
+def speakers_of(read: Reading, people: Sequence[Person]) -> list[str | None]:
     """The name of each speech's speaker, in order; None if unknown."""
+    text, speech = read.text, read.speech
     names = sorted((start, end, one.name) for one in people for start, end in one.places)
     speakers: list[str | None] = []
     starts = [start for start, _ in speech]
-    for low, high in paragraph_spans(text):
+    for low, high in read.paragraphs:
         # The speeches that begin in the paragraph.
         inside = speech[len(speakers) : bisect_left(starts, high)]
         found = []

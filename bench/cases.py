@@ -20,7 +20,7 @@ import scipy.sparse as sparse
 import corpora
 from fabula.formats import TRAINING
 from fabula.tasks.continuation.corpus import UNKNOWN, Corpus, build_corpus
-from fabula.tasks.continuation.retrieval import CaseIndex, index_cases
+from fabula.tasks.continuation.retrieval import CaseBased, index_cases
 from fabula.text import find_files, read_documents
 from fabula.workers import default_jobs
 
@@ -110,7 +110,7 @@ def measure(real: Corpus, n_sentences: int, queries: list[np.ndarray], folder: P
     corpus = kin(real, n_sentences, folder)
     _, built = corpora.timed(partial(index_cases, corpus))
     n_bytes = sum(f.stat().st_size for f in (folder / "cases").rglob("*.npy"))
-    index = CaseIndex(corpus)
+    index = CaseBased(corpus)
     found = [index.nearest(query) for query in queries]
     ms = 1e3 * np.array([corpora.timed(partial(index.nearest, one))[1] for one in queries])
     peer_s, best = peer(corpus, queries[:40])

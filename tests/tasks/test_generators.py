@@ -23,7 +23,7 @@ from fabula.tasks.continuation.generating import (
     Unigram,
     generate,
 )
-from fabula.tasks.continuation.retrieval import CaseBased, CaseIndex, index_cases
+from fabula.tasks.continuation.retrieval import CaseBased, index_cases
 from fabula.types import Document
 
 TEXTS = [
@@ -105,7 +105,7 @@ def test_other_texts_are_not_taken_for_those_of_the_index(tmp_path: Path):
     index_cases(build_corpus(documents(), tmp_path, min_count=1))
     build_corpus(documents(["Two frogs sat. One frog jumped."]), tmp_path, min_count=1)
     with pytest.raises(CorpusError, match="no case index of these texts"):
-        CaseIndex(Corpus.open(tmp_path))
+        CaseBased(Corpus.open(tmp_path))
 
 
 def test_a_folder_without_a_corpus_and_texts_without_a_sentence_say_so(tmp_path: Path):

@@ -22,7 +22,7 @@ from fabula.tasks.continuation.recurrent import (  # noqa: E402
     Progress,
     Recurrent,
     Training,
-    _Lanes,
+    _lanes,
     train_recurrent,
 )
 from fabula.types import Document  # noqa: E402
@@ -150,7 +150,7 @@ def test_lanes_read_every_story_once_from_its_beginning_to_its_end():
     read: dict[int, list[int]] = {}
     lanes: dict[int, int] = {}
     n_begun = 0
-    for inputs, targets, begins in _Lanes(stories, 2, 4, start=99):
+    for inputs, targets, begins in _lanes(stories, 2, 4, start=99):
         for lane in range(2):
             said = targets[lane][targets[lane] >= 0].tolist()
             if begins[lane]:

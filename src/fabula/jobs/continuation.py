@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -112,7 +112,7 @@ def passages(books: WholeStream, settings: CutSettings) -> Passages:
             f"{named}: two books have the same name, or one was given twice; their passages could "
             "not be told apart"
         )
-    rows = [one.to_row() for one in found]
+    rows = [asdict(one) | {"context": list(one.context)} for one in found]
     n_found = len(rows)
     if settings.limit is not None and settings.limit < n_found:
         kept = sorted(random.Random(settings.seed).sample(range(n_found), settings.limit))

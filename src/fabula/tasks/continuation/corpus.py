@@ -10,7 +10,6 @@ like words.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import shutil
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import CorpusError, InputError, ModelError
+from fabula.errors import CorpusError, InputError
 from fabula.formats import TRAINING
 from fabula.measures.linguistic.lexis import UNKNOWN_WORD
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
@@ -47,22 +46,14 @@ MAX_TOKENS = 120
 _PLAIN = str.maketrans("“”‘’", "\"\"''")
 
 
-@functools.cache
-def _tokeniser() -> Any:
-    try:
-        from spacy.lang.en import English
-    except ImportError as error:
-        raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'") from error
-    return English().tokenizer
-
-
 def tokens_of(sentence: str) -> list[str]:
     """The words and punctuation marks of a sentence, in their case; quotes are made straight.
 
     >>> tokens_of("“Don’t you see?” she said.")
     ['"', 'Do', "n't", 'you', 'see', '?', '"', 'she', 'said', '.']
     """
-    return [token for token in map(str, _tokeniser()(sentence.translate(_PLAIN))) if token.strip()]
+    tokens = map(str, load_pipeline(()).tokenizer(sentence.translate(_PLAIN)))
+    return [token for token in tokens if token.strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,33 +130,22 @@ class Vocabulary:
 
     def spell(self, numbers: Iterable[int]) -> str:
         """The sentence with these word ids as normal text: case, spaces, quotes, contractions."""
-        tokens = _treebank_quotes([self.shown[number] for number in numbers])
+        # Straight quotes, for `detokenise`: the first opens, the next closes; so does the end.
+        tokens: list[str] = []
+        is_open = {"'": False, '"': False}
+        for token in (self.shown[number] for number in numbers):
+            is_mark = token in is_open
+            if token == "'" and not is_open[token] and tokens and tokens[-1].lower().endswith("s"):
+                is_mark = False
+            if is_mark:
+                is_open[token] = not is_open[token]
+            tokens.append("`" if token == "'" and is_mark and is_open[token] else token)
+        tokens += [mark for mark in ('"', "'") if is_open[mark]]
         sentence = detokenise(tokens)
         for k, character in enumerate(sentence):
             if character.isalnum():
                 return sentence[:k] + character.upper() + sentence[k + 1 :]
         return sentence
-
-
-def _treebank_quotes(tokens: Sequence[str]) -> list[str]:
-    """Disambiguate straight single quotes for `detokenise`: the first opens, the next closes.
-
-    One that is still open at the end is closed.
-    """
-    found: list[str] = []
-    is_open = {"'": False, '"': False}
-    for token in tokens:
-        if token not in is_open:
-            found.append(token)
-            continue
-        if token == "'" and not is_open[token] and found and found[-1].lower().endswith("s"):
-            found.append(token)
-            continue
-        opens = not is_open[token]
-        is_open[token] = opens
-        found.append({"'": ("'", "`"), '"': ("''", "``")}[token][opens])
-    found += [{"'": "'", '"': "''"}[mark] for mark in ('"', "'") if is_open[mark]]
-    return found
 
 
 _SHARD_CHARS = 4 << 20
@@ -335,31 +315,10 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
     if info is not None and info["digest"] == digest:
         return info
     aside = fresh_folder(folder)
-    arrays, counts = _gather(documents)
-    for name, values in arrays.items():
-        np.save(aside / f"{name}.npy", values)
-    (aside / _COUNTS).write_bytes(dump_json(counts).encode())
-    info = {
-        "name": folder.name,
-        "digest": digest,
-        "n_stories": len(arrays["story_ends"]),
-        "n_sentences": len(arrays["sentence_ends"]),
-        "n_tokens": len(arrays["local_tokens"]),
-    }
-    (aside / _INFO).write_bytes(dump_json(info).encode())
-    if folder.exists():
-        shutil.rmtree(folder)
-    publish_folder(aside, folder)
-    return info
-
-
-def _gather(
-    documents: Sequence[Document],
-) -> tuple[dict[str, NDArray[Any]], dict[str, dict[str, int]]]:
-    """The arrays of a shard, and how often its words occur; they are numbered as they appear."""
     text = bytearray()
     ends: dict[str, list[int]] = {"sentence": [], "story": [], "token": []}
     tokens: list[int] = []
+    # Words are numbered as they appear.
     known: dict[str, int] = {}
     cased = Counter[str]()
     for chapter in book_chapters(documents, load_pipeline(SENTENCES)):
@@ -376,8 +335,23 @@ def _gather(
         "local_tokens": np.array(tokens, np.uint32),
         **{f"{name}_ends": np.array(places, np.int64) for name, places in ends.items()},
     }
-    each = np.bincount(np.array(tokens, np.int64), minlength=len(known))
-    return arrays, {"counts": dict(zip(known, each.tolist(), strict=True)), "cased": dict(cased)}
+    each = np.bincount(np.array(tokens, np.int64), minlength=len(known)).tolist()
+    counts = {"counts": dict(zip(known, each, strict=True)), "cased": dict(cased)}
+    for name, values in arrays.items():
+        np.save(aside / f"{name}.npy", values)
+    (aside / _COUNTS).write_bytes(dump_json(counts).encode())
+    info = {
+        "name": folder.name,
+        "digest": digest,
+        "n_stories": len(arrays["story_ends"]),
+        "n_sentences": len(arrays["sentence_ends"]),
+        "n_tokens": len(arrays["local_tokens"]),
+    }
+    (aside / _INFO).write_bytes(dump_json(info).encode())
+    if folder.exists():
+        shutil.rmtree(folder)
+    publish_folder(aside, folder)
+    return info
 
 
 def _number_words(folder: Path, vocabulary: Vocabulary, digest: str) -> None:

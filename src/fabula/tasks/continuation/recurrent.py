@@ -138,20 +138,17 @@ class Recurrent:
                     if not self._is_word[written].any():
                         # A sentence does not end before its first word.
                         scores[self._is_end] = -np.inf
-                    written.append(self._draw(scores, rng))
+                    # By its probability; never the unknown one.
+                    scores[UNKNOWN] = -np.inf
+                    edges = np.cumsum(np.exp((scores - scores.max()) / self._temperature))
+                    drawn = np.searchsorted(edges, rng.random() * edges[-1], side="right")
+                    written.append(int(drawn))
                     if self._is_end[written[-1]]:
                         break
                     numbers = written[-1:]
         finally:
             torch.set_num_threads(n_threads)
         return self._vocabulary.spell(written)
-
-    def _draw(self, scores: Any, rng: np.random.Generator) -> int:
-        """Sample a word by its probability; never the unknown one."""
-        scores[UNKNOWN] = -np.inf
-        weights = np.exp((scores - scores.max()) / self._temperature)
-        edges = np.cumsum(weights)
-        return int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
 
 
 _CHECKPOINT = "recurrent/checkpoint.pt"
@@ -214,40 +211,35 @@ def train_recurrent(
     return run.progress
 
 
-class _Lanes:
-    """Parallel stories, a window at a time. A lane whose story has ended idles until the next."""
+def _lanes(
+    stories: Iterable[NDArray[np.uint32]], n_lanes: int, width: int, start: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
+    """Parallel stories, a window at a time. A lane whose story has ended idles until the next.
 
-    def __init__(
-        self, stories: Iterable[NDArray[np.uint32]], n_lanes: int, width: int, start: int
-    ) -> None:
-        self._stories, self._width, self._start = iter(stories), width, start
-        self._lanes: list[tuple[NDArray[np.uint32], int] | None] = [None] * n_lanes
-
-    def __iter__(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
-        """Input words, target words, and which lanes begin a story.
-
-        int64, shape (n_lanes, width), with -1 where there is no target; bool, shape (n_lanes,).
-        """
-        shape = len(self._lanes), self._width
-        while True:
-            inputs, targets = np.zeros(shape, np.int64), np.full(shape, _IGNORED, np.int64)
-            begins = np.zeros(shape[0], np.bool_)
-            for k, lane in enumerate(self._lanes):
-                if lane is None:
-                    story = next(self._stories, None)
-                    if story is None:
-                        continue
-                    lane, begins[k] = (story, 0), True
-                story, at = lane
-                part = story[at : at + self._width]
-                inputs[k, 1 : len(part)] = part[:-1]
-                inputs[k, 0] = story[at - 1] if at else self._start
-                targets[k, : len(part)] = part
-                at += len(part)
-                self._lanes[k] = (story, at) if at < len(story) else None
-            if (targets == _IGNORED).all():
-                return
-            yield inputs, targets, begins
+    Input words, target words, and which lanes begin a story: int64, shape (n_lanes, width), with -1
+    where there is no target; bool, shape (n_lanes,).
+    """
+    waiting = iter(stories)
+    lanes: list[tuple[NDArray[np.uint32], int] | None] = [None] * n_lanes
+    while True:
+        inputs = np.zeros((n_lanes, width), np.int64)
+        targets, begins = np.full_like(inputs, _IGNORED), np.zeros(n_lanes, np.bool_)
+        for k, lane in enumerate(lanes):
+            if lane is None:
+                story = next(waiting, None)
+                if story is None:
+                    continue
+                lane, begins[k] = (story, 0), True
+            story, at = lane
+            part = story[at : at + width]
+            inputs[k, 1 : len(part)] = part[:-1]
+            inputs[k, 0] = story[at - 1] if at else start
+            targets[k, : len(part)] = part
+            at += len(part)
+            lanes[k] = (story, at) if at < len(story) else None
+        if (targets == _IGNORED).all():
+            return
+        yield inputs, targets, begins
 
 
 class _Run:
@@ -312,7 +304,10 @@ class _Run:
         tokens_each = how.n_lanes * how.window_tokens
         progress.n_windows = math.ceil(sum(map(len, self._stories)) / tokens_each)
         n_all = how.n_epochs * progress.n_windows
-        for number, (inputs, targets, begins) in enumerate(self._lanes(self._passes())):
+        # The stories of all epochs, each in its own order; and one more, which is not read.
+        rngs = (np.random.default_rng([how.seed, 1, k]) for k in range(how.n_epochs + 1))
+        read = (self._stories[k] for rng in rngs for k in rng.permutation(len(self._stories)))
+        for number, (inputs, targets, begins) in enumerate(self._windows(read)):
             if number < progress.window:
                 continue
             if number == n_all:
@@ -331,16 +326,15 @@ class _Run:
                 self._save_checkpoint()
             report(progress)
 
-    def _passes(self) -> Iterator[NDArray[np.uint32]]:
-        """The stories of all epochs, each in its own order; and one more, which is not read."""
-        for number in range(self._training.n_epochs + 1):
-            rng = np.random.default_rng([self._training.seed, 1, number])
-            for k in rng.permutation(len(self._stories)):
-                yield self._stories[k]
-
     def _end_pass(self) -> None:
-        state, perplexity = self._state, self._perplexity()
-        self._state = state
+        """Keep the weights if the perplexity of the held-out stories, with the unknown word as one
+        word, is the lowest so far."""
+        state, self._state, total, n_tokens = self._state, None, 0.0, 0
+        with self._torch.no_grad():
+            for inputs, targets, begins in self._windows(self._held):
+                total += float(self._loss(self._scores(inputs, begins), targets, "sum"))
+                n_tokens += int((targets != _IGNORED).sum())
+        perplexity, self._state = math.exp(total / n_tokens), state
         number = self.progress.window // self.progress.n_windows
         self.progress.log.append({"epoch": number, "perplexity": perplexity})
         if perplexity < self._best:
@@ -355,9 +349,11 @@ class _Run:
             self._save(MODEL_FILE, form)
         self._save_checkpoint()
 
-    def _lanes(self, stories: Iterable[NDArray[np.uint32]]) -> _Lanes:
+    def _windows(
+        self, stories: Iterable[NDArray[np.uint32]]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
         how = self._training
-        return _Lanes(stories, how.n_lanes, how.window_tokens, len(self._corpus.vocabulary))
+        return _lanes(stories, how.n_lanes, how.window_tokens, len(self._corpus.vocabulary))
 
     def _scores(self, inputs: NDArray[np.int64], begins: NDArray[np.bool_]) -> Any:
         torch = self._torch
@@ -378,15 +374,6 @@ class _Run:
         return self._torch.nn.functional.cross_entropy(
             scores.float().flatten(0, 1), said.flatten(), ignore_index=_IGNORED, reduction=reduction
         )
-
-    def _perplexity(self) -> float:
-        """Perplexity of the held-out stories, with the unknown word as one word."""
-        self._state, total, n_tokens = None, 0.0, 0
-        with self._torch.no_grad():
-            for inputs, targets, begins in self._lanes(self._held):
-                total += float(self._loss(self._scores(inputs, begins), targets, "sum"))
-                n_tokens += int((targets != _IGNORED).sum())
-        return math.exp(total / n_tokens)
 
     def _save_checkpoint(self) -> None:
         form = {

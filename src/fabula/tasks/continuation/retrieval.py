@@ -98,10 +98,17 @@ def _index(shard: Shard, are_words: NDArray[np.bool_]) -> tuple[NDArray[np.gener
     )
 
 
-class CaseIndex:
-    """The memory-mapped index of a corpus. Raises `CorpusError` if it is missing."""
+class CaseBased:
+    """The generator that uses the memory-mapped index of a corpus.
+
+    It is deterministic: one context gives one sentence. Raises `CorpusError` without an index.
+    """
+
+    name = "case-based"
 
     def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self.signature = f"case-based|corpus:{corpus.label}|min:{corpus.min_count}"
         folder = corpus.folder / _FOLDER
         if _digest_of(folder) != corpus.digest:
             raise CorpusError(
@@ -134,24 +141,13 @@ class CaseIndex:
                 best = Found(number, int(sentence), float(cosine))
         return best
 
-
-class CaseBased:
-    """The generator that uses the index. It is deterministic: one context gives one sentence."""
-
-    name = "case-based"
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-        self._index = CaseIndex(corpus)
-        self.signature = f"case-based|corpus:{corpus.label}|min:{corpus.min_count}"
-
     def continue_(self, passage: Story, rng: np.random.Generator) -> str:
         """The sentence after the one nearest to the last of the context.
 
         Raises `LookupFailed` if no sentence of the corpus shares a word with it.
         """
         tokens = self._corpus.vocabulary.encode(passage.context[-1] if passage.context else "")
-        found = self._index.nearest(tokens)
+        found = self.nearest(tokens)
         if found is None:
             raise LookupFailed("no sentence of the corpus shares a word with the last sentence")
         return self._corpus.shards[found.shard].sentence(found.sentence + 1)

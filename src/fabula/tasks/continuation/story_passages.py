@@ -7,7 +7,7 @@ continuation. Here a book is cut into consecutive passages, none of which crosse
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -47,10 +47,6 @@ class Passage:
     chapter: int
     context: tuple[str, ...]
     gold: str
-
-    def to_row(self) -> dict[str, Any]:
-        """The row that is written: `context` is a list of sentences."""
-        return asdict(self) | {"context": list(self.context)}
 
 
 def passages_of(
@@ -131,7 +127,14 @@ def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
     case: an extra chapter, never a passage spanning two.
     """
     number, title, kept = 1, "", list[str]()
-    for tokens in _without_stars(sentences):
+    # Rows of stars end a sentence: what follows them is often a heading.
+    parts = (
+        list(part)
+        for sentence in sentences
+        for is_star, part in groupby(sentence.split(), lambda token: not token.strip("*"))
+        if not is_star
+    )
+    for tokens in parts:
         heading = _heading_tokens(tokens)
         if heading:
             if kept:
@@ -143,14 +146,6 @@ def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
             kept.append(detokenise(tokens))
     if kept:
         yield Chapter(book, number, title, tuple(kept))
-
-
-def _without_stars(sentences: Iterable[str]) -> Iterator[list[str]]:
-    """Tokens by sentence. Rows of stars end one: what follows them is often a heading."""
-    for sentence in sentences:
-        for is_star, tokens in groupby(sentence.split(), lambda token: not token.strip("*")):
-            if not is_star:
-                yield list(tokens)
 
 
 def _heading_tokens(tokens: Sequence[str]) -> int:

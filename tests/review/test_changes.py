@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from fabula.review.findings import Noted, compare_noted, followed, noted_of_rows
+from fabula.review.findings import Finding, compare_noted, followed, noted_of_rows
 
 FIRST = (
     "The lamp went round. She felt teh cold.\n\nShe counted nine lamps, and one, and then she "
@@ -14,13 +14,13 @@ FIRST = (
 SIGNED = {"lines": "a", "originality": "b", "feedback": "c"}
 
 
-def noted(text: str, words: str, kind: str = "spelling", why: str = "", nth: int = 0) -> Noted:
+def noted(text: str, words: str, kind: str = "spelling", why: str = "", nth: int = 0) -> Finding:
     start = [m.start() for m in re.finditer(re.escape(words), text)][nth]
-    return Noted(kind, kind.title(), start, start + len(words), text.count("\n", 0, start) + 1,
+    return Finding(kind, kind.title(), start, start + len(words), text.count("\n", 0, start) + 1,
                  why, words)  # fmt: skip
 
 
-def kinds(found: tuple[Noted, ...]) -> list[tuple[str, str]]:
+def kinds(found: tuple[Finding, ...]) -> list[tuple[str, str]]:
     return [(one.kind, one.words) for one in found]
 
 
@@ -56,7 +56,7 @@ def test_another_point_at_the_same_place_is_new():
 
 def test_a_finding_that_others_crowd_out_of_the_marks_has_not_gone():
     one = noted(FIRST, "teh")
-    hidden = Noted(**{**asdict(one), "is_marked": False})
+    hidden = Finding(**{**asdict(one), "is_marked": False})
     for before, after in (([one], [hidden]), ([hidden], [one])):
         found = compare_noted((FIRST, before, SIGNED), (FIRST, after, SIGNED))
         assert (found.gone, found.new, kinds(found.still)) == ((), (), [("spelling", "teh")])

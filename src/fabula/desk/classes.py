@@ -115,8 +115,12 @@ async def add(owner: Owner, form: Posted) -> Response:
     group = Group(folder / f"{max(numbers, default=0) + 1:04d}")
     (group.folder / "texts").mkdir(parents=True)
     for k, file in enumerate(files, 1):
-        name = _plain(str(file.filename), k, group.folder / "texts")
-        (group.folder / "texts" / name).write_bytes(await file.read())
+        # A safe file name: without folders, and unique. File systems count bytes.
+        name = Path(str(file.filename).replace("\\", "/")).name.lstrip(".")
+        name = name.encode(errors="replace")[-200:].decode(errors="ignore") or f"{k}.txt"
+        is_taken = (group.folder / "texts" / name).exists()
+        path = group.folder / "texts" / (f"{k}-{name}" if is_taken else name)
+        path.write_bytes(await file.read())
     write_whole(group.folder / "asked.json", dump_json(asked).encode())
     try:
         group.settings(1)
@@ -125,14 +129,6 @@ async def add(owner: Owner, form: Posted) -> Response:
         raise
     _begin(owner.desk, group)
     return RedirectResponse(f"/classes/{group.id}", 303)
-
-
-def _plain(given: str, number: int, folder: Path) -> str:
-    """A safe file name for an upload: without folders, and unique."""
-    name = Path(given.replace("\\", "/")).name.lstrip(".")
-    # File systems count bytes, of which a character may take four.
-    name = name.encode(errors="replace")[-200:].decode(errors="ignore") or f"{number}.txt"
-    return f"{number}-{name}" if (folder / name).exists() else name
 
 
 def _begin(desk: Desk, group: Group) -> None:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -67,14 +67,6 @@ class Visit:
         if piece is None:
             raise HTTPException(404)
         return piece
-
-    def version(self, id_: str, number: int) -> tuple[Piece, Version]:
-        """A piece and a version of it. Raises 404."""
-        piece = self.piece(id_)
-        version = next((one for one in piece.versions if one.number == number), None)
-        if version is None:
-            raise HTTPException(404)
-        return piece, version
 
     def unmeasured(self, piece: Piece) -> str:
         """When the unmeasured text was last edited; empty if there is none."""
@@ -141,7 +133,11 @@ Posted = Annotated[FormData, Depends(posted)]
 
 def piece_and_version(owner: Owner, id_: str, number: int) -> tuple[Piece, Version]:
     """Those that an address names. Raises 404."""
-    return owner.version(id_, number)
+    piece = owner.piece(id_)
+    version = next((one for one in piece.versions if one.number == number), None)
+    if version is None:
+        raise HTTPException(404)
+    return piece, version
 
 
 Named = Annotated[tuple[Piece, Version], Depends(piece_and_version)]
@@ -152,12 +148,30 @@ def home(owner: Owner) -> Response:
     """All drafts, and a form for another."""
     desk = owner.desk
     writing = desk.drafts.new.writing()
-    pieces = [_piece_view(owner, piece) for piece in desk.drafts.pieces()]
-    last = desk.drafts.pieces()[0].last.asked if pieces else {}
+    pieces = desk.drafts.pieces()
+    shown = []
+    for piece in pieces:
+        numbers = {one["key"]: one for one in piece.last.found.get("numbers", ())}
+        view = {
+            "id": piece.id,
+            "title": visible(piece.title),
+            "n_versions": len(piece.versions),
+            "last": piece.last.number,
+            "numbers": [
+                (one["title"], _shown(one["value"], one))
+                for key in ("n_words", "creativity_index", "bits_per_word")
+                if (one := numbers.get(key))
+            ],
+            "is_over": desk.state(piece.last).is_over,
+            "made": shown_time(str(piece.last.asked.get("made", ""))),
+            "writing": owner.unmeasured(piece),
+        }
+        shown.append(view)
+    last = pieces[0].last.asked if pieces else {}
     asked = Asked.read(last) if last else Asked(reference=next(iter(desk.references), ""))
     return owner.page(
         "home.html.j2",
-        pieces=pieces,
+        pieces=shown,
         needs=missing_models(desk),
         writing=writing,
         saved="" if writing is None else shown_time(writing.saved),
@@ -302,13 +316,29 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     pairs = [one.partition("-") for one in (left, right)]
     if not all(number.isdecimal() and len(number) < 9 for _, _, number in pairs):
         raise HTTPException(404)
-    (a, before), (b, after) = (owner.version(id_, int(number)) for id_, _, number in pairs)
+    (a, before), (b, after) = (piece_and_version(owner, id_, int(n)) for id_, _, n in pairs)
     old, new = changed_words(before.text, after.text)
     is_one = a.id == b.id
     if not is_one:
         # Between two pieces every word differs; marking them all would be useless.
         old, new = ([Changed("same", one.text) for one in side] for side in (old, new))
-    numbers = list(number_pairs(before.found.get("numbers", ()), after.found.get("numbers", ())))
+    # The numbers of both as displayed, in the order of the later one.
+    earlier = {one["key"]: one for one in before.found.get("numbers", ())}
+    numbers = []
+    for one in after.found.get("numbers", ()):
+        if (other := earlier.get(one["key"])) is None:
+            continue
+        x, y = other["value"], one["value"]
+        change, note = "", ""
+        if other["signature"] != one["signature"]:
+            note = "measured differently, so they cannot be compared"
+        elif _shown(x, one) == _shown(y, one):
+            change = "same"
+        elif x is not None and y is not None:
+            change = ("+" if y > x else "−") + format(abs(y - x), one["form"])
+        values = {"before": _shown(x, one), "after": _shown(y, one)}
+        numbers.append({"title": one["title"], **values, "change": change, "note": note})
+    moved = [one for one in numbers if one["change"] != "same"]
     return owner.page(
         "beside.html.j2",
         old=old,
@@ -317,8 +347,8 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
         b=b,
         before=before,
         after=after,
-        numbers=[one for one in numbers if one.has_moved or not is_one],
-        n_same=sum(not one.has_moved for one in numbers) if is_one else 0,
+        numbers=moved if is_one else numbers,
+        n_same=len(numbers) - len(moved) if is_one else 0,
         changes=owner.desk.changes(before, after) if is_one else None,
         parts={one.id: one.title for one in OWN_PARTS},
         titles=(visible(a.title), visible(b.title)),
@@ -395,25 +425,6 @@ def _opening(text: str) -> str:
     phrases = [mark.start() for mark in re.finditer(r"[,;:—–](?=\s)|\s[—–]", start)]
     ends = [end for end in phrases if end >= _MAX_OPENING_CHARS // 3] or [start.rfind(" ")]
     return (start[: ends[-1]] if ends[-1] > 0 else start[:-1]).rstrip(" .,;:—–") + "…"
-
-
-def _piece_view(owner: Visit, piece: Piece) -> dict[str, Any]:
-    numbers = {one["key"]: one for one in piece.last.found.get("numbers", ())}
-    shown = [
-        (one["title"], _shown(one["value"], one))
-        for key in ("n_words", "creativity_index", "bits_per_word")
-        if (one := numbers.get(key))
-    ]
-    return {
-        "id": piece.id,
-        "title": visible(piece.title),
-        "n_versions": len(piece.versions),
-        "last": piece.last.number,
-        "numbers": shown,
-        "is_over": owner.desk.state(piece.last).is_over,
-        "made": shown_time(str(piece.last.asked.get("made", ""))),
-        "writing": owner.unmeasured(piece),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,28 +511,11 @@ def _lacking(desk: Desk) -> list[Version]:
     return [piece.last for piece in desk.drafts.pieces() if lacks(piece.last)]
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(NamedTuple):
     """A stretch of a version. `kind` is `same`, `gone` (in the earlier) or `new` (in the later)."""
 
     kind: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class NumberPair:
-    """A number in two versions, as displayed. `note` says why two are not comparable."""
-
-    title: str
-    before: str
-    after: str
-    change: str
-    note: str = ""
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether it differs as displayed, or the comparison is impossible."""
-        return self.change != "same"
 
 
 def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]]:
@@ -545,26 +539,6 @@ def _compared(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[bool, str, s
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     for what, a1, a2, b1, b2 in matcher.get_opcodes():
         yield what == "equal", "".join(a[a1:a2]), "".join(b[b1:b2])
-
-
-def number_pairs(
-    before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
-) -> Iterator[NumberPair]:
-    """The numbers of both, in the order of the later one."""
-    old = {one["key"]: one for one in before}
-    for one in after:
-        other = old.get(one["key"])
-        if other is None:
-            continue
-        x, y = other["value"], one["value"]
-        change, note = "", ""
-        if other["signature"] != one["signature"]:
-            note = "measured differently, so they cannot be compared"
-        elif _shown(x, one) == _shown(y, one):
-            change = "same"
-        elif x is not None and y is not None:
-            change = ("+" if y > x else "−") + format(abs(y - x), one["form"])
-        yield NumberPair(one["title"], _shown(x, one), _shown(y, one), change, note)
 
 
 def _shown(value: float | None, number: dict[str, Any]) -> str:

@@ -26,6 +26,7 @@ import json
 import shutil
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,7 +36,7 @@ import zstandard
 
 from fabula.errors import InputError
 from fabula.formats import DESK
-from fabula.review.findings import Noted, noted_of_rows
+from fabula.review.findings import Finding, noted_of_rows
 from fabula.store import dump_json, write_whole
 from fabula.text import count_words
 
@@ -101,8 +102,13 @@ class Journal:
             n_lost = 0 if before is None else len(before.text) - len(text)
             if before is not None and n_lost > max(_LOST_CHARS, _LOST_SHARE * len(before.text)):
                 self.keep(before.text)
-            elif not states or _age(states[-1]) >= _EVERY:
-                self.keep(text)
+            else:
+                is_due = True
+                with suppress(ValueError, TypeError, IndexError):
+                    last = datetime.fromisoformat(states[-1].at)
+                    is_due = datetime.now(UTC) - last >= _EVERY
+                if is_due:
+                    self.keep(text)
             writing = Writing(text.encode(errors="replace").decode(), base, _now(), typed)
             write_whole(self.folder / "writing.json", dump_json(asdict(writing)).encode())
             return writing
@@ -150,14 +156,6 @@ class Journal:
             return None
         return whole.decode() if hashlib.sha256(whole).hexdigest() == state.text else None
 
-    def take_over(self, other: Journal) -> None:
-        """Prepend the states of another journal, which is no longer needed, to this one."""
-        with _lock:
-            other.put_aside()
-            for name in ("states.jsonl", "texts"):
-                if (other.folder / name).exists():
-                    shutil.move(other.folder / name, self.folder / name)
-
 
 def chained(before: str, state: KeptState) -> str:
     """The hash of a row that follows one with the hash `before`."""
@@ -177,13 +175,6 @@ def shown_time(time: str) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _age(state: KeptState) -> timedelta:
-    try:
-        return datetime.now(UTC) - datetime.fromisoformat(state.at)
-    except (ValueError, TypeError):
-        return _EVERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +203,7 @@ class Version:
         return found | {"numbers": whole} if found else {}
 
     @property
-    def findings(self) -> list[Noted]:
+    def findings(self) -> list[Finding]:
         return noted_of_rows(self.found.get("findings"))
 
     @property
@@ -295,7 +286,11 @@ class Drafts:
         shown = " ".join(title.split())[:_MAX_TITLE_CHARS] or "Untitled"
         write_whole(folder / "piece.json", dump_json({"title": shown}).encode(errors="replace"))
         if is_written:
-            Journal(folder).take_over(self.new)
+            with _lock:
+                self.new.put_aside()
+                for name in ("states.jsonl", "texts"):
+                    if (self.new.folder / name).exists():
+                        shutil.move(self.new.folder / name, folder / name)
         return self._add(folder, 1, text, asked)
 
     def add_version(self, piece: Piece, text: str, asked: Mapping[str, Any]) -> Version:

@@ -43,30 +43,6 @@ _HOLDS = (
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
-def record_archive(title: str, journal: Journal, *, with_texts: bool) -> bytes:
-    """A zip archive of the record, what it does and does not prove, and optionally the texts.
-
-    The same record gives the same bytes.
-    """
-    states = journal.states()
-    rows = [asdict(state) for state in states]
-    files = {
-        "record.json": dump_json({"fabula": __version__, "title": title, "states": rows}) + "\n",
-        "about.txt": "\n\n".join((_HOLDS, "What it does not prove", *NOT_PROVEN)) + "\n",
-    }
-    for state in states if with_texts else ():
-        text = journal.text(state)
-        if text is not None:
-            files[f"texts/{state.text}.txt"] = text
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in files.items():
-            info = zipfile.ZipInfo(name, _DAY)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, text.encode(errors="replace"))
-    return data.getvalue()
-
-
 router = APIRouter()
 
 
@@ -243,11 +219,30 @@ def record(owner: Owner, id_: str) -> Response:
 
 @router.post("/piece/{id_}/record")
 def export_record(owner: Owner, form: Posted, id_: str) -> Response:
-    """The record as a file, for its writer alone: requested through a form of the desk."""
+    """The record, and what it does not prove, as a zip archive, optionally with the texts.
+
+    For its writer alone: requested through a form of the desk.
+    """
     piece = owner.piece(id_)
     journal = owner.desk.drafts.journal(id_)
-    data = record_archive(piece.title, journal, with_texts=form.get("texts") == "on")
-    return _as_file(data, piece.title, "process record.zip", "application/zip")
+    states = journal.states()
+    record = {"fabula": __version__, "title": piece.title, "states": list(map(asdict, states))}
+    files = {
+        "record.json": dump_json(record) + "\n",
+        "about.txt": "\n\n".join((_HOLDS, "What it does not prove", *NOT_PROVEN)) + "\n",
+    }
+    for state in states if form.get("texts") == "on" else ():
+        text = journal.text(state)
+        if text is not None:
+            files[f"texts/{state.text}.txt"] = text
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            # The same record gives the same bytes.
+            info = zipfile.ZipInfo(name, _DAY)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, text.encode(errors="replace"))
+    return _as_file(data.getvalue(), piece.title, "process record.zip", "application/zip")
 
 
 def _as_file(data: bytes, title: str, which: str, media_type: str = "text/plain") -> Response:

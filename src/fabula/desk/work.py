@@ -44,9 +44,18 @@ from fabula.reference.search import (
     open_backend,
 )
 from fabula.review import Review, numbers_of_review, part_of_finding
-from fabula.review.findings import Changes, Noted, compare_noted, followed, noted_of, says_same
+from fabula.review.findings import (
+    PARAGRAPH,
+    Changes,
+    Finding,
+    compare_noted,
+    followed,
+    noted_of,
+    says_same,
+)
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
+from fabula.text.sentences import overlaps
 from fabula.types import Document
 from fabula.web import page_environment
 
@@ -62,7 +71,6 @@ _WHOLE = ("name", "sentence")
 _MAX_CHARS = 30_000
 _MAX_COMPARED = 1_000_000
 """Maximum number of paragraph pairs to compare; beyond it, everything between has changed."""
-_paragraph = re.compile(r"[^\n]*\S[^\n]*")
 _HERE = Path(__file__).parent
 _BAR, _HEAD = "<!--bar-->", "<!--head-->"
 _RENEW = '<noscript><meta http-equiv="refresh" content="3"></noscript>'
@@ -106,9 +114,17 @@ class Asked:
         readings = str(given.get("readings", "3"))
         if not (readings.isdecimal() and len(readings) < 3 and 1 <= int(readings) <= 20):
             raise InputError("readings: must be a number from 1 to 20")
+        # The model is one of the form's list, or a name prefixed by its provider.
+        model, name = (str(given.get(field, "")).strip() for field in ("model", "model_name"))
+        if model == OTHER or model.endswith("/"):
+            if not name:
+                raise InputError(
+                    "Enter the model's name, as its provider spells it, or choose none."
+                )
+            model = name if model == OTHER else model + name.removeprefix(model)
         return cls(
             reference=str(given.get("reference", "")).strip(),
-            model=_model_of(given),
+            model=model,
             readings=int(readings),
             **{box: given.get(box) in ("on", True) for box in _BOXES},
         )
@@ -130,34 +146,12 @@ class Asked:
         )
 
 
-def _model_of(given: Mapping[str, Any]) -> str:
-    """The model of a form: one from its list, or a name prefixed by its provider.
-
-    Raises `InputError`.
-    """
-    chosen, name = (str(given.get(field, "")).strip() for field in ("model", "model_name"))
-    if chosen != OTHER and not chosen.endswith("/"):
-        return chosen
-    if not name:
-        raise InputError("Enter the model's name, as its provider spells it, or choose none.")
-    return name if chosen == OTHER else chosen + name.removeprefix(chosen)
-
-
 def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
     """A model as the form shows it: the choice from its list, and the name next to it."""
     if not model or model in listed:
         return model, ""
     provider, slash, name = model.partition("/")
     return (provider + slash, name) if provider + slash in listed else (OTHER, model)
-
-
-def _quick_settings(asked: Asked, n_jobs: int) -> ReportSettings:
-    """The same for `_QUICK` only, without `_WHOLE`; no text leaves this machine for them."""
-    here = replace(asked, model="", fluency=False)
-    if where_to(here):
-        here = replace(here, reference="")
-    without = tuple(one for one in names_of_parts() if one not in _QUICK)
-    return replace(here.settings(n_jobs), without=(*without, *_WHOLE))
 
 
 def where_to(asked: Asked) -> list[str]:
@@ -167,8 +161,17 @@ def where_to(asked: Asked) -> list[str]:
         told.append(f"runs of words from the draft are sent to {host}, to be looked up there")
     if is_served(reference) and (host := _host(reference)) not in _LOOPBACK:
         told.append(f"all words of the draft are sent to {host}, to be looked up there")
-    if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
-        told.append(f"the whole draft is sent to {to}, with the questions about it")
+    model, provider, host = asked.model, asked.model.partition("/")[0], ""
+    is_here = model in ("", "local") or model.lower().endswith(".gguf")
+    if not is_here and not model.startswith("replay:"):
+        url = model
+        if not model.startswith(("http://", "https://")):
+            # The address that the user configured for the provider's client.
+            url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
+        host = _host(url) if url else provider
+        host = "" if host in (_LOOPBACK if url else _OWN_MACHINE) else host
+    if host and (asked.verdicts or asked.feedback):
+        told.append(f"the whole draft is sent to {host}, with the questions about it")
     return told
 
 
@@ -178,21 +181,6 @@ def _host(url: str) -> str:
         return urlsplit(url).hostname or url
     except ValueError:
         return url
-
-
-def _model_host(model: str) -> str:
-    """The provider of a model; empty if it runs on this machine."""
-    is_here = model in ("", "local") or model.lower().endswith(".gguf")
-    if is_here or model.startswith("replay:"):
-        return ""
-    provider, url = model.partition("/")[0], model
-    if not model.startswith(("http://", "https://")):
-        # The address that the user configured for the provider's client.
-        url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
-    if url:
-        host = _host(url)
-        return "" if host in _LOOPBACK else host
-    return "" if provider in _OWN_MACHINE else provider
 
 
 def render(template: str, **values: Any) -> str:
@@ -228,49 +216,6 @@ def with_bar(place: str, bar: str, *, is_over: bool) -> str:
     return place.replace(_HEAD, "" if is_over else _RENEW, 1).replace(_BAR, bar, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A text, and its known findings."""
-
-    text: str
-    noted: tuple[Noted, ...]
-
-
-def _look_again(
-    before: Look, text: str, measure: Callable[[Document], Review | None]
-) -> Look | None:
-    """The findings in the next state of a text; None if nothing can be measured now.
-
-    measure: measures `_QUICK` of a text, without the notes that need the whole text.
-    Raises `InputError` if too much has changed for a typing pause.
-    """
-    spans = [(m.start(), m.end()) for m in _paragraph.finditer(text)]
-    changed = _changed(_paragraph.findall(before.text), [text[a:b] for a, b in spans])
-    asked = [
-        (
-            spans[c][0],
-            spans[d - 1][1],
-            spans[max(0, c - 1)][0],
-            spans[min(len(spans), d + 1) - 1][1],
-        )
-        for c, d in changed
-    ]
-    if sum(len(text[c:d]) for _, _, c, d in asked) > _MAX_CHARS:
-        raise InputError("Much has changed since the last measurement: measure this version.")
-    found = _carried(before, text, [(a, b) for a, b, _, _ in asked])
-    for start, end, first, last in asked:
-        # Include the neighbouring paragraphs: repetition crosses their boundaries.
-        review = measure(Document("changed", text[first:last]))
-        if review is None:
-            return None
-        for one in noted_of(review.texts[0]):
-            a, b = one.start + first, one.end + first
-            if a < end and start < b:
-                found.append(replace(one, start=a, end=b, line=line_of(text, a)))
-    found.sort(key=lambda one: (one.start, one.end, one.kind))
-    return Look(text, tuple(dict.fromkeys(found)))
-
-
 def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     """The ranges of new paragraphs that differ, by index."""
     least = min(len(old), len(new))
@@ -282,21 +227,6 @@ def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     steps = matcher.get_opcodes()
     return [(first + c, first + d) for kind, _, _, c, d in steps if kind != "equal" and d > c]
-
-
-def _carried(before: Look, text: str, changed: list[tuple[int, int]]) -> list[Noted]:
-    """The findings in unchanged paragraphs, at their current places."""
-    places = followed([(one.start, one.end) for one in before.noted], before.text, text)
-    found = []
-    for one, place in zip(before.noted, places, strict=True):
-        if place is None:
-            continue
-        is_changed = any(place[0] < b and a < place[1] for a, b in changed)
-        stands = text[place[0] : place[1]] == before.text[one.start : one.end]
-        if not is_changed or (stands and one.kind in _WHOLE):
-            line = line_of(text, place[0])
-            found.append(replace(one, start=place[0], end=place[1], line=line))
-    return found
 
 
 def utf16_places(text: str) -> Callable[[int], int]:
@@ -366,7 +296,8 @@ class Desk:
         """Where models are fetched from."""
         self._others: dict[str, State] = {}
         self._states: dict[tuple[str, int], State] = {}
-        self._looks: dict[tuple[str, int], Look] = {}
+        # The text of a version as last checked, and its findings.
+        self._looks: dict[tuple[str, int], tuple[str, list[Finding]]] = {}
         self._reviewer: Reviewer | None = None
         self._is_closing = False
         # One at a time: two would only compete for the same processors.
@@ -436,25 +367,57 @@ class Desk:
 
         None while a report is in progress. Raises `InputError`.
         """
-        plan = _quick_settings(Asked.read(version.asked), self.n_jobs)
-        first = Look(version.text, tuple(version.findings))
-        before = self._looks.get((version.piece, version.number), first)
+        # `_QUICK` only, without `_WHOLE`; no text leaves this machine for them.
+        here = replace(Asked.read(version.asked), model="", fluency=False)
+        if where_to(here):
+            here = replace(here, reference="")
+        without = tuple(one for one in names_of_parts() if one not in _QUICK)
+        plan = replace(here.settings(self.n_jobs), without=(*without, *_WHOLE))
+        first = version.text, version.findings
+        before, known = self._looks.get((version.piece, version.number), first)
+        spans = [match.span() for match in PARAGRAPH.finditer(text)]
+        changed = [
+            (spans[c][0], spans[d - 1][1], c, d)
+            for c, d in _changed(PARAGRAPH.findall(before), [text[a:b] for a, b in spans])
+        ]
+        # With the neighbouring paragraphs: repetition crosses their boundaries.
+        around = [
+            (spans[max(0, c - 1)][0], spans[min(len(spans), d + 1) - 1][1]) for *_, c, d in changed
+        ]
+        if sum(len(text[a:b]) for a, b in around) > _MAX_CHARS:
+            raise InputError("Much has changed since the last measurement: measure this version.")
+        # The findings in unchanged paragraphs, at their current places.
+        found = []
+        places = followed([(one.start, one.end) for one in known], before, text)
+        for one, place in zip(known, places, strict=True):
+            if place is None:
+                continue
+            is_changed = overlaps(place, ((a, b) for a, b, *_ in changed))
+            stands = text[slice(*place)] == before[one.start : one.end]
+            if not is_changed or (stands and one.kind in _WHOLE):
+                line = line_of(text, place[0])
+                found.append(replace(one, start=place[0], end=place[1], line=line))
 
-        def measure(document: Document) -> Review | None:
+        def measured(part: Document) -> Review:
+            return self._opened(plan).run([part])
+
+        for (start, end, *_), (begin, stop) in zip(changed, around, strict=True):
             if any(not state.is_over for state in self._states.values()):
                 return None
-            return self._pool.submit(lambda: self._opened(plan).run([document])).result()
-
-        after = _look_again(before, text, measure)
-        if after is None:
-            return None
-        self._looks[version.piece, version.number] = after
+            part = Document("changed", text[begin:stop])
+            review = self._pool.submit(measured, part).result()
+            for one in noted_of(review.texts[0]):
+                a, b = one.start + begin, one.end + begin
+                if a < end and start < b:
+                    found.append(replace(one, start=a, end=b, line=line_of(text, a)))
+        found.sort(key=lambda one: (one.start, one.end, one.kind))
+        after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(found))
         signed = dict.fromkeys(_QUICK, "")
         old, new = (
-            [one for one in look.noted if part_of_finding(one.kind) in signed]
-            for look in (first, after)
+            (whole, [one for one in noted if part_of_finding(one.kind) in signed], signed)
+            for whole, noted in (first, after)
         )
-        return compare_noted((first.text, old, signed), (after.text, new, signed))
+        return compare_noted(old, new)
 
     def changes(self, before: Version, after: Version) -> Changes | None:
         """The status of a version's findings in a later one; None until both are complete."""
@@ -528,10 +491,13 @@ class Desk:
     ) -> None:
         self.check_wanted(state)
         numbers, (row,) = numbers_of_review(review)
+        findings = [asdict(one) for one in noted_of(review.texts[0])]
+        for finding in findings:
+            del finding["number"]
         found = {
             "is_whole": is_whole,
             "signatures": dict(review.signatures),
-            "findings": [asdict(one) for one in noted_of(review.texts[0])],
+            "findings": findings,
             "numbers": [
                 {
                     "key": n.key,

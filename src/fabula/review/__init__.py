@@ -7,8 +7,10 @@ Fabula's own; `jobs/reviewer.py` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -140,49 +142,11 @@ class Review:
         return [one for text in self.texts for one in text.measurements()]
 
 
-_SALIERI = """@article{lu2024salieri,
-  title = {{AI} as {H}umanity's {S}alieri: Quantifying Linguistic Creativity of Language Models via
-           Systematic Attribution of Machine Text against Web Text},
-  author = {Lu, Ximing and Sclar, Melanie and Hallinan, Skyler and Mireshghallah, Niloofar and
-            Liu, Jiacheng and Han, Seungju and Ettinger, Allyson and Jiang, Liwei and
-            Chandu, Khyathi and Dziri, Nouha and Choi, Yejin},
-  journal = {arXiv preprint arXiv:2410.04265},
-  year = {2024}
-}"""
-_TTCW_PAPER = """@inproceedings{chakrabarty2024art,
-  title = {Art or Artifice? {L}arge Language Models and the False Promise of Creativity},
-  author = {Chakrabarty, Tuhin and Laban, Philippe and Agarwal, Divyansh and Muresan, Smaranda and
-            Wu, Chien-Sheng},
-  booktitle = {Proceedings of the CHI Conference on Human Factors in Computing Systems},
-  year = {2024}
-}"""
-_LINGUISTIC_PAPER = """@inproceedings{roemmele2017evaluating,
-  title = {Evaluating Story Generation Systems Using Automated Linguistic Analyses},
-  author = {Roemmele, Melissa and Gordon, Andrew S. and Swanson, Reid},
-  booktitle = {SIGKDD 2017 Workshop on Machine Learning for Creativity},
-  year = {2017}
-}"""
-_FEEDBACK_PAPER = """@inproceedings{rashkin2025help,
-  title = {Help Me Write a Story: Evaluating {LLM}s' Ability to Generate Writing Feedback},
-  author = {Rashkin, Hannah and Clark, Elizabeth and Huot, Fantine and Lapata, Mirella},
-  booktitle = {Proceedings of the Annual Meeting of the Association for Computational Linguistics},
-  year = {2025}
-}"""
-_MTLD_PAPER = """@article{mccarthy2010mtld,
-  title = {{MTLD}, vocd-{D}, and {HD}-{D}: A validation study of sophisticated approaches to lexical
-           diversity assessment},
-  author = {McCarthy, Philip M. and Jarvis, Scott},
-  journal = {Behavior Research Methods},
-  volume = {42},
-  pages = {381--392},
-  year = {2010}
-}"""
-_PPI_PAPER = """@article{angelopoulos2023ppi,
-  title = {{PPI++}: Efficient Prediction-Powered Inference},
-  author = {Angelopoulos, Anastasios N. and Duchi, John C. and Zrnic, Tijana},
-  journal = {arXiv preprint arXiv:2311.01453},
-  year = {2023}
-}"""
+def _papers(*keys: str) -> list[str]:
+    """Entries of `references.bib`."""
+    text = files("fabula.review").joinpath("references.bib").read_text(encoding="utf-8")
+    entries = {re.split("[{,]", entry)[1]: entry for entry in text.rstrip().split("\n\n")}
+    return [entries[key] for key in keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +243,7 @@ class _Originality(_Measured):
         )
 
     def references(self, review: Review) -> Sequence[str]:
-        return (_SALIERI,)
+        return _papers("lu2024salieri")
 
 
 class _Fluency(_Measured):
@@ -311,7 +275,7 @@ class _Profile(_Measured):
         )
 
     def references(self, review: Review) -> Sequence[str]:
-        return (_LINGUISTIC_PAPER, _MTLD_PAPER)
+        return _papers("roemmele2017evaluating", "mccarthy2010mtld")
 
 
 class _Lines(_Measured):
@@ -384,7 +348,7 @@ class _Verdicts(ReportPart):
 
     def references(self, review: Review) -> Sequence[str]:
         is_ttcw = review.rubric is not None and review.rubric.id == _TTCW
-        return (_TTCW_PAPER,) if is_ttcw else ()
+        return _papers("chakrabarty2024art") if is_ttcw else ()
 
 
 class _Feedback(ReportPart):
@@ -407,7 +371,7 @@ class _Feedback(ReportPart):
         )
 
     def references(self, review: Review) -> Sequence[str]:
-        return (_FEEDBACK_PAPER,)
+        return _papers("rashkin2025help")
 
 
 class _Diversity(ReportPart):
@@ -483,7 +447,7 @@ def methods_of(review: Review) -> list[str]:
 def bibtex_of(review: Review) -> str:
     """The references of `methods_of`."""
     found = [entry for part in _measured(review) for entry in part.references(review)]
-    found += [_PPI_PAPER] if review.corrected else []
+    found += _papers("angelopoulos2023ppi") if review.corrected else []
     return "\n\n".join(dict.fromkeys(found))
 
 
@@ -554,27 +518,24 @@ def share_below(
 
 def group_numbers(review: Review, group: str, kind: GroupKind, title: str) -> list[GroupNumbers]:
     """The distribution of every number over the texts, one entry per instrument."""
-    return measure_group(group, kind, title, [*review.measurements(), *_of_sentences(review)])
-
-
-def _of_sentences(review: Review) -> Iterator[Measurement]:
-    for text in review.texts:
-        if text.fluency is None:
-            continue
-        for sentence in text.fluency.sentences:
-            if sentence.n_words < _MIN_SENTENCE_WORDS:
-                continue
-            yield Measurement(
-                document_id=text.document.id,
-                rubric="fluency",
-                item=SENTENCE_ITEM,
-                rater="fabula",
-                value=sentence.bits_per_word,
-                missing_reason=sentence.missing_reason,
-                evidence=(),
-                rationale=None,
-                signature=str(text.fluency.signature),
-            )
+    of_sentences = (
+        Measurement(
+            document_id=text.document.id,
+            rubric="fluency",
+            item=SENTENCE_ITEM,
+            rater="fabula",
+            value=sentence.bits_per_word,
+            missing_reason=sentence.missing_reason,
+            evidence=(),
+            rationale=None,
+            signature=str(text.fluency.signature),
+        )
+        for text in review.texts
+        if text.fluency is not None
+        for sentence in text.fluency.sentences
+        if sentence.n_words >= _MIN_SENTENCE_WORDS
+    )
+    return measure_group(group, kind, title, [*review.measurements(), *of_sentences])
 
 
 def by_chapter(
@@ -589,21 +550,17 @@ def by_chapter(
     bits: list[float | None] = [None] * len(places)
     if text.fluency is not None:
         bits = [span.bits_per_word for span in text.fluency.of_spans(places)]
+    shares: list[float | None] = [None] * len(places)
+    found = text.originality
+    if found is not None and found.ranked is not None:
+        starts = TextSettings().locate(found.document.text).starts
+        is_borrowed = np.zeros(len(starts), bool)
+        for passage in found.ranked.passages:
+            for run in passage.runs:
+                is_borrowed[slice(*np.searchsorted(starts, (run.span.start, run.span.end)))] = True
+        parts = [is_borrowed[slice(*np.searchsorted(starts, place))] for place in places]
+        shares = [float(part.mean()) if len(part) else None for part in parts]
     return [
         {"chapter": one["number"], "borrowed": share, "surprise": surprise}
-        for one, share, surprise in zip(
-            chapters, _borrowed(text.originality, places), bits, strict=True
-        )
+        for one, share, surprise in zip(chapters, shares, bits, strict=True)
     ]
-
-
-def _borrowed(found: Originality | None, places: Sequence[tuple[int, int]]) -> list[float | None]:
-    if found is None or found.ranked is None:
-        return [None] * len(places)
-    starts = TextSettings().locate(found.document.text).starts
-    is_borrowed = np.zeros(len(starts), bool)
-    for passage in found.ranked.passages:
-        for run in passage.runs:
-            is_borrowed[slice(*np.searchsorted(starts, (run.span.start, run.span.end)))] = True
-    parts = [is_borrowed[slice(*np.searchsorted(starts, place))] for place in places]
-    return [float(part.mean()) if len(part) else None for part in parts]

@@ -25,8 +25,9 @@ from fabula.errors import ModelError
 from fabula.measures.borrowed_passages import BorrowedPassage
 from fabula.measures.line_rules import LINE_KINDS, LineNote, line_of
 from fabula.review import NOTES_PER_1000, OWN_PARTS, TextReview, part_of_finding
-from fabula.tasks.feedback.draft_places import moved_places
 from fabula.tasks.feedback.points import SAME
+from fabula.tasks.feedback.story_edits import moved_places
+from fabula.text.words import UNITS
 
 _N_FIRST = 10
 _AGAIN = 0.55
@@ -44,10 +45,7 @@ _POINT = 1.15
 _REPETITIONS = ("sentence", "beginning", "echo")
 _ERRORS = ("spelling", "grammar")
 _STYLE = ("tag", "stock", "long")
-_NUMBERS = (
-    "No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
-    "Twelve",
-)  # fmt: skip
+_NUMBERS = ("No", *(unit.capitalize() for unit in UNITS))
 _MAX_WORDS_CHARS = 300
 _N_NEAR = 60
 """The number of changed paragraphs before and after that are searched for a rewritten one."""
@@ -58,7 +56,7 @@ _MIN_SHARED = 0.4
 _BY_WORDS = frozenset(("spelling", "grammar", "echo", "name", "stock", "tag"))
 """Findings about particular words: if these change, it is another finding."""
 _ALIKE = 0.25
-_paragraph = re.compile(r"[^\n]*\S[^\n]*")
+PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*")
 _word = re.compile(r"\w{3,}")
 Place = tuple[int, int]
 
@@ -74,8 +72,12 @@ class Finding:
     end: int
     line: int
     why: str
-    number: int
-    """Its number among those of its instrument, from 1, as shown on the page."""
+    words: str
+    """The text at its place, truncated if it is long."""
+    is_marked: bool = True
+    """Whether the page shows it; the others are used in comparisons with the next draft only."""
+    number: int = field(default=0, compare=False)
+    """Its number among those of its instrument, from 1, as shown on the page; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,15 @@ def _all_findings(text: TextReview) -> Iterator[list[tuple[float, Finding]]]:
         ours = [pair for pair in notes if pair[1].kind == kind]
         ours.sort(key=lambda pair: (-pair[1].strength, pair[1].start))
         yield [(_WEIGHTS[kind], _noted(text, number, note)) for number, note in ours]
-    yield list(_points(text))
+    points = [(advice, point) for advice in text.advice for point in advice.points]
+    yield [
+        (
+            _POINT * advice.share(point),
+            _finding(text, "point", "Feedback", point.places[0], point.text, number),
+        )
+        for number, (advice, point) in enumerate(points, 1)
+        if point.places
+    ]
 
 
 def _passages(text: TextReview) -> list[Finding]:
@@ -167,29 +177,32 @@ def _noted(text: TextReview, number: int, note: LineNote) -> Finding:
     return _finding(text, note.kind, title, (note.start, note.end), note.why, number)
 
 
-def _points(text: TextReview) -> Iterator[tuple[float, Finding]]:
-    number = 0
-    for advice in text.advice:
-        for point in advice.points:
-            number += 1
-            if point.places:
-                share = advice.share(point)
-                yield (
-                    _POINT * share,
-                    _finding(text, "point", "Feedback", point.places[0], point.text, number),
-                )
-
-
 def _finding(
     text: TextReview, kind: str, title: str, place: tuple[int, int], why: str, number: int
 ) -> Finding:
-    line = line_of(text.document.text, place[0])
-    return Finding(kind, title, *place, line, why, number)
+    whole, (start, end) = text.document.text, place
+    words = " ".join(whole[start:end][:_MAX_WORDS_CHARS].split())
+    line = line_of(whole, start)
+    return Finding(kind, title, start, end, line, why, words, number=number)
 
 
 def said_of(text: TextReview) -> list[Said]:
     """Summarise the findings in sentences: `Three passages to check. Two repetitions.`"""
-    found = list(_originality(text))
+    found: list[Said] = []
+    if text.originality is not None and text.originality.ranked is not None:
+        ranked, passages = text.originality.ranked, _passages(text)
+        n_exact = sum(one.kind == "passage" for one in passages)
+        both = zip(passages, ranked.passages, strict=True)
+        is_whole = all(_is_whole(one) for passage, one in both if passage.kind == "passage")
+        exactly = "word for word" if is_whole else "word for word or nearly so"
+        exact = f", {_number(n_exact).lower()} of them {exactly}" if n_exact else ""
+        exact = f", {exactly}" if n_exact == len(passages) else exact
+        sentence = f"{_count(len(passages), 'passage')} to check{exact}."
+        if not passages:
+            sentence = "No passage was found in the reference."
+        found.append(Said(sentence, "originality", next(iter(passages), None)))
+        if n_common := len(ranked.commonplaces):
+            found.append(Said(f"{_count(n_common, 'common phrase')}, hidden.", "originality"))
     notes = [_noted(text, k, note) for k, note in enumerate(marked_notes(text), 1)]
     counts = Counter(one.kind for one in notes)
     styles = ", ".join(
@@ -221,26 +234,6 @@ def said_of(text: TextReview) -> list[Said]:
     return found
 
 
-def _originality(text: TextReview) -> Iterator[Said]:
-    if text.originality is None or text.originality.ranked is None:
-        return
-    passages = _passages(text)
-    n_exact = sum(one.kind == "passage" for one in passages)
-    if passages:
-        both = zip(passages, text.originality.ranked.passages, strict=True)
-        is_whole = all(_is_whole(one) for found, one in both if found.kind == "passage")
-        exactly = "word for word" if is_whole else "word for word or nearly so"
-        exact = f", {_number(n_exact).lower()} of them {exactly}" if n_exact else ""
-        if n_exact == len(passages):
-            exact = f", {exactly}"
-        sentence = f"{_count(len(passages), 'passage')} to check{exact}."
-        yield Said(sentence, "originality", passages[0])
-    else:
-        yield Said("No passage was found in the reference.", "originality")
-    if n_common := len(text.originality.ranked.commonplaces):
-        yield Said(f"{_count(n_common, 'common phrase')}, hidden.", "originality")
-
-
 def _count(n: int, what: str) -> str:
     """`Three passages`."""
     return f"{_number(n)} {_plural(what, n)}"
@@ -258,58 +251,33 @@ def _plural(what: str, n: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """A finding as it is kept for comparison with those of the next draft."""
-
-    kind: str
-    title: str
-    start: int
-    end: int
-    line: int
-    why: str
-    words: str
-    """The text at its place, truncated if it is long."""
-    is_marked: bool = True
-    """Whether the page shows it; the others are used in comparisons only."""
-
-
-@dataclass(frozen=True, slots=True)
 class Changes:
     """What became of the findings of a draft; each list in the order of its text."""
 
-    gone: tuple[Noted, ...] = ()
-    new: tuple[Noted, ...] = ()
-    still: tuple[Noted, ...] = ()
+    gone: tuple[Finding, ...] = ()
+    new: tuple[Finding, ...] = ()
+    still: tuple[Finding, ...] = ()
     """As they are in the later draft."""
     not_compared: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Instruments that cannot be compared, and why."""
 
 
-def noted_of(text: TextReview) -> list[Noted]:
+def noted_of(text: TextReview) -> list[Finding]:
     """All findings of a text, in its order: those that are marked, and the other notes on lines."""
-    whole = text.document.text
-    found = [_kept(whole, one) for one in marked_findings(text)]
+    found = marked_findings(text)
     marked = {(one.kind, one.start, one.end) for one in found}
     for note in () if text.lines is None else text.lines.notes:
         if (note.kind, note.start, note.end) not in marked:
-            title = LINE_KINDS[note.kind].title
-            line = line_of(whole, note.start)
-            one = Finding(note.kind, title, note.start, note.end, line, note.why, 0)
-            found.append(replace(_kept(whole, one), is_marked=False))
+            found.append(replace(_noted(text, 0, note), is_marked=False))
     return sorted(found, key=lambda one: (one.start, one.end, one.kind))
 
 
-def _kept(text: str, one: Finding) -> Noted:
-    words = " ".join(text[one.start : one.end][:_MAX_WORDS_CHARS].split())
-    return Noted(one.kind, one.title, one.start, one.end, one.line, one.why, words)
-
-
-def noted_of_rows(rows: Any) -> list[Noted]:
+def noted_of_rows(rows: Any) -> list[Finding]:
     """Read stored findings; those that cannot be parsed are skipped."""
     kinds = {"start": int, "end": int, "line": int, "is_marked": bool}
-    names = [one.name for one in fields(Noted)]
+    names = [one.name for one in fields(Finding) if one.compare]
     return [
-        Noted(**{name: row[name] for name in names})
+        Finding(**{name: row[name] for name in names})
         for row in (rows if isinstance(rows, list) else ())
         if isinstance(row, dict)
         and all(isinstance(row.get(name), kinds.get(name, str)) for name in names)
@@ -317,8 +285,8 @@ def noted_of_rows(rows: Any) -> list[Noted]:
 
 
 def compare_noted(
-    before: tuple[str, Sequence[Noted], Mapping[str, str]],
-    after: tuple[str, Sequence[Noted], Mapping[str, str]],
+    before: tuple[str, Sequence[Finding], Mapping[str, str]],
+    after: tuple[str, Sequence[Finding], Mapping[str, str]],
     says_same: Callable[[str, str], bool] | None = None,
 ) -> Changes:
     """Compare two drafts, each given by its text, findings, and signatures by part.
@@ -327,7 +295,14 @@ def compare_noted(
     decides whether two points of feedback at one place say the same; without it, shared words
     decide.
     """
-    apart = _not_compared(before[2], after[2])
+    signed, later = before[2], after[2]
+    apart = {
+        part: "measured differently"
+        if part in signed and part in later
+        else "measured in only one of the two"
+        for part in sorted({*signed, *later} & {one.id for one in OWN_PARTS if one.findings})
+        if signed.get(part) != later.get(part)
+    }
     old = [one for one in before[1] if part_of_finding(one.kind) not in apart]
     new = [one for one in after[1] if part_of_finding(one.kind) not in apart]
     moved = followed([(one.start, one.end) for one in old], before[0], after[0])
@@ -354,18 +329,8 @@ def compare_noted(
     return Changes(_marked(gone), _marked(fresh), _marked(still), MappingProxyType(apart))
 
 
-def _marked(found: Sequence[Noted]) -> tuple[Noted, ...]:
+def _marked(found: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(one for one in found if one.is_marked)
-
-
-def _not_compared(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    return {
-        part: "measured in only one of the two"
-        if part not in before or part not in after
-        else "measured differently"
-        for part in sorted({*before, *after} & {one.id for one in OWN_PARTS if one.findings})
-        if before.get(part) != after.get(part)
-    }
 
 
 def _family(kind: str) -> str:
@@ -373,7 +338,7 @@ def _family(kind: str) -> str:
 
 
 def _is_same(
-    one: Noted, place: Place | None, other: Noted, says_same: Callable[[str, str], bool]
+    one: Finding, place: Place | None, other: Finding, says_same: Callable[[str, str], bool]
 ) -> bool:
     if _family(one.kind) != _family(other.kind):
         return False
@@ -419,13 +384,47 @@ def followed(places: Sequence[Place], before: str, after: str) -> list[Place | N
     Unchanged paragraphs are tracked wherever they moved; in others, places are tracked word by
     word, into the paragraph that has most of their words.
     """
-    old, new = ([(m.start(), m.end()) for m in _paragraph.finditer(t)] for t in (before, after))
+    old, new = ([(m.start(), m.end()) for m in PARAGRAPH.finditer(t)] for t in (before, after))
     starts = [a for a, _ in old]
-    parts = [_ends(place, old, starts) for place in places]
+    # The parts of each place in its first and last paragraph: one part if they are the same.
+    parts: list[list[Place]] = []
+    for start, end in places:
+        first, last = max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)
+        inside = [(max(start, a), min(end, b)) for a, b in old[first:last]]
+        inside = [(a, b) for a, b in inside if a < b]
+        parts.append([inside[0], inside[-1]] if inside else [])
     wanted: dict[int, list[Place]] = defaultdict(list)
     for part in dict.fromkeys(part for ends in parts for part in ends):
         wanted[bisect_right(starts, part[0]) - 1].append(part)
-    there = _followed_parts(wanted, (before, old), (after, new))
+    # The new number of each unchanged paragraph; equal ones in order.
+    numbers: dict[str, deque[int]] = defaultdict(deque)
+    for k, (a, b) in enumerate(new):
+        numbers[after[a:b]].append(k)
+    same = {
+        k: numbers[one].popleft() for k, (a, b) in enumerate(old) if numbers[one := before[a:b]]
+    }
+    left = sorted(set(range(len(new))) - set(same.values()))
+    words = [_words_of(after[slice(*new[k])]) for k in left]
+    there: dict[Place, Place] = {}
+    for at, asked in wanted.items():
+        a, b = old[at]
+        if at in same:
+            shift = new[same[at]][0] - a
+            there |= {(c, d): (c + shift, d + shift) for c, d in asked}
+            continue
+        mine, near, missing = _words_of(before[a:b]), bisect_left(left, at), list(asked)
+        shared = [
+            (len(mine & words[k]) / max(1, min(len(mine), len(words[k]))), -abs(k - near), k)
+            for k in range(max(0, near - _N_NEAR), min(len(left), near + _N_NEAR))
+        ]
+        for share, _, k in sorted(shared, reverse=True):
+            c, d = new[left[k]]
+            if share < _MIN_SHARED or not missing or max(b - a, d - c) > _MAX_PARAGRAPH_CHARS:
+                break
+            moved = moved_places([(x - a, y - a) for x, y in missing], before[a:b], after[c:d])
+            pairs = list(zip(missing, moved, strict=True))
+            there |= {place: (now[0] + c, now[1] + c) for place, now in pairs if now is not None}
+            missing = [place for place, now in pairs if now is None]
     found: list[Place | None] = []
     for (start, end), ends in zip(places, parts, strict=True):
         known = [there[part] for part in ends if part in there]
@@ -435,55 +434,5 @@ def followed(places: Sequence[Place], before: str, after: str) -> list[Place | N
     return found
 
 
-def _ends(place: Place, paragraphs: Sequence[Place], starts: Sequence[int]) -> list[Place]:
-    """The parts of a place in its first and last paragraph: one part if they are the same."""
-    first = max(0, bisect_right(starts, place[0]) - 1)
-    last = bisect_left(starts, place[1])
-    inside = [(max(place[0], a), min(place[1], b)) for a, b in paragraphs[first:last]]
-    inside = [(a, b) for a, b in inside if a < b]
-    return [inside[0], inside[-1]] if inside else []
-
-
-def _followed_parts(
-    wanted: Mapping[int, Sequence[Place]],
-    before: tuple[str, Sequence[Place]],
-    after: tuple[str, Sequence[Place]],
-) -> dict[Place, Place]:
-    """Map places that are within one paragraph each, given by paragraph."""
-    (text, old), (later, new) = before, after
-    same = _same_paragraphs([text[a:b] for a, b in old], [later[a:b] for a, b in new])
-    left = sorted(set(range(len(new))) - set(same.values()))
-    words = [_words_of(later[slice(*new[k])]) for k in left]
-    there: dict[Place, Place] = {}
-    for at, places in wanted.items():
-        a, b = old[at]
-        if at in same:
-            shift = new[same[at]][0] - a
-            there |= {(c, d): (c + shift, d + shift) for c, d in places}
-            continue
-        mine, near, missing = _words_of(text[a:b]), bisect_left(left, at), list(places)
-        shared = [
-            (len(mine & words[k]) / max(1, min(len(mine), len(words[k]))), -abs(k - near), k)
-            for k in range(max(0, near - _N_NEAR), min(len(left), near + _N_NEAR))
-        ]
-        for share, _, k in sorted(shared, reverse=True):
-            c, d = new[left[k]]
-            if share < _MIN_SHARED or not missing or max(b - a, d - c) > _MAX_PARAGRAPH_CHARS:
-                break
-            moved = moved_places([(x - a, y - a) for x, y in missing], text[a:b], later[c:d])
-            pairs = list(zip(missing, moved, strict=True))
-            there |= {place: (now[0] + c, now[1] + c) for place, now in pairs if now is not None}
-            missing = [place for place, now in pairs if now is None]
-    return there
-
-
 def _words_of(paragraph: str) -> set[str]:
     return set(_word.findall(paragraph.casefold()))
-
-
-def _same_paragraphs(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """Map the number of each unchanged paragraph to its new number; equal ones in order."""
-    there: dict[str, deque[int]] = defaultdict(deque)
-    for k, paragraph in enumerate(new):
-        there[paragraph].append(k)
-    return {k: there[one].popleft() for k, one in enumerate(old) if there[one]}

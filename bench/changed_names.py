@@ -18,6 +18,7 @@ from copy import copy
 from dataclasses import replace
 
 import corpora
+from fabula.measures.cast import cast_of
 from fabula.measures.line_rules import MIN_NAMED, LineNote, names
 from fabula.measures.linguistic.metrics import TextTools
 from fabula.text import read_documents
@@ -43,7 +44,7 @@ def main() -> None:
             n_books += 1
             read = tools.read(text)
             alarms += [f"{title}: {note.why}" for note in changes(read)]
-            for kind, is_found in planted(read, [one.name for one in read.people]):
+            for kind, is_found in planted(read, [one.name for one in cast_of(read)]):
                 n_planted[kind] += 1
                 found[kind] += is_found
         print(f"{what}: {n_books} books, {len(alarms)} false alarms")

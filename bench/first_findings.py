@@ -24,6 +24,7 @@ import corpora
 from changed_names import NEW
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer
+from fabula.measures.cast import cast_of
 from fabula.reference import Reference
 from fabula.review.findings import Finding, findings_of
 from fabula.text import read_documents
@@ -153,7 +154,7 @@ def planted(text: str, reference: list[Document], rng: random.Random, *, is_book
 
 def rename(draft: Planted) -> None:
     """Change the name of one of the more frequent characters, halfway through the mentions."""
-    people = Reading(draft.text).people[1:10]
+    people = cast_of(Reading(draft.text))[1:10]
     name = draft.rng.choice([one.name.split()[-1] for one in people])
     word = re.compile(rf"\b{re.escape(name)}\b")
     n_left = len(word.findall(draft.text)) // 2

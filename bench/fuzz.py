@@ -532,8 +532,8 @@ def text_targets() -> dict[str, Target]:
     from fabula.rubrics.conditions import Condition
     from fabula.rubrics.load import load_rubric
     from fabula.scales import ChoiceScale, NumberScale, RankScale, TextScale
+    from fabula.tasks.feedback.answer_lines import QuotableText
     from fabula.tasks.feedback.points import read_answer
-    from fabula.text.quotations import QuotableText
     from fabula.text.refusals import is_refusal
 
     rubric = load_rubric("ttcw")

@@ -23,7 +23,7 @@ from fabula.measures.near_paper import MAX_WORDS, PaperSearch
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
 from fabula.text import read_documents
-from fabula.text.stopwords import load_stop_words
+from fabula.text.words import load_stop_words
 
 N_WORDS, MIN_WORDS, TARGET_MS = 250, 5, 15
 N_PLAIN, N_PLAIN_PASSAGES = 3, 20

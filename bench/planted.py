@@ -39,7 +39,7 @@ from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
 from fabula.text import read_documents
-from fabula.text.stopwords import load_stop_words
+from fabula.text.words import load_stop_words
 from fabula.types import Document
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "paraphrases.jsonl"

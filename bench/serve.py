@@ -36,7 +36,7 @@ from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
 from fabula.reference.search import number_words
 from fabula.text import read_documents
-from fabula.text.stopwords import load_stop_words
+from fabula.text.words import load_stop_words
 
 N_CLIENTS = (1, 8, 64)
 N_TEXTS, N_WORDS = corpora.sized(400, 32), 250

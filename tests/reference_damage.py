@@ -24,7 +24,7 @@ def answers(folder: Path) -> Any:
     from fabula.measures.near_paper import PaperSearch, PaperSettings
     from fabula.models.vectors import open_vectors
     from fabula.reference import Reference
-    from fabula.text.stopwords import load_stop_words
+    from fabula.text.words import load_stop_words
 
     reference = Reference.open(folder / "r")
     held = reference.document(3).text.split()

@@ -8,6 +8,7 @@ from tests.commands import invoke
 
 import fabula as fb
 from fabula.measures.book import Book, BookInstrument, measure_book
+from fabula.measures.cast import cast_of
 from fabula.presentation.book_page import chapters_to_fold, folds_of
 from fabula.presentation.marked_text import cut_text
 from fabula.text import count_words
@@ -87,7 +88,7 @@ NAMES = (
 
 
 def test_forms_of_a_name_are_joined_and_different_people_are_not():
-    people = {one.name: set(one.forms) for one in Reading(NAMES * 6).people}
+    people = {one.name: set(one.forms) for one in cast_of(Reading(NAMES * 6))}
     assert people["Elizabeth"] == {"Elizabeth", "Elizabeth Bennet"}
     assert people["Mr. Darcy"] == {"Mr. Darcy", "Mr. Fitzwilliam Darcy", "Darcy"}
     assert people["Jane"] == {"Jane", "Jane Bennet"}
@@ -101,7 +102,7 @@ def test_a_wife_who_is_called_by_her_husbands_name_is_another_person():
         "Mr. Joe Gargery went to the forge with Pip. Joe Gargery said that Mrs. Joe Gargery was "
         "out. Then Mr. Gargery laughed, and Pip saw how Mrs. Joe Gargery looked at Joe Gargery. "
     )
-    people = [set(one.forms) for one in Reading(text * 6).people]
+    people = [set(one.forms) for one in cast_of(Reading(text * 6))]
     assert {"Mrs. Joe Gargery"} in people
     assert any({"Mr. Joe Gargery", "Joe Gargery"} <= forms for forms in people)
 

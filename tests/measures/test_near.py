@@ -15,7 +15,7 @@ from fabula.measures.scores import to_row
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
 from fabula.reference.parts import JoinedParts, LocalPart
-from fabula.text.stopwords import load_stop_words
+from fabula.text.words import load_stop_words
 from fabula.types import Document
 
 FEW = NearSettings(threshold=0.8, bits=2, meaning=0, floor=3)

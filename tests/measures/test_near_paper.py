@@ -16,7 +16,7 @@ from fabula.measures.scores import to_row
 from fabula.models.vectors import WordVectors, quantise
 from fabula.presentation.originality_page import article_of
 from fabula.reference import Reference
-from fabula.text.stopwords import StopWords, load_stop_words
+from fabula.text.words import StopWords, load_stop_words
 from fabula.types import Document
 
 STOP = StopWords.of("few", ["the", "of", "and", "a", "in"])

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fabula.text.cast import Person, Talk, speakers_of, talk_of
+from fabula.measures.cast import Person, Talk, speakers_of, talk_of
 from fabula.text.reading import Reading
 
 

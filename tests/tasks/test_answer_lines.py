@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.tasks.feedback.draft_places import moved_places
+from fabula.tasks.feedback.answer_lines import QuotableText
 from fabula.tasks.feedback.points import read_answer
-from fabula.text.quotations import QuotableText
+from fabula.tasks.feedback.story_edits import moved_places
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden" / "advice.json").read_text(encoding="utf-8")

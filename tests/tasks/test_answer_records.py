@@ -12,9 +12,8 @@ from tests.serving import prompt_of, serving
 from fabula.models.base import Prompt, RecordField, Records, Sampling
 from fabula.models.model_spec import open_model
 from fabula.models.verdicts import in_words, schema_of
-from fabula.tasks.feedback.answer_lines import answer_records, point_form
+from fabula.tasks.feedback.answer_lines import QuotableText, answer_records, point_form
 from fabula.tasks.feedback.points import read_answer
-from fabula.text.quotations import QuotableText
 
 DRAFT = """Anna put the letter on the table and went out, very slowly, quite silently, sadly.
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.text.quotations import QuotableText, quoted_parts
+from fabula.tasks.feedback.answer_lines import QuotableText, quoted_parts
 
 DRAFT = "“Run!” cried the Cat.\nThe cat — an old one — ran.  It ran, and didn’t stop... not once."
 

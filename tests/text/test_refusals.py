@@ -24,23 +24,23 @@ def test_refusals_are_known_from_stories_that_speak_like_them(row: dict[str, Any
     "row", [row for row in ROWS if row["kind"] != "refusal"], ids=lambda row: row["text"][:40]
 )
 def test_only_what_the_model_says_around_a_story_is_cut_off(row: dict[str, Any]):
-    found = unframed(row["text"])
-    assert found.text == row.get("story", row["text"]).strip()
-    assert bool(found.removed) == (row["kind"] == "framed")
+    text, removed = unframed(row["text"])
+    assert text == row.get("story", row["text"]).strip()
+    assert bool(removed) == (row["kind"] == "framed")
 
 
 def test_a_title_stays_where_the_text_has_one():
     article = "**Bridge closed**\n\nThe bridge is closed. Nobody knows why."
-    assert unframed(article, has_title=True).text == article
-    assert unframed(article).removed == ("**Bridge closed**",)
+    assert unframed(article, has_title=True)[0] == article
+    assert unframed(article)[1] == ["**Bridge closed**"]
 
 
 @given(st.text(alphabet="Ia cn'’t\n.\"“”*-#:SurehlpwitsoyHe ", max_size=120))
 def test_what_is_cut_off_and_what_is_left_are_the_answer(answer: str):
-    found = unframed(answer)
-    kept = "".join((*found.removed, found.text)).split()
+    text, removed = unframed(answer)
+    kept = "".join((*removed, text)).split()
     assert sorted("".join(kept)) == sorted("".join(answer.split()))
-    assert unframed(found.text).text == found.text
+    assert unframed(text)[0] == text
     is_refusal(answer)
 
 

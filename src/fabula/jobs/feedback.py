@@ -289,7 +289,7 @@ def _corrupt(
     from fabula.tasks.feedback import corrupting
     from fabula.tasks.feedback.translating import estimate_round_trips, is_model, open_translator
     from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter, estimate_faults
-    from fabula.text.pipeline import load_pipeline
+    from fabula.text.pipeline import CHARACTERS, STRUCTURE, load_pipeline
 
     n: Counter[str] = Counter()
     left_out: list[LeftOut] = []
@@ -323,7 +323,7 @@ def _corrupt(
         if settings.writer is not None and inserted:
             texts = [s.text for s in documents for name in inserted if f"{s.id}_{name}" not in ids]
             confirm(settings.writer, estimate_faults(texts, prices.of(settings.writer)))
-        nlp = load_pipeline(corrupting.parts_needed(plan.methods))
+        nlp = load_pipeline(CHARACTERS if "name" in plan.methods else STRUCTURE)
         writer = None
         if writing is not None:
             writer = stack.enter_context(FaultWriter(writing, plan.seed))

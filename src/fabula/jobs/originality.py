@@ -92,7 +92,7 @@ class NearOptions(Settings):
         from fabula.measures.near import NearSearch, NearSettings
         from fabula.measures.near_paper import PaperSearch
         from fabula.models.vectors import open_vectors
-        from fabula.text.stopwords import load_stop_words
+        from fabula.text.words import load_stop_words
 
         progress.say("loading word vectors")
         words = load_stop_words(self.stop_words or "english")

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from fabula.instruments import Figure
+from fabula.measures.cast import CAST_RULES, TALK_RULES, Person, Talk, cast_of, speakers_of, talk_of
 from fabula.text import TextSettings, TextWords
-from fabula.text.cast import CAST_RULES, TALK_RULES, Person, Talk, speakers_of, talk_of
 from fabula.text.chapters import CHAPTER_RULES, Chapter, sections_of
 from fabula.text.language import not_english
 from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts
@@ -189,7 +189,7 @@ def measure_book(document: Document, *, always: bool = False) -> Book | None:
     edges = np.searchsorted(located.starts, [(one.body, one.end) for one in chapters])
     ranges = [(first, last) for first, last in edges.tolist()]
     foreign = not_english(text)
-    people = [] if foreign else read.people
+    people = [] if foreign else cast_of(read)
     repeated, flags = _repetition(text, located, chapters, ranges)
     spoken = np.array(flags_within(located.starts.tolist(), read.speech), bool)
     n_said = [int(np.diff(np.searchsorted(located.starts, place))[0]) for place in read.speech]

@@ -22,18 +22,16 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 
 from fabula.cached_results import Kept, Memo
 from fabula.text.pipeline import NAMES, load_pipeline, pipeline_name
+from fabula.text.reading import Reading
 from fabula.text.sentences import encodable
 from fabula.text.speech import SAYING, WORD
 from fabula.text.words import word_set
-
-if TYPE_CHECKING:
-    from fabula.text.reading import Reading
 
 CAST_RULES = "1"
 """Version: changes with any rule or threshold below."""

@@ -162,7 +162,12 @@ def _of_spans(
     otherwise that word would be free.
     """
     words = _WORDS.locate(text)
-    places, bits = _places(text, tokens), tokens.bits
+    is_ink = np.fromiter((not c.isspace() for c in text), np.bool_, len(text))
+    ink = np.append(np.flatnonzero(is_ink), len(text))
+    next_ink = ink[np.searchsorted(ink, tokens.starts)]
+    # Never decreasing; a token without such a character counts at its first.
+    places = np.where(next_ink < tokens.ends, next_ink, tokens.starts)
+    bits = tokens.bits
     first = 0
     if len(bits) and np.isnan(bits[0]):
         first = int(tokens.ends[0])
@@ -183,17 +188,6 @@ def _of_spans(
             value = math.fsum(scored) / n_scored
         found.append(SpanSurprisal(start, end, n_scored, value, reason))
     return tuple(found)
-
-
-def _places(text: str, tokens: TokenSurprisal) -> NDArray[np.int64]:
-    """Where each token counts: its first non-space character, or else its first.
-
-    int64, shape (n_tokens,), never decreasing.
-    """
-    is_ink = np.fromiter((not c.isspace() for c in text), np.bool_, len(text))
-    ink = np.append(np.flatnonzero(is_ink), len(text))
-    next_ink = ink[np.searchsorted(ink, tokens.starts)]
-    return np.where(next_ink < tokens.ends, next_ink, tokens.starts)
 
 
 def _within(sorted_places: NDArray[np.int64], start: int, end: int) -> slice:

@@ -145,7 +145,20 @@ _MAX_RATIO = 5.0
 
 def names(read: Reading) -> Iterator[LineNote]:
     """Names in two spellings, and those that change."""
-    places, nouns, lower = _capitalized(read)
+    # The places of each name and of each noun that is capitalized within a sentence, and how often
+    # each word is in lower case there.
+    places: dict[str, list[Place]] = defaultdict(list)
+    nouns: dict[str, list[Place]] = defaultdict(list)
+    lower: Counter[str] = Counter()
+    for sentence in read.parsed:
+        for k, token in enumerate(sentence.tokens):
+            is_capitalized = token.text[:1].isupper() and token.text[1:].islower()
+            if is_capitalized and token.text.isalpha() and token.pos == "PROPN":
+                places[token.text].append(sentence.at(token))
+            elif is_capitalized and token.text.isalpha() and token.pos == "NOUN" and k:
+                nouns[token.text].append(sentence.at(token))
+            elif token.is_word and k and token.text.islower():
+                lower[token.text] += 1
     yield from _spelt_twice(read, places, nouns, lower)
     yield from _taken_over(read, places, lower)
 
@@ -171,19 +184,19 @@ def _spelt_twice(
             is_rarer = other in places and 3 * len(found[other]) <= len(found[name])
             if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
                 continue
-            if _is_other_form(name, other) or (read.is_accepted(other) and read.is_accepted(name)):
+            # Derived from the name: America and Americans, Kjoge and a Kjoger; or the Americans and
+            # the Americas.
+            root, other_root = name.removesuffix("s"), other.removesuffix("s")
+            are_plural = name != root and other != other_root
+            if other_root in (root, root + "n", root + "r"):
+                continue
+            if are_plural and root in (other_root + "n", other_root + "r"):
+                continue
+            if read.is_accepted(other) and read.is_accepted(name):
                 continue
             for place in found[other]:
                 why = f"“{other}” here, but “{name}” {len(found[name])} times in this text."
                 yield note_of("name", place, why, also=found[name][:1])
-
-
-def _is_other_form(name: str, other: str) -> bool:
-    """Whether the other is derived from the name: America and Americans, Kjoge and a Kjoger."""
-    root, other_root = name.removesuffix("s"), other.removesuffix("s")
-    if name != root and other != other_root and root in (other_root + "n", other_root + "r"):
-        return True  # The Americans, the Americas.
-    return other_root in (root, root + "n", root + "r")
 
 
 def _taken_over(
@@ -229,26 +242,6 @@ def _taken_over(
 def _step(places: Sequence[Place]) -> float:
     """The mean distance from one place to the next, in characters."""
     return (places[-1][0] - places[0][0]) / (len(places) - 1)
-
-
-def _capitalized(
-    read: Reading,
-) -> tuple[dict[str, list[Place]], dict[str, list[Place]], Counter[str]]:
-    """The places of each name and of each noun that is capitalized within a sentence, and how often
-    each word is in lower case there."""
-    places: dict[str, list[Place]] = defaultdict(list)
-    nouns: dict[str, list[Place]] = defaultdict(list)
-    lower: Counter[str] = Counter()
-    for sentence in read.parsed:
-        for k, token in enumerate(sentence.tokens):
-            is_capitalized = token.text[:1].isupper() and token.text[1:].islower()
-            if is_capitalized and token.text.isalpha() and token.pos == "PROPN":
-                places[token.text].append(sentence.at(token))
-            elif is_capitalized and token.text.isalpha() and token.pos == "NOUN" and k:
-                nouns[token.text].append(sentence.at(token))
-            elif token.is_word and k and token.text.islower():
-                lower[token.text] += 1
-    return places, nouns, lower
 
 
 _MIN_MISSPELT = 5
@@ -364,7 +357,11 @@ def _is_misspelling(
     word = read.text[start:end]
     # Clipped words (wanderin') and what comes again are meant.
     is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
-    if is_clipped or _is_frequent(read, counts, word):
+    # Searching for the characters is fast, and finds at least as many.
+    n = counts.get(word, 0) if _WORD.fullmatch(word) else read.text.count(word)
+    if n > _MAX_SLIPS and not _WORD.fullmatch(word):
+        n = len(re.findall(rf"\b{re.escape(word)}\b", read.text))
+    if is_clipped or n > _MAX_SLIPS:
         return False
     if re.search("['’]", word) or _is_foreign(sentence, fault):
         return False
@@ -373,39 +370,28 @@ def _is_misspelling(
     word = word.lower()
     if set(word) <= set("ivxlc") or word in _PUBLISHED:
         return False
-    others = [
+    likely = [
         frequencies().log(one.lower())
         for one in fault.suggestions
         if is_misspelt(word, one.lower())
         and (len(word) >= _MIN_MISSPELT or _is_transposed(word, one))
     ]
-    is_likely = max(others, default=-math.inf) - frequencies().log(word) >= math.log(50)
-    return is_likely and not _is_derived(read, word)
-
-
-def _is_derived(read: Reading, word: str) -> bool:
-    """Whether a rare word is a known one with a prefix or suffix."""
+    is_likely = max(likely, default=-math.inf) - frequencies().log(word) >= math.log(50)
+    if not is_likely:
+        return False
+    # Whether it is a known word with a prefix or suffix.
     parts = _DERIVED.fullmatch(word)
     if parts is None or frequencies().zipf(word) >= _COINED_ZIPF:
-        return False
+        return True
     # "Slighty" lacks an l.
     if parts["noun"] and read.is_accepted(f"{parts['noun']}ly"):
-        return False
-    return read.is_accepted(next(filter(None, parts.groups())))
+        return True
+    return not read.is_accepted(next(filter(None, parts.groups())))
 
 
 def _around(read: Reading, start: int, end: int) -> str:
     """The characters before and after a place."""
     return read.text[max(0, start - 1) : start] + read.text[end : end + 1]
-
-
-def _is_frequent(read: Reading, counts: Mapping[str, int], word: str) -> bool:
-    """Whether a word occurs more than twice. counts: of all runs of letters and digits."""
-    if _WORD.fullmatch(word):
-        return counts.get(word, 0) > _MAX_SLIPS
-    # Searching for the characters is fast, and finds at least as many.
-    is_possible = read.text.count(word) > _MAX_SLIPS
-    return is_possible and len(re.findall(rf"\b{re.escape(word)}\b", read.text)) > _MAX_SLIPS
 
 
 def _is_error(read: Reading, sentence: ReadSentence, fault: Fault) -> bool:

@@ -40,7 +40,7 @@ from fabula.reference.exclude import maximal_spans
 from fabula.reference.parts import Walk, WalkTerms
 from fabula.text import TextWords
 from fabula.text.language import language_gate
-from fabula.text.stopwords import StopWords
+from fabula.text.words import StopWords
 
 if TYPE_CHECKING:
     from fabula.measures.near_paper import PaperSettings

@@ -28,7 +28,7 @@ from fabula.kernels.movers import best_passage, search_near, similarities
 from fabula.measures.near import Counterpart, SearchForNear
 from fabula.models.vectors import WordVectors
 from fabula.reference import Reference
-from fabula.text.stopwords import StopWords
+from fabula.text.words import StopWords
 
 MAX_WORDS = 100
 _K1 = 1.5

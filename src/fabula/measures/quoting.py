@@ -9,7 +9,6 @@ wording are ours.
 from __future__ import annotations
 
 import hashlib
-from typing import Self
 
 from fabula.errors import CallFailed, LookupFailed
 from fabula.models.base import Choice, Model, Prompt, Sampling, Usage
@@ -60,20 +59,12 @@ def estimate_quotes(price: Price | None, n: int = _MAX_DOCUMENTS) -> Estimate:
     return Estimate.of(n, usage, price, is_most=True)
 
 
-class QuoteJudge:
+class QuoteJudge(HeldOpen):
     """Asks a model; use it as a context manager."""
 
     def __init__(self, model: Model, *, seed: int = 0) -> None:
-        self._model = model
+        super().__init__(model)
         self._sampling = Sampling(max_tokens=_MAX_TOKENS, seed=seed)
-        self._held = HeldOpen(model)
-
-    def __enter__(self) -> Self:
-        self._held.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._held.__exit__(*error)
 
     @property
     def signature(self) -> str:
@@ -99,8 +90,24 @@ class QuoteJudge:
             for number in reference.documents_with(words, exclude=found):
                 doubtful.setdefault(number, (first, n))
         for number, (first, n) in list(doubtful.items())[:_MAX_DOCUMENTS]:
-            if self._is_copy(reference, text, number, first, n):
-                document = reference.document(number)
+            document, located = reference.located_document(number)
+            words = text.words.words[first : first + n]
+            place = next(k for k in range(len(located.words)) if located.words[k : k + n] == words)
+            there = reference.occurrence(number, place, n).span
+            start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
+            try:
+                verdict = self.is_copy(
+                    text_around(document.text, there.start, there.end),
+                    text_around(text.text, start, end),
+                )
+            except CallFailed as error:
+                raise LookupFailed(f"{self._model.name} could not answer: {error}") from error
+            if isinstance(verdict, str):
+                raise LookupFailed(
+                    f"{self._model.name} did not say whether document {document.id!r} copies or "
+                    f"quotes the text (it answered {verdict[:80]!r})"
+                )
+            if verdict:
                 title = document.meta.get("title")
                 own, _ = shared_runs(
                     text.words.words, reference.locate(document.text).words, rule.cover_run
@@ -121,48 +128,19 @@ class QuoteJudge:
         remarks = (*copies.remarks, remark) if n_unasked else copies.remarks
         return Copies(tuple(found[number] for number in sorted(found)), remarks)
 
-    def _is_copy(
-        self, reference: Reference, text: LocatedText, number: int, first: int, n: int
-    ) -> bool:
-        document, located = reference.located_document(number)
-        words = text.words.words[first : first + n]
-        place = next(k for k in range(len(located.words)) if located.words[k : k + n] == words)
-        there = reference.occurrence(number, place, n).span
-        start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
-        try:
-            verdict = self.is_copy(
-                text_around(document.text, there.start, there.end),
-                text_around(text.text, start, end),
-            )
-        except CallFailed as error:
-            raise LookupFailed(f"{self._model.name} could not answer: {error}") from error
-        if isinstance(verdict, str):
-            raise LookupFailed(
-                f"{self._model.name} did not say whether document {document.id!r} copies or "
-                f"quotes the text (it answered {verdict[:80]!r})"
-            )
-        return verdict
-
     def is_copy(self, a: str, b: str) -> bool | str:
         """Whether paragraph A copies or quotes B; the raw answer if it is neither yes nor no.
 
         Raises `CallFailed`.
         """
         question = f"Paragraph A: {a}\nParagraph B: {b}\nAnswer:"
-        answer = self._held.run(
-            self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
-        )
-        verdict = parse_answer(answer.text) if answer.stop in ("end", "length") else None
-        return answer.text if verdict is None else verdict
-
-
-def parse_answer(text: str) -> bool | None:
-    """True for Yes, False for No, None for anything else."""
-    for line in text.splitlines():
-        if word := line.strip().removeprefix("Answer:").strip(" *\"'.").casefold():
-            first = word.split(maxsplit=1)[0].strip(".,;:*")
-            return {"yes": True, "no": False}.get(first)
-    return None
+        asked = self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
+        answer = self.run(asked)
+        for line in answer.text.splitlines() if answer.stop in ("end", "length") else ():
+            if word := line.strip().removeprefix("Answer:").strip(" *\"'.").casefold():
+                first = word.split(maxsplit=1)[0].strip(".,;:*")
+                return {"yes": True, "no": False}.get(first, answer.text)
+        return answer.text
 
 
 def text_around(text: str, start: int, end: int) -> str:

@@ -54,7 +54,7 @@ from fabula.text import TextSettings, count_words, read_documents
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.sentences import first_sentences
 from fabula.text.sketch import sketch_of
-from fabula.text.stopwords import load_stop_words
+from fabula.text.words import load_stop_words
 from fabula.types import Contrast, Document, Estimate, Signature
 
 Match = Literal["verbatim", "near"]

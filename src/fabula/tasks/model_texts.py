@@ -108,16 +108,8 @@ _META = re.compile(
 _QUOTES = re.compile(r"[\"“”«»]")
 
 
-@dataclass(frozen=True, slots=True)
-class Unframed:
-    """A text as it was written, and what was cut from around it, in the order of the answer."""
-
-    text: str
-    removed: tuple[str, ...]
-
-
-def unframed(answer: str, *, has_title: bool = False) -> Unframed:
-    """The text of an answer without what the model said around it.
+def unframed(answer: str, *, has_title: bool = False) -> tuple[str, list[str]]:
+    """The text of an answer without what the model said around it, and that in its order.
 
     With `has_title`, a title at the beginning belongs to the text. If the whole answer is frame,
     the text is empty.
@@ -132,7 +124,7 @@ def unframed(answer: str, *, has_title: bool = False) -> Unframed:
     while lines and _is_after(lines):
         after.insert(0, lines[-1].strip())
         lines = _stripped(lines[:-1])
-    return Unframed("\n".join(lines).strip(), (*before, *after))
+    return "\n".join(lines).strip(), [*before, *after]
 
 
 def _stripped(lines: list[str]) -> list[str]:
@@ -213,11 +205,10 @@ def read_written(answer: Answer, *, has_title: bool = False) -> Written:
     reason = why_no_text(answer)
     if reason is not None:
         return Written(None, reason, [])
-    found = unframed(answer.text, has_title=has_title)
-    removed = list(found.removed)
-    if not found.text or is_refusal(found.text):
-        return Written(None, "refused" if found.text else "no_answer", removed)
-    return Written(found.text, None, removed)
+    text, removed = unframed(answer.text, has_title=has_title)
+    if not text or is_refusal(text):
+        return Written(None, "refused" if text else "no_answer", removed)
+    return Written(text, None, removed)
 
 
 @dataclass(frozen=True, slots=True)

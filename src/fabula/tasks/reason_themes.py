@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,20 +28,9 @@ from fabula.tasks.model_texts import one_line
 from fabula.text import TextSettings
 from fabula.types import Rubric
 
-_STOP_WORDS = """
-    about above across actually after again against all almost already also although always and
-    another any are around away because been before being below between both but can come comes
-    could did does doing down each even exactly example feel feels felt first for from get give
-    given goes had has have having her here herself him himself his how however instance into its
-    itself just least left less like long look lot make makes making many mean more most much never
-    not nothing often once one only other otherwise our out over piece quite rather read reader
-    readers reading real really same say says second see seem seemed seems she should simply since
-    some somebody someone something still stories story such sure take takes than that the their
-    them themselves then there these they thing things think this those though through time times
-    together too true two under until upon use used using very was way well were what when where
-    which while who whole whose why will with without would writer writing yes you your
-"""
-_STOP = frozenset(_STOP_WORDS.split())
+_STOP = frozenset(
+    files("fabula.tasks").joinpath("reason_stop_words.txt").read_text(encoding="utf-8").split()
+)
 _MIN_CHARS = 3
 _PHRASE = 3
 """How many times as good as a word a phrase is that as many texts say."""
@@ -57,7 +47,13 @@ def names_by_words(groups: Sequence[Sequence[str]], n_phrases: int = 2) -> list[
 
     A phrase is two or three words in a row, the first and last of which are content words.
     """
-    inside = [Counter(phrase for text in group for phrase in _phrases(text)) for group in groups]
+    inside = [Counter[str]() for _ in groups]
+    texts = ((k, text) for k, group in enumerate(groups) for text in group)
+    for k, text in texts:
+        words = TextSettings().words(text)
+        ends = [len(word) >= _MIN_CHARS and word not in _STOP and "'" not in word for word in words]
+        spans = ((at, at + n) for n in (1, 2, 3) for at in range(len(words) - n + 1))
+        inside[k].update({" ".join(words[a:b]) for a, b in spans if ends[a] and ends[b - 1]})
     everywhere: Counter[str] = Counter()
     for counts in inside:
         everywhere.update(counts)
@@ -77,18 +73,6 @@ def names_by_words(groups: Sequence[Sequence[str]], n_phrases: int = 2) -> list[
                 break
         names.append(", ".join(chosen).capitalize() or "Unnamed")
     return names
-
-
-def _phrases(text: str) -> set[str]:
-    """Its content words, and the phrases between them, each once."""
-    words = TextSettings().words(text)
-    ends = [len(word) >= _MIN_CHARS and word not in _STOP and "'" not in word for word in words]
-    return {
-        " ".join(words[start : start + n])
-        for n in (1, 2, 3)
-        for start in range(len(words) - n + 1)
-        if ends[start] and ends[start + n - 1]
-    }
 
 
 Side = Literal["passes", "fails"]

@@ -24,7 +24,7 @@ from itertools import pairwise
 from statistics import median
 
 from fabula.text.sentences import paragraph_spans
-from fabula.text.words import word_set
+from fabula.text.words import ORDINALS, UNITS, word_set
 from fabula.types import Document
 
 CHAPTER_RULES = "1"
@@ -45,19 +45,17 @@ _MAX_EPIGRAPH = 600
 _EMPTY = 150
 """Characters below a heading in a table of contents."""
 
-_UNITS = "one two three four five six seven eight nine ten eleven twelve"
 _TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
-_WORDS = {word: k for k, word in enumerate(f"{_UNITS} {_TEENS}".split(), 1)}
+_WORDS = {word: k for k, word in enumerate((*UNITS, *_TEENS.split()), 1)}
 _WORDS |= {word: 10 * k for k, word in enumerate(_TENS.split(), 2)}
 _WORDS |= {
     f"{ten}{joint}{unit}": _WORDS[ten] + k
     for ten in _TENS.split()
-    for k, unit in enumerate(_UNITS.split()[:9], 1)
+    for k, unit in enumerate(UNITS[:9], 1)
     for joint in "- "
 }
-_WORDS |= {word: k for k, word in enumerate(_ORDINALS.split(), 1)} | {"last": 0}
+_WORDS |= {word: k for k, word in enumerate(ORDINALS, 1)} | {"last": 0}
 _ROMAN = r"(?=[IVXLC])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,4})"
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _WORD_NUMBER = "|".join(sorted(_WORDS, key=len, reverse=True))
@@ -71,7 +69,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _ORDINAL_FIRST = re.compile(
-    rf"(?:the\s+)?(?P<number>{_ORDINALS.replace(' ', '|')})\s+"
+    rf"(?:the\s+)?(?P<number>{'|'.join(ORDINALS)})\s+"
     rf"(?P<unit>{_SMALL_UNITS}|{_LARGE_UNITS})\b(?P<rest>.*)",
     re.IGNORECASE,
 )
@@ -149,7 +147,19 @@ def chapters_of(document: Document) -> list[Chapter]:
     found = _chosen(given, text) or _chosen(markdown, text) or _by_convention(text, spans)
     if len([one for one in found if one.style not in ("large", "matter")]) < 2:
         return []
-    chapters = _cut(text, found, spans)
+    usual = _usual_gap(text, spans)
+    chapters: list[Chapter] = []
+    part = ""
+    ends = [*(one.start for one in found[1:]), len(text)]
+    for one, end in zip(found, ends, strict=True):
+        if one.style == "large":
+            part = one.title
+        elif one.style != "matter":
+            body = one.end + len(text[one.end : end]) - len(text[one.end : end].lstrip())
+            scenes = tuple(_scenes(text, body, end, spans, usual))
+            if scenes:
+                number = len(chapters) + 1
+                chapters.append(Chapter(number, one.title, one.start, body, end, part, scenes))
     return chapters if len(chapters) > 1 else []
 
 
@@ -492,24 +502,6 @@ def _usual_gap(text: str, spans: Sequence[Place]) -> int:
     """The number of line breaks between most paragraphs."""
     gaps = Counter(text[a[1] : b[0]].count("\n") for a, b in pairwise(spans))
     return gaps.most_common(1)[0][0] if gaps else 2
-
-
-def _cut(text: str, found: Sequence[_Heading], spans: Sequence[Place]) -> list[Chapter]:
-    usual = _usual_gap(text, spans)
-    chapters: list[Chapter] = []
-    part = ""
-    ends = [*(one.start for one in found[1:]), len(text)]
-    for one, end in zip(found, ends, strict=True):
-        if one.style == "large":
-            part = one.title
-        elif one.style != "matter":
-            body = one.end + len(text[one.end : end]) - len(text[one.end : end].lstrip())
-            scenes = tuple(_scenes(text, body, end, spans, usual))
-            if scenes:
-                chapters.append(
-                    Chapter(len(chapters) + 1, one.title, one.start, body, end, part, scenes)
-                )
-    return chapters
 
 
 def _scenes(text: str, start: int, end: int, spans: Sequence[Place], usual: int) -> Iterator[Place]:

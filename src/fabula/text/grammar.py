@@ -20,6 +20,7 @@ from fabula.cached_results import Kept, Memo
 from fabula.errors import InputError, ModelError
 from fabula.text.parsing import Parsed
 from fabula.text.pipeline import open_beside
+from fabula.text.sentences import overlaps
 
 # Harper's remarks on style and typography are not grammar errors.
 _MATTERS_OF_TASTE = frozenset(
@@ -39,7 +40,7 @@ _GROUPS_OF_TASTE = frozenset(
 _ERRORS_OF_STYLE = frozenset(("AnAnother", "AnotherAn", "MoreBetter", "RepeatedWords"))
 # Rules that fire more than once in 10,000 sentences of edited prose (29,633 of novels, children's
 # books and speeches, by `bench/grammar.py`), mostly false positives. A rule that finds textbook
-# errors may fire ten times as often; for those that fire more, see `_is_false`.
+# errors may fire ten times as often; for those that fire more, see `Harper`.
 _NOISE = frozenset(
     (
         "AWhile", "AdjectiveOfA", "Anybody", "AvoidCurses", "CommaFixes", "CompoundNouns", "Dashes",
@@ -140,10 +141,20 @@ class Harper:
             for rule, lint in ((rule, lint) for rule, some in lints.items() for lint in some):
                 place = lint.span.start, lint.span.end
                 is_spelling = lint.lint_kind in _OF_SPELLING
-                if lint.lint_kind in _MATTERS_OF_TASTE or _is_false(rule, text, place, past):
+                # Frequent false positives, in edited prose, of rules that find errors.
+                if rule == "PronounVerbAgreement":
+                    # "He stuck to her": it knows many verbs in the present tense only.
+                    is_false = overlaps(place, past)
+                elif rule == "AnA":
+                    # "An' so": and.
+                    is_false = text[place[1] : place[1] + 1] in ("'", "’", "-")
+                else:
+                    is_standard = text[slice(*place)].lower() in _STANDARD_REPEATS
+                    is_false = rule == "RepeatedWords" and is_standard
+                if is_false or lint.lint_kind in _MATTERS_OF_TASTE:
                     continue
                 if is_spelling:
-                    if _touches(place, names):
+                    if overlaps(place, names):
                         continue
                     if british is None:
                         other = linters(self._dialects.BRITISH)
@@ -153,19 +164,6 @@ class Harper:
                 likely = tuple(filter(None, (one.replacement_text for one in lint.suggestions)))
                 kept.append(Fault(place, lint.message, is_spelling, likely))
         return sorted(kept, key=lambda fault: fault.place)
-
-
-def _is_false(
-    rule: str, text: str, place: tuple[int, int], past: Sequence[tuple[int, int]]
-) -> bool:
-    """Whether this is a frequent false positive, in edited prose, of a rule that finds errors."""
-    if rule == "PronounVerbAgreement":
-        # "He stuck to her": it knows many verbs in the present tense only.
-        return _touches(place, past)
-    if rule == "AnA":
-        # "An' so": and.
-        return text[place[1] : place[1] + 1] in ("'", "’", "-")
-    return rule == "RepeatedWords" and text[slice(*place)].lower() in _STANDARD_REPEATS
 
 
 Linters = Callable[[Any], Any]
@@ -245,13 +243,15 @@ class LanguageTool:
     def faults(
         self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
     ) -> list[Fault]:
-        places = _code_points(text)
+        # The offset of each UTF-16 unit, which LanguageTool counts, and of the end.
+        places = [k for k, one in enumerate(text) for _ in range(2 if ord(one) > 0xFFFF else 1)]
+        places.append(len(text))
         found = []
         for match in self._ask(text)["matches"]:
             category = match["rule"]["category"]["id"]
             start, end = match["offset"], match["offset"] + match["length"]
             place = places[start], places[min(end, len(places) - 1)]
-            is_name = category == "TYPOS" and _touches(place, names)
+            is_name = category == "TYPOS" and overlaps(place, names)
             if category not in _TASTE_CATEGORIES and not is_name:
                 likely = tuple(one["value"] for one in match.get("replacements", ()))
                 message = str(match.get("message", ""))
@@ -271,18 +271,6 @@ class LanguageTool:
                 "set its address, `grammar` as languagetool@URL"
             ) from error
         return answer
-
-
-def _code_points(text: str) -> list[int]:
-    """The text offset of each UTF-16 unit, which LanguageTool counts, and of the end."""
-    places: list[int] = []
-    for k, character in enumerate(text):
-        places += [k] * (2 if ord(character) > 0xFFFF else 1)
-    return [*places, len(text)]
-
-
-def _touches(place: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
-    return any(place[0] < end and start < place[1] for start, end in others)
 
 
 def open_checker(name: str) -> Checker | None:
@@ -366,5 +354,5 @@ def _faults_memo(checker: Checker) -> Memo[tuple[Fault, ...]]:
 def share_correct(words: Sequence[tuple[int, int]], errors: Iterable[tuple[int, int]]) -> float:
     """The share of words without an error; both are offsets, and `words` is not empty."""
     marked = list(errors)
-    n_wrong = sum(_touches(word, marked) for word in words)
+    n_wrong = sum(overlaps(word, marked) for word in words)
     return 1 - n_wrong / len(words)

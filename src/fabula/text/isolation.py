@@ -37,6 +37,7 @@ _Message = tuple[str, int, list[Document], str]
 """Its kind, the bytes read, documents, and an error message."""
 
 _IDLE_S = 30
+_SERVER = ("fabula.text.isolation", "serve")
 _BATCH_CHARS = 1 << 16
 _BATCH_DOCUMENTS = 256
 
@@ -60,7 +61,7 @@ def read_isolated(
         # After a fork, the idle ones belong to the parent.
         _idle[:] = [child for child in _idle if child.owner == os.getpid()]
         was_idle = bool(_idle)
-        helper = _idle.pop(0) if was_idle else _new_helper()
+        helper = _idle.pop(0) if was_idle else Child(*_SERVER)
 
     def answer(request: tuple[Read, str, Limits] | None = None) -> _Message | None:
         """Its next message; None if it exited for being idle, just as the request came."""
@@ -72,7 +73,12 @@ def read_isolated(
             code = helper.process.wait()
             if was_idle and request and (isinstance(error, BrokenPipeError) or code == 0):
                 return None
-            raise InputError(_ended(name, code, limits)) from error
+            ended = f"{name}: takes over {limits.cpu_s:.0f} s to read, far more than a normal file"
+            ended += " of its size; save its text as .txt"
+            if -code != signal.SIGXCPU:
+                ended = f"{name}: cannot be read: the reading process ended with code {code}, "
+                ended += "possibly for lack of memory; save its text as .txt, or split it"
+            raise InputError(ended) from error
         return message
 
     is_whole = False
@@ -80,7 +86,7 @@ def read_isolated(
         message = answer((read, name, limits))
         if message is None:
             helper.close()
-            helper, was_idle = _new_helper(), False
+            helper, was_idle = Child(*_SERVER), False
             message = answer((read, name, limits))
         while message is not None:
             kind, n_read, documents, sentence = message
@@ -104,28 +110,12 @@ _idle: list[Child] = []
 _idle_lock = threading.Lock()
 
 
-def _new_helper() -> Child:
-    return Child("fabula.text.isolation", "serve")
-
-
 @atexit.register
 def _end_all() -> None:
     while _idle:
         helper = _idle.pop()
         if helper.owner == os.getpid():
             helper.close()
-
-
-def _ended(name: str, code: int, limits: Limits) -> str:
-    if -code == signal.SIGXCPU:
-        return (
-            f"{name}: takes over {limits.cpu_s:.0f} s to read, far more than a normal file of its "
-            "size; save its text as .txt"
-        )
-    return (
-        f"{name}: cannot be read: the reading process ended with code {code}, possibly for lack "
-        "of memory; save its text as .txt, or split it"
-    )
 
 
 def serve(requests_fd: int, answers_fd: int) -> None:
@@ -138,6 +128,8 @@ def serve(requests_fd: int, answers_fd: int) -> None:
 
 def _give(answers: Connection, read: Read, name: str, limits: Limits) -> None:
     """Send a file's documents in batches, each with the bytes read since the last."""
+    import resource
+
     n_read = n_chars = 0
     batch: list[Document] = []
 
@@ -151,7 +143,11 @@ def _give(answers: Connection, read: Read, name: str, limits: Limits) -> None:
         batch.clear()
         n_read = n_chars = 0
 
-    _limit_memory(limits.memory_bytes)
+    with contextlib.suppress(OSError, ValueError):
+        # So much address space beyond the current use; without /proc there is no limit.
+        n_pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = n_pages * os.sysconf("SC_PAGE_SIZE") + limits.memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
     _limit_cpu(limits.cpu_s)
     try:
         for document in read(note):
@@ -172,16 +168,6 @@ def _give(answers: Connection, read: Read, name: str, limits: Limits) -> None:
         send("error", f"{name}: {why}")
     else:
         send("end")
-
-
-def _limit_memory(n_bytes: int) -> None:
-    """Allow this much address space beyond the current use; without /proc there is no limit."""
-    import resource
-
-    with contextlib.suppress(OSError, ValueError):
-        n_pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = n_pages * os.sysconf("SC_PAGE_SIZE") + n_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def _limit_cpu(seconds: float) -> None:

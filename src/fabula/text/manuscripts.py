@@ -277,7 +277,9 @@ def parse_scriv(data: bytes, name: str) -> ParsedText:
     are left out. Raises `InputError`.
     """
     with opened_archive(data, name, "Scrivener project") as (archive, part):
-        paths = {_inside(path): path for path in archive.namelist()}
+        # By their paths within the project; a packed project may be in a folder of its own.
+        parts = [(path, *path.rpartition(".scriv/")) for path in archive.namelist()]
+        paths = {rest if head else path: path for path, head, _, rest in parts}
         binder = next((path for path in sorted(paths) if path.endswith(".scrivx")), None)
         if binder is None:
             raise InputError(f"{name}: contains no .scrivx file, so it is not a Scrivener project")
@@ -289,12 +291,6 @@ def parse_scriv(data: bytes, name: str) -> ParsedText:
     if not any(level == 0 for level, _ in found):
         raise InputError(f"{name}: its draft folder contains no text marked for compiling")
     return ParsedText(found, project.findtext("ProjectSettings/ProjectTitle") or "")
-
-
-def _inside(path: str) -> str:
-    """A path within the project; a packed project may be in a folder of its own."""
-    head, mark, rest = path.rpartition(".scriv/")
-    return rest if mark and head else path
 
 
 def _binder_parts(

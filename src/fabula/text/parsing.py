@@ -223,7 +223,17 @@ def _verb_phrase_words(tokens: Sequence[Token]) -> Iterator[int]:
     A main verb is a VERB, or an AUX that is not an auxiliary of another ("she *was* tall").
     """
     n_words = [int(token.is_word) for token in tokens]
-    for k in _leaves_first(tokens):
+    depths = [-1] * len(tokens)
+    for k in range(len(tokens)):
+        path: list[int] = []
+        while depths[k] < 0 and tokens[k].head != k and len(path) <= len(tokens):
+            path.append(k)
+            k = tokens[k].head
+        depths[k] = max(depths[k], 0)
+        for depth, step in enumerate(reversed(path), depths[k] + 1):
+            depths[step] = depth
+    # Leaves first, so that each comes before its governor.
+    for k in sorted(range(len(tokens)), key=lambda k: -depths[k]):
         if tokens[k].head != k:
             n_words[tokens[k].head] += n_words[k]
     outside = [0] * len(tokens)
@@ -233,19 +243,3 @@ def _verb_phrase_words(tokens: Sequence[Token]) -> Iterator[int]:
     for k, token in enumerate(tokens):
         if token.pos in ("VERB", "AUX") and token.dep not in _HELPS and token.is_word:
             yield n_words[k] - outside[k]
-
-
-def _leaves_first(tokens: Sequence[Token]) -> list[int]:
-    """Tokens ordered so that each comes before its governor."""
-    depths = [-1] * len(tokens)
-    for k in range(len(tokens)):
-        path: list[int] = []
-        while depths[k] < 0 and tokens[k].head != k and len(path) <= len(tokens):
-            path.append(k)
-            k = tokens[k].head
-        depth = max(depths[k], 0)
-        depths[k] = depth
-        for step in reversed(path):
-            depth += 1
-            depths[step] = depth
-    return sorted(range(len(tokens)), key=lambda k: -depths[k])

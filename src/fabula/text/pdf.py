@@ -68,7 +68,13 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
                 f"{name}: is password-protected; save or print it as a PDF without a password"
             )
         pages = [_lines(page) for page in reader.pages]
-        _mark_headings(reader, pages)
+        # Lines that the outline names on their pages are headings.
+        for entry, level in _entries(reader.outline, 1):
+            number, wanted = reader.get_destination_page_number(entry), _folded(str(entry.title))
+            if number is not None and 0 <= number < len(pages) and wanted:
+                named = (line for line in pages[number] if _folded(line.words) == wanted)
+                if (line := next(named, None)) is not None:
+                    line.level = level
         about = reader.metadata
         title, author = (about.title, about.author) if about else (None, None)
     except DependencyError as error:
@@ -119,25 +125,13 @@ def _lines(page: Any) -> list[_Line]:
     return found
 
 
-def _mark_headings(reader: Any, pages: list[list[_Line]]) -> None:
-    """Mark lines that the outline names on their pages as headings."""
-
-    def walk(entries: Any, level: int) -> Iterator[tuple[Any, int]]:
-        for entry in entries:
-            if isinstance(entry, list):
-                yield from walk(entry, level + 1)
-            else:
-                yield entry, level
-
-    for entry, level in walk(reader.outline, 1):
-        number = reader.get_destination_page_number(entry)
-        wanted = _folded(str(entry.title))
-        if number is None or not (0 <= number < len(pages)) or not wanted:
-            continue
-        for line in pages[number]:
-            if _folded(line.words) == wanted:
-                line.level = level
-                break
+def _entries(entries: Any, level: int) -> Iterator[tuple[Any, int]]:
+    """The entries of an outline, nested ones too, with their levels."""
+    for entry in entries:
+        if isinstance(entry, list):
+            yield from _entries(entry, level + 1)
+        else:
+            yield entry, level
 
 
 def _folded(words: str) -> str:

@@ -42,7 +42,9 @@ def _stubbed() -> Iterator[None]:
     works as ever.
     """
     line, info = ModuleType("spacy.cli"), ModuleType("spacy.cli.info")
-    info.info = lambda *args, **more: _imported_info()(*args, **more)  # type: ignore[attr-defined]
+    info.info = lambda *args, **more: (  # type: ignore[attr-defined]
+        importlib.import_module("spacy.cli.info").info(*args, **more)
+    )
     stubs = {"torch": None, "spacy.cli": line, "spacy.cli.info": info}
     stubs = {name: stub for name, stub in stubs.items() if name not in sys.modules}
     sys.modules.update(stubs)  # type: ignore[arg-type]
@@ -51,10 +53,6 @@ def _stubbed() -> Iterator[None]:
     finally:
         for name in stubs:
             del sys.modules[name]
-
-
-def _imported_info() -> Any:
-    return importlib.import_module("spacy.cli.info").info
 
 
 class Pipeline:
@@ -154,14 +152,9 @@ def _language() -> Any:
     for work in _beside:
         threading.Thread(target=work).start()
     # Each component brings the strings it needs; a word's vector is found by its hash.
-    options = {"vocab": _first[0], "exclude": ["vocab"]} if _first else {"exclude": ["strings"]}
-    language = _load(**options)
-    language.enable_pipe("senter")
-    _first[:] = _first or [language.vocab]
-    return language
-
-
-def _load(**options: Any) -> Any:
+    options: dict[str, Any] = {"exclude": ["strings"]}
+    if _first:
+        options = {"vocab": _first[0], "exclude": ["vocab"]}
     with _stubbed():
         import catalogue
         import spacy
@@ -177,10 +170,14 @@ def _load(**options: Any) -> Any:
         # The packaged pipeline was trained with an earlier spaCy, which changes nothing here.
         warnings.filterwarnings("ignore", message=r"\[W095\]")
         if spacy.util.is_package(PIPELINE):
-            return spacy.load(PIPELINE, **options)
-        if importlib.util.find_spec(_PACKAGED):
-            return importlib.import_module(_PACKAGED).load(**options)
-        return spacy.load(str(fetched(PIPELINE)), **options)
+            language = spacy.load(PIPELINE, **options)
+        elif importlib.util.find_spec(_PACKAGED):
+            language = importlib.import_module(_PACKAGED).load(**options)
+        else:
+            language = spacy.load(str(fetched(PIPELINE)), **options)
+    language.enable_pipe("senter")
+    _first[:] = _first or [language.vocab]
+    return language
 
 
 def _tokenizer(language: Any) -> Any:

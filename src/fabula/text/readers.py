@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
@@ -56,15 +57,31 @@ def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
 
     A published file of the Children's Book Test gives one document per item or book.
     """
-    if data := _whole(stream, name):
-        text = _decode(data, name)
-        documents = cbt_documents(text, name, _stem(name))
-        if documents is not None:
-            yield from documents
-            return
-        heading = _heading.match(text) if ".md" in name.lower() else None
-        title = heading[1] if heading else _stem(name)
-        yield Document(id=without_controls(name), text=text, meta={"title": title})
+    data = _whole(stream, name)
+    if not data:
+        return
+    if data.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
+        raise InputError(f"{name}: is UTF-32; save the text as UTF-8")
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    if encoding != "utf-16" and b"\x00" in data:
+        raise InputError(
+            f"{name}: contains NUL bytes, so it is not plain text; save it as UTF-8 text"
+        )
+    try:
+        text = _clean(data.decode(encoding))
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"{name}, line {line}: not {encoding.removesuffix('-sig').upper()} "
+            f"(byte {error.start:,}); save the text as UTF-8"
+        ) from error
+    documents = cbt_documents(text, name, _stem(name))
+    if documents is not None:
+        yield from documents
+        return
+    heading = _heading.match(text) if ".md" in name.lower() else None
+    title = heading[1] if heading else _stem(name)
+    yield Document(id=without_controls(name), text=text, meta={"title": title})
 
 
 class Row(NamedTuple):
@@ -79,10 +96,15 @@ class Row(NamedTuple):
 
 def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
     """One JSON object per line; blank lines are skipped."""
-    for number, line in _lines(stream, name):
+    number = 0
+    while line := stream.readline(_MAX_LINE_BYTES):
+        number += 1
+        where = f"{name}, line {number}"
+        if len(line) == _MAX_LINE_BYTES and not line.endswith(b"\n"):
+            raise InputError(f"{where}: longer than 1 GiB; split the document")
+        line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
         if not line.strip():
             continue
-        where = f"{name}, line {number}"
         try:
             row = json.loads(line)
         except UnicodeDecodeError as error:
@@ -161,7 +183,13 @@ def _xlsx_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
             number = int(row.get("r") or number + 1)
             found: dict[int, Any] = {}
             for cell in _all(row, "c"):
-                place = _column(cell.get("r")) if cell.get("r") else len(found)
+                place = len(found)
+                if reference := cell.get("r"):
+                    # `B7` is in the second column.
+                    letters = _LETTERS.match(reference)
+                    if letters is None:
+                        raise ValueError(f"{reference!r} is not a cell")
+                    place = reduce(lambda n, one: 26 * n + ord(one) - 64, letters[0], 0) - 1
                 found[place] = _cell_value(cell, shared)
             cells = [found.get(k) for k in range(max(found, default=-1) + 1)]
             if header is None:
@@ -180,17 +208,6 @@ def _cell_text(element: Any) -> str:
     # Phonetic guides, which Japanese tables store beside a word, are not part of it.
     said = element.xpath(".//*[local-name()='t'][not(ancestor::*[local-name()='rPh'])]/text()")
     return re.sub(r"_x([0-9A-F]{4})_", lambda found: chr(int(found[1], 16)), "".join(said))
-
-
-def _column(reference: str) -> int:
-    """The column index of a cell reference: 1 for `B7`, in the second column."""
-    found = _LETTERS.match(reference)
-    if found is None:
-        raise ValueError(f"{reference!r} is not a cell")
-    place = 0
-    for letter in found[0]:
-        place = 26 * place + ord(letter) - ord("A") + 1
-    return place - 1
 
 
 def _cell_value(cell: Any, shared: list[str]) -> Any:
@@ -275,7 +292,11 @@ def _read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
             continue
         number += 1
         where = f"{name}, record {number}"
-        headers = dict(_headers(stream))
+        # Lower-case names and values, up to the next empty line.
+        headers = {}
+        while (header := stream.readline(_MAX_HEADER_BYTES)).strip():
+            key, _, value = header.decode("utf-8", "replace").partition(":")
+            headers[key.strip().lower()] = value.strip()
         length = headers.get("content-length", "")
         if not line.startswith(b"WARC/") or not length.isdecimal():
             raise InputError(f"{where}: not a WARC record; fetch the file again")
@@ -290,13 +311,6 @@ def _read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
             meta = {"year": int(year)} if year.isdecimal() else {}
             text = _clean(body.decode("utf-8", "replace"))
             yield Document(id=without_controls(address), text=text, meta=meta)
-
-
-def _headers(stream: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """Lower-case names and values, up to the next empty line."""
-    while (line := stream.readline(_MAX_HEADER_BYTES)).strip():
-        name, _, value = line.decode("utf-8", "replace").partition(":")
-        yield name.strip().lower(), value.strip()
 
 
 Reader = Callable[[IO[bytes], str, Fields], Iterator[Document]]
@@ -372,36 +386,6 @@ def _whole(stream: IO[bytes], name: str) -> bytes:
             raise InputError(f"{name}: larger than 1 GiB; split it")
         whole.write(chunk)
     return whole.getvalue()
-
-
-def _decode(data: bytes, name: str) -> str:
-    if data.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
-        raise InputError(f"{name}: is UTF-32; save the text as UTF-8")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
-    elif b"\x00" in data:
-        raise InputError(
-            f"{name}: contains NUL bytes, so it is not plain text; save it as UTF-8 text"
-        )
-    else:
-        encoding = "utf-8-sig"
-    try:
-        return _clean(data.decode(encoding))
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"{name}, line {line}: not {encoding.removesuffix('-sig').upper()} "
-            f"(byte {error.start:,}); save the text as UTF-8"
-        ) from error
-
-
-def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    while line := stream.readline(_MAX_LINE_BYTES):
-        number += 1
-        if len(line) == _MAX_LINE_BYTES and not line.endswith(b"\n"):
-            raise InputError(f"{name}, line {number}: longer than 1 GiB; split the document")
-        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
 def _check_archive(data: bytes, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A text read once: its chapters, paragraphs, sentences and words, who and what is in it."""
+"""A text read once: its chapters, paragraphs, sentences and words, and what is spoken."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fabula.text.cast import Person, cast_of
 from fabula.text.chapters import Chapter, chapters_of
 from fabula.text.grammar import Checker, Fault, parsed_and_checked
 from fabula.text.parsing import Parsed, Parser, Token
-from fabula.text.sentences import Spans, encodable, paragraph_docs, paragraph_spans, sentence_spans
+from fabula.text.sentences import (
+    Spans,
+    encodable,
+    overlaps,
+    paragraph_docs,
+    paragraph_spans,
+    sentence_spans,
+)
 from fabula.text.speech import Quotation, flags_within, quotations_of
 from fabula.types import Document
 
@@ -90,11 +96,6 @@ class Reading:
         return self.paragraphs[max(at, 0)]
 
     @cached_property
-    def people(self) -> list[Person]:
-        """Those who are named at least five times, the most frequent first."""
-        return cast_of(self)
-
-    @cached_property
     def sentences(self) -> Spans:
         """The spans of all sentences, in order."""
         return sentence_spans(self.text, self._nlp)
@@ -153,4 +154,4 @@ class Reading:
 
     def is_quoted(self, start: int, end: int) -> bool:
         """Whether any part of a span is, or may be, in quotation marks."""
-        return any(a < end and start < b for a, b in self.quoted)
+        return overlaps((start, end), self.quoted)

@@ -169,7 +169,12 @@ _OTHER_LANGUAGES = re.compile(
 
 def is_refusal(answer: str) -> bool:
     """Whether an answer says that the model does not do what it was asked."""
-    text = _SPOKEN_BY_DASH.sub(" ", _SPOKEN.sub(" “” ", _unwrapped(answer)))
+    # Without list markers, emphasis, and quotation marks around the whole answer.
+    text = answer.strip().strip("*_`#>").strip()
+    text = re.sub(r"^(?:[-•]\s+|\d{1,2}[.)]\s+)", "", text)
+    if text[:1] in '"“' and text[-1:] in '"”' and not re.search('["“”]', text[1:-1]):
+        text = text[1:-1].strip()
+    text = _SPOKEN_BY_DASH.sub(" ", _SPOKEN.sub(" “” ", text))
     n_words = len(text.split())
     if _OTHER_LANGUAGES.match(text):
         return n_words <= _LONG
@@ -205,13 +210,3 @@ def _is_refused_in(sentence: str, text: str, n_words: int, n_offers: int) -> boo
         return not is_long and (n_offers > 0 or _TASK.search(text) is not None)
     evidence = is_sorry + (_TASK.search(sentence) is not None) + (n_offers > 0) + (n_offers > 2)
     return evidence >= (1 if is_short else 3 if is_long else 2)
-
-
-def _unwrapped(answer: str) -> str:
-    """Remove list markers, emphasis, and quotation marks around the whole answer."""
-    text = answer.strip().strip("*_`#>").strip()
-    text = re.sub(r"^(?:[-•]\s+|\d{1,2}[.)]\s+)", "", text)
-    inner = text[1:-1]
-    if text[:1] in '"“' and text[-1:] in '"”' and not re.search('["“”]', inner):
-        return inner.strip()
-    return text

@@ -94,6 +94,11 @@ def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
     return bool(pairs) and n_ends >= _LINES_ENDING * len(pairs)
 
 
+def overlaps(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    """Whether a span shares a character with one of the others."""
+    return any(span[0] < end and start < span[1] for start, end in others)
+
+
 def encodable(text: str) -> str:
     """The text with lone surrogates, which cannot be encoded, replaced."""
     return text.encode(errors="replace").decode()

@@ -101,14 +101,27 @@ def sketch_of(text: str) -> Sketch:
             known[word] = zlib.crc32(word.encode("utf-8", "replace"))
     codes = _mixed(np.fromiter((known[word] for word in words), np.uint64, len(words)))
     per_100 = 100 / max(1, len(words))
+    runs, window = _grams(codes, _GRAM), RUN_WORDS - _GRAM + 1
+    if len(runs):
+        # The minimum of every `window` hashes in a row, or of all if there are fewer.
+        windows = np.lib.stride_tricks.sliding_window_view(runs, min(window, len(runs)))
+        runs = np.unique(windows.min(axis=1))
+    grams, shingles = np.unique(_grams(codes, _SHINGLE)), np.zeros(0, np.uint16)
+    if len(grams):
+        factors = _mixed(np.arange(_N_HASHES, dtype=np.uint64)) | np.uint64(1)
+        least = np.full(_N_HASHES, np.iinfo(np.uint64).max)
+        for start in range(0, len(grams), _BLOCK):
+            products = grams[start : start + _BLOCK, None] * factors
+            least = np.minimum(least, (products ^ (products >> np.uint64(32))).min(axis=0))
+        shingles = _mixed(least).astype(np.uint16)
     return Sketch(
         n_words=len(words),
         marks={
             name: round(per_100 * sum(1 for _ in pattern.finditer(text.strip())), 4)
             for name, pattern in _MARKS.items()
         },
-        runs=_winnowed(_grams(codes, _GRAM), RUN_WORDS - _GRAM + 1),
-        shingles=_minhash(np.unique(_grams(codes, _SHINGLE))),
+        runs=runs,
+        shingles=shingles,
         opening=int(_grams(codes[:_OPENING], _OPENING)[0]) if len(words) >= _OPENING else None,
         vocabulary=np.unique(codes.astype(np.uint16)),
     )
@@ -129,25 +142,6 @@ def _grams(codes: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
     for k in range(n):
         hashes = hashes * np.uint64(0x100000001B3) + codes[k : k + n_grams]
     return _mixed(hashes)
-
-
-def _winnowed(hashes: NDArray[np.uint64], window: int) -> NDArray[np.uint64]:
-    """The minimum of every `window` hashes in a row (of all, if there are fewer), deduplicated."""
-    if not len(hashes):
-        return hashes
-    windows = np.lib.stride_tricks.sliding_window_view(hashes, min(window, len(hashes)))
-    return np.unique(windows.min(axis=1))
-
-
-def _minhash(hashes: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    if not len(hashes):
-        return np.zeros(0, np.uint16)
-    factors = _mixed(np.arange(_N_HASHES, dtype=np.uint64)) | np.uint64(1)
-    least = np.full(_N_HASHES, np.iinfo(np.uint64).max)
-    for start in range(0, len(hashes), _BLOCK):
-        products = hashes[start : start + _BLOCK, None] * factors
-        least = np.minimum(least, (products ^ (products >> np.uint64(32))).min(axis=0))
-    return _mixed(least).astype(np.uint16)
 
 
 def _packed(values: NDArray[Any]) -> str:

@@ -206,7 +206,9 @@ class _Reader:
         word = WORD.match(text, end)
         if word is not None and word[0].split("’")[0].split("'")[0] in _DROPPED_H:
             return 1
-        return 3 if _may_begin(head) else 2
+        # Speech may begin after a pause, or a verb of saying.
+        told = _WORD_BEFORE.search(head)
+        return 3 if _pauses(head) or (told and told[0].lower() in SAYING) else 2
 
     def _closing(self, start: int, head: str) -> int:
         """How well an apostrophe closes, if its position allows it."""
@@ -476,12 +478,6 @@ def _by_place(before: str, after: str, shown: str) -> tuple[int, int]:
 def _pauses(head: str) -> bool:
     """Whether a sentence or a clause ends with these words, so that another may begin."""
     return not head or head[-1] in _ENDS or head[-1] in _ALL_MARKS or head[-1] in _BEFORE
-
-
-def _may_begin(head: str) -> bool:
-    """Whether speech may begin after these words: after a pause, or a verb of saying."""
-    word = _WORD_BEFORE.search(head)
-    return _pauses(head) or (word is not None and word[0].lower() in SAYING)
 
 
 def _is_elision(text: str, place: int) -> bool:

@@ -46,7 +46,17 @@ def detokenise(tokens: Sequence[str]) -> str:
     parts: list[str] = []
     glue = True
     is_open = False
-    whole = _joined(tokens)
+    whole: list[str] = []
+    for token in tokens:
+        # Split words are rejoined, and capitals kept.
+        last = whole[-1] if whole else ""
+        if (word := _HALVES.get((last.lower(), token.lower()))) is None:
+            whole.append(token)
+            continue
+        first = int(word.startswith("'"))
+        is_capital = (last + token).lstrip("'")[:1].isupper()
+        begin = word[first : first + 1].upper() if is_capital else word[first : first + 1]
+        whole[-1] = word[:first] + begin + word[first + 1 :]
     for k, token in enumerate(whole):
         if token == "'" and _opens(whole, k):
             token = "`"
@@ -83,25 +93,6 @@ def _opens(tokens: Sequence[str], k: int) -> bool:
     return is_closed and follows.isupper() and (k == 0 or tokens[k - 1] in (",", ":", ";", "--"))
 
 
-def _joined(tokens: Sequence[str]) -> list[str]:
-    """The tokens, with split words rejoined and capitals kept."""
-    found: list[str] = []
-    k = 0
-    while k < len(tokens):
-        pair = tokens[k].lower(), tokens[k + 1].lower() if k + 1 < len(tokens) else ""
-        if pair in _HALVES:
-            whole = _HALVES[pair]
-            is_capital = "".join(tokens[k : k + 2]).lstrip("'")[:1].isupper()
-            first = 1 if whole.startswith("'") else 0
-            capital = whole[:first] + whole[first : first + 1].upper() + whole[first + 1 :]
-            found.append(capital if is_capital else whole)
-            k += 2
-        else:
-            found.append(tokens[k])
-            k += 1
-    return found
-
-
 def cbt_documents(text: str, name: str, stem: str) -> Iterator[Document] | None:
     """A document for each item or book of such a file; None if the text is something else.
 
@@ -131,8 +122,26 @@ def _items(text: str, name: str, stem: str) -> Iterator[Document]:
     for line_number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        sentences.append(_sentence(line, len(sentences) + 1, f"{name}, line {line_number}"))
-        if len(sentences) == _N_LINES:
+        where, expected = f"{name}, line {line_number}", len(sentences) + 1
+        found = _LINE.fullmatch(line)
+        if found is None or int(found[1]) != expected:
+            raise InputError(
+                f"{where}: does not begin with {expected}, as the next line of a Children's Book "
+                "Test item should; restore the item, or remove it"
+            )
+        sentence = found[2]
+        if expected == _N_LINES:
+            # The answer is filled in on the last line.
+            sentence, *rest = sentence.split("\t")
+            answer = rest[0].strip() if rest else ""
+            if "XXXXX" not in sentence or not answer:
+                raise InputError(
+                    f"{where}: the question of a Children's Book Test item needs XXXXX, a tab and "
+                    "the answer; restore the item, or remove it"
+                )
+            sentence = sentence.replace("XXXXX", answer)
+        sentences.append(sentence)
+        if expected == _N_LINES:
             n_items += 1
             meta = {"title": f"Children's Book Test, item {n_items}", "cbt_item": n_items}
             yield _document(f"{stem}:item-{n_items}", sentences, meta)
@@ -142,26 +151,6 @@ def _items(text: str, name: str, stem: str) -> Iterator[Document]:
             f"{name}, line {line_number}: the last item of the Children's Book Test has "
             f"{len(sentences)} of {_N_LINES} lines; add the others, or remove it"
         )
-
-
-def _sentence(line: str, expected: int, where: str) -> str:
-    """The tokens of a numbered line, with the answer filled in on the last one."""
-    found = _LINE.fullmatch(line)
-    if found is None or int(found[1]) != expected:
-        raise InputError(
-            f"{where}: does not begin with {expected}, as the next line of a Children's Book Test "
-            "item should; restore the item, or remove it"
-        )
-    if expected < _N_LINES:
-        return found[2]
-    sentence, *rest = found[2].split("\t")
-    answer = rest[0].strip() if rest else ""
-    if "XXXXX" not in sentence or not answer:
-        raise InputError(
-            f"{where}: the question of a Children's Book Test item needs XXXXX, a tab and the "
-            f"answer; restore the item, or remove it"
-        )
-    return sentence.replace("XXXXX", answer)
 
 
 def _document(name: str, sentences: Sequence[str], meta: dict[str, object]) -> Document:

@@ -18,16 +18,21 @@ and hyphenated compounds stay whole.
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import chain, islice
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
+
+from fabula.errors import InputError
 
 TOKENISER = "word1"
 """Name of these rules; it changes when they do, and is part of every signature."""
@@ -53,6 +58,15 @@ _TO_PLAIN = str.maketrans(
         **dict.fromkeys([*_INVISIBLE, *map(chr, range(0xFE00, 0xFE10))]),
     }
 )
+
+UNITS = (
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+)  # fmt: skip
+ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+    "eleventh", "twelfth",
+)  # fmt: skip
 
 
 class TextWords(NamedTuple):
@@ -176,3 +190,44 @@ class _NormalForms(dict[str, str]):
             plain = unicodedata.normalize("NFKC", plain.casefold())
         self[word] = normal = plain or word
         return normal
+
+
+@dataclass(frozen=True, slots=True)
+class StopWords:
+    """A list of words with its name: `english@1a2b3c4d`."""
+
+    name: str
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, label: str, words: Iterable[str]) -> StopWords:
+        chosen = frozenset(TextSettings().normalise(list(words)))
+        digest = hashlib.sha256("\n".join(sorted(chosen)).encode()).hexdigest()[:8]
+        return cls(f"{label}@{digest}", chosen)
+
+    def is_content(self, word: str) -> bool:
+        """Whether a word in normal form carries meaning: not listed, and not punctuation."""
+        folded = word.casefold()
+        return folded not in self.words and any(map(str.isalnum, word))
+
+
+def load_stop_words(spec: str = "english") -> StopWords:
+    """Load the user's list: `english`, `none`, or a file of words, with `#` for comments.
+
+    Raises `InputError` if the file cannot be read.
+    """
+    if spec == "none":
+        return StopWords.of("none", ())
+    if spec == "english":
+        text = files("fabula.text").joinpath("function_words.txt").read_text(encoding="utf-8")
+        label = "english"
+    else:
+        path = Path(spec)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"`stop_words` {path}: cannot be read as UTF-8 ({error})") from error
+        label = path.stem
+    # Each word matches in any case and with any tokeniser setting.
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return StopWords.of(label, (word for line in lines for word in TextSettings().words(line)))

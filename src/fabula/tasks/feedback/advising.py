@@ -28,14 +28,13 @@ from fabula.models.encoder import Encoder
 from fabula.models.verdicts import read_verdict
 from fabula.reasons import explain
 from fabula.scales import Scale
-from fabula.tasks.feedback.answer_lines import note_form, point_form
-from fabula.tasks.feedback.draft_places import moved_places
+from fabula.tasks.feedback.answer_lines import QuotableText, note_form, point_form
 from fabula.tasks.feedback.eliciting import PERFECT, says_perfect
 from fabula.tasks.feedback.points import SAME, Point, Remark, group_remarks, read_answer, touches
+from fabula.tasks.feedback.story_edits import moved_places
 from fabula.tasks.model_texts import why_no_text
 from fabula.text import TextSettings
-from fabula.text.chapters import chapters_of
-from fabula.text.quotations import QuotableText
+from fabula.text.chapters import Chapter, chapters_of
 from fabula.types import Document, Measurement, Signature, Span
 
 DRAFT = """You are an experienced editor of fiction. Read this draft with care; a request \
@@ -143,7 +142,7 @@ class AdvicePlan:
     seed: int = 0
     effort: Effort | None = None
     by_chapter: bool = False
-    """Read each chapter separately, and then check continuity across them (`advising_book`)."""
+    """Read each chapter separately, and then check continuity across them."""
 
     def signature(self, model: Model, encoder: Encoder) -> str:
         effort = {"effort": self.effort} if self.effort else {}
@@ -251,15 +250,6 @@ class Earlier:
     """Where it was in the earlier draft."""
 
 
-def _no_answer(advice: Advice, note: str) -> ModelError:
-    """`note` is the model's error message for the last call that failed."""
-    reason = max(advice.missing, key=advice.missing.__getitem__)
-    return ModelError(
-        f"{advice.model} gave no answer about {advice.document.id}: {explain(reason)}"
-        f"{f' ({note})' if note else ''}; use another model, or submit the draft in parts"
-    )
-
-
 async def advise(
     document: Document,
     model: Model,
@@ -268,27 +258,85 @@ async def advise(
     *,
     meter: Callable[[int], None] = lambda _: None,
 ) -> Advice:
-    """Ask for feedback on a draft `plan.n_times` times.
+    """Ask for feedback on a draft `plan.n_times` times; by chapter also as often on continuity.
 
-    Raises `InputError` for a draft without words, `ModelError` if every call failed.
+    A point's share is of the answers on its chapter. Raises `InputError` for a draft without words
+    or, by chapter, without chapters; `ModelError` if every call failed.
     """
-    if not TextSettings().has_words(document.text):
+    if not (plan.by_chapter or TextSettings().has_words(document.text)):
         raise InputError(f"{document.id}: contains no words")
-    advice, note = await _ask(document, model, plan, encoder, meter)
-    if not advice.n_answers:
-        raise _no_answer(advice, note)
-    return advice
+    chapters = chapters_to_read(document) if plan.by_chapter else []
+    parts = [_part(document, one) for one in chapters] or [document]
+    asked, note = [], ""
+    for part in parts:
+        editor = Editor(part.text, model)
+        asked.append(await _ask(part, editor, model, plan, encoder, meter))
+        note = editor.note if len(asked) == 1 else note
+    if not any(advice.n_answers for advice in asked):
+        reason = max(asked[0].missing, key=asked[0].missing.__getitem__)
+        raise ModelError(
+            f"{model.name} gave no answer about {document.id}: {explain(reason)}"
+            f"{f' ({note})' if note else ''}; use another model, or submit the draft in parts"
+        )
+    if not plan.by_chapter:
+        return asked[0]
+    points = []
+    for k, (chapter, advice) in enumerate(zip(chapters, asked, strict=True)):
+        for point in advice.points:
+            # As one on the book: offsets and answer numbers shifted.
+            remarks = [
+                replace(
+                    one,
+                    answer=one.answer + k * plan.n_times,
+                    start=one.start + chapter.start,
+                    end=one.end + chapter.start,
+                    also=tuple((a + chapter.start, b + chapter.start) for a, b in one.also),
+                )
+                for one in point.remarks
+            ]
+            points.append(replace(point, remarks=tuple(remarks), n_answers=advice.n_answers))
+    continuity = await _continuity(document, chapters, model, plan, encoder, meter)
+    points += continuity.points
+
+    def weight(point: Point) -> float:
+        """Its severity times the share of answers that make it."""
+        return (point.severity or 1.0) * point.n_said / max(1, point.n_answers or 1)
+
+    every = [*asked, continuity]
+
+    def total(name: str) -> dict[str, int]:
+        counts = Counter[str]()
+        for one in every:
+            counts.update(getattr(one, name))
+        return dict(counts)
+
+    return Advice(
+        document,
+        model.name,
+        tuple(sorted(points, key=lambda one: (-weight(one), one.rank, one.places[0]))),
+        n_answers=sum(one.n_answers for one in every),
+        n_perfect=sum(one.n_perfect for one in every),
+        n_pointless=sum(one.n_pointless for one in every),
+        missing=total("missing"),
+        dropped=total("dropped"),
+        signature=plan.signature(model, encoder),
+        other_lines=total("other_lines"),
+    )
+
+
+def _part(document: Document, chapter: Chapter) -> Document:
+    return replace(document, text=document.text[chapter.start : chapter.end])
 
 
 async def _ask(
     document: Document,
+    editor: Editor,
     model: Model,
     plan: AdvicePlan,
     encoder: Encoder,
     meter: Callable[[int], None],
-) -> tuple[Advice, str]:
-    """Like `advise`, without answers if all calls failed, with the error message of the last."""
-    editor = Editor(document.text, model)
+) -> Advice:
+    """The points of a draft that ask for a change; no answers if all calls failed."""
     question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
     advice = await _read_often(document, editor, question, model, plan, encoder, meter)
     points, praise = [], 0
@@ -301,7 +349,7 @@ async def _ask(
         else:
             points.append(point)
     dropped = dict(Counter(advice.dropped) + Counter(praise=praise))
-    return replace(advice, points=tuple(points), dropped=dropped), editor.note
+    return replace(advice, points=tuple(points), dropped=dropped)
 
 
 async def _read_often(
@@ -365,6 +413,19 @@ def estimate(document: Document, plan: AdvicePlan, n_earlier: int, price: Price 
 
     No two readings may name the same point, so there are at most `n_times * n_points` new ones.
     """
+    if plan.by_chapter:
+        chapters = [_part(document, one) for one in chapters_to_read(document)]
+        alone = replace(plan, by_chapter=False)
+        parts = [estimate(one, alone, 0, None) for one in chapters]
+        longest = max(estimate_tokens(one.text) for one in chapters)
+        n_noted = len(chapters) * _N_NOTES * _NOTE_TOKENS
+        reading = sum((one.usage for one in parts), start=Usage())
+        # The chapters are read once more for notes, and all notes `n_times` times.
+        n_again = sum(estimate_tokens(one.text) for one in chapters)
+        n_again += plan.n_times * n_noted + n_earlier * longest
+        usage = reading + Usage(n_again, 0, n_noted + plan.n_times * plan.max_tokens)
+        n_calls = sum(one.n_calls for one in parts) + len(chapters) + plan.n_times + n_earlier
+        return Estimate.of(n_calls, usage, price, is_most=True)
     n_closed = plan.n_times * plan.n_points + n_earlier
     tokens = estimate_tokens(DRAFT + document.text)
     n_input = (plan.n_times + n_closed) * tokens
@@ -419,7 +480,12 @@ async def revisit(
     said_before: set[int] = set()
     found = []
     for one, vector in zip(earlier, old, strict=True):
-        now = _places_now(one, before, text)
+        # Where its subject is now. If its words were removed, or the earlier draft is unknown, this
+        # is where the same words occur; if in several places, it is ambiguous.
+        quoted, now = draft.find(one.quotation), list[tuple[int, int]]()
+        if before is not None and all(0 <= a < b <= len(before) for a, b in one.was):
+            now = [place for place in moved_places(one.was, before, text) if place]
+        now = now or (quoted if len(quoted) == 1 else [])
         again = [
             k
             for k, point in enumerate(advice.points)
@@ -436,7 +502,6 @@ async def revisit(
             said = there and await Editor(there, model).closed(asked)
             fate = "unknown" if said is None else "stands" if said else "resolved"
         # Of the places where the quoted words occur, the one to which the original has moved.
-        quoted = draft.find(one.quotation)
         mine = [place for place in quoted if touches(place, *now)] or quoted
         place = mine[0] if len(mine) == 1 else None
         found.append(replace(one, place=place, fate=fate))
@@ -444,41 +509,15 @@ async def revisit(
     return found, [point for k, point in enumerate(advice.points) if k not in said_before]
 
 
-def _places_now(one: Earlier, before: str | None, after: str) -> list[tuple[int, int]]:
-    """Where the subject of an earlier point is in this draft.
-
-    If its words were removed, or the earlier draft is unknown, these are the places where the same
-    words occur; if there are several, the place is ambiguous.
-    """
-    if before is not None and all(0 <= a < b <= len(before) for a, b in one.was):
-        moved = [place for place in moved_places(list(one.was), before, after) if place]
-        if moved:
-            return moved
-    found = QuotableText.of(after).find(one.quotation)
-    return found if len(found) == 1 else []
-
-
 _N_NOTES = 30
 _NOTE_TOKENS = 40
 """Tokens per note, for the estimate."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Chapter:
-    name: str
-    document: Document
-    start: int
-    """Its start in the book, in characters."""
-
-
-def chapters_to_read(document: Document) -> list[_Chapter]:
+def chapters_to_read(document: Document) -> list[Chapter]:
     """The chapters that contain words. Raises `InputError` if there are fewer than two."""
     found = [
-        _Chapter(
-            f"Chapter {one.number}",
-            replace(document, text=document.text[one.start : one.end]),
-            one.start,
-        )
+        one
         for one in chapters_of(document)
         if TextSettings().has_words(document.text[one.body : one.end])
     ]
@@ -490,60 +529,9 @@ def chapters_to_read(document: Document) -> list[_Chapter]:
     return found
 
 
-async def advise_book(
-    document: Document,
-    model: Model,
-    plan: AdvicePlan,
-    encoder: Encoder,
-    *,
-    meter: Callable[[int], None] = lambda _: None,
-) -> Advice:
-    """Ask for feedback on each chapter `plan.n_times` times, and as often on continuity.
-
-    A point's share is of the answers on its chapter. Raises `InputError` if there are no chapters,
-    `ModelError` if every call failed for all of them.
-    """
-    chapters = chapters_to_read(document)
-    asked = [await _ask(one.document, model, plan, encoder, meter) for one in chapters]
-    if not any(advice.n_answers for advice, _ in asked):
-        raise _no_answer(*asked[0])
-    points = [
-        _moved_point(point, chapter.start, k * plan.n_times, advice.n_answers)
-        for k, (chapter, (advice, _)) in enumerate(zip(chapters, asked, strict=True))
-        for point in advice.points
-    ]
-    continuity = await _continuity(document, chapters, model, plan, encoder, meter)
-    points += continuity.points
-
-    def weight(point: Point) -> float:
-        """Its severity times the share of answers that make it."""
-        return (point.severity or 1.0) * point.n_said / max(1, point.n_answers or 1)
-
-    every = [*(advice for advice, _ in asked), continuity]
-
-    def total(name: str) -> dict[str, int]:
-        counts = Counter[str]()
-        for one in every:
-            counts.update(getattr(one, name))
-        return dict(counts)
-
-    return Advice(
-        document,
-        model.name,
-        tuple(sorted(points, key=lambda one: (-weight(one), one.rank, one.places[0]))),
-        n_answers=sum(one.n_answers for one in every),
-        n_perfect=sum(one.n_perfect for one in every),
-        n_pointless=sum(one.n_pointless for one in every),
-        missing=total("missing"),
-        dropped=total("dropped"),
-        signature=plan.signature(model, encoder),
-        other_lines=total("other_lines"),
-    )
-
-
 async def _continuity(
     document: Document,
-    chapters: Sequence[_Chapter],
+    chapters: Sequence[Chapter],
     model: Model,
     plan: AdvicePlan,
     encoder: Encoder,
@@ -552,8 +540,8 @@ async def _continuity(
     """Contradictions between chapters; all points quote the book."""
     sampling = Sampling(0.0, 1.0, plan.max_tokens, plan.seed)
 
-    async def note(chapter: _Chapter) -> Answer | None:
-        editor = Editor(chapter.document.text, model)
+    async def note(chapter: Chapter) -> Answer | None:
+        editor = Editor(_part(document, chapter).text, model)
         answer = await editor.ask(NOTES.format(n_notes=_N_NOTES), sampling, note_form(_N_NOTES))
         meter(1)
         return answer
@@ -567,9 +555,9 @@ async def _continuity(
             missing[str(reason)] += 1
             continue
         # Each note that quotes the chapter, with the words as they are there.
-        text, is_cut = chapter.document.text, answer.stop == "length"
+        text, is_cut = _part(document, chapter).text, answer.stop == "length"
         reading = read_answer(answer.text, 0, QuotableText.of(text), is_cut=is_cut, n_most=_N_NOTES)
-        lines.append(f"\n{chapter.name}")
+        lines.append(f"\nChapter {chapter.number}")
         lines += [
             f'- "{" ".join(text[one.start : one.end].split())}": {one.text}'
             for one in reading.remarks
@@ -587,31 +575,3 @@ async def _continuity(
         missing=dict(Counter(found.missing) + missing),
         dropped={why: n for why, n in found.dropped.items() if why != "no_quotation"},
     )
-
-
-def _moved_point(point: Point, start: int, n_before: int, n_answers: int) -> Point:
-    """A point on a chapter as one on the book: offsets and answer numbers shifted."""
-
-    def moved(one: Remark) -> Remark:
-        also = tuple((a + start, b + start) for a, b in one.also)
-        first, last = one.start + start, one.end + start
-        return replace(one, answer=one.answer + n_before, start=first, end=last, also=also)
-
-    return replace(point, remarks=tuple(map(moved, point.remarks)), n_answers=n_answers)
-
-
-def estimate_book(
-    document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None
-) -> Estimate:
-    """The maximum cost."""
-    chapters = chapters_to_read(document)
-    parts = [estimate(one.document, plan, 0, None) for one in chapters]
-    longest = max(estimate_tokens(one.document.text) for one in chapters)
-    n_noted = len(chapters) * _N_NOTES * _NOTE_TOKENS
-    reading = sum((one.usage for one in parts), start=Usage())
-    # The chapters are read once more for notes, and all notes `n_times` times.
-    n_again = sum(estimate_tokens(one.document.text) for one in chapters)
-    n_again += plan.n_times * n_noted + n_earlier * longest
-    usage = reading + Usage(n_again, 0, n_noted + plan.n_times * plan.max_tokens)
-    n_calls = sum(one.n_calls for one in parts) + len(chapters) + plan.n_times + n_earlier
-    return Estimate.of(n_calls, usage, price, is_most=True)

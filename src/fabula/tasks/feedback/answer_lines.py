@@ -4,18 +4,128 @@ A model that is held to a schema answers in JSON; others sometimes do so by them
 they answer in lists with dashes, numbers (bold or not) or headings, with remarks below each other
 or nested, as block quotations with a comment below, as tables, or as paragraphs; around them there
 may be a greeting, headings and a closing line.
+
+Quotations from the draft are found ignoring differences in case, spaces and punctuation.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fabula.models.base import RecordField, Records
 from fabula.text import TextSettings
-from fabula.text.quotations import QuotableText, quoted_parts
+from fabula.text.sentences import overlaps
+
+_DOUBLE, _SINGLE = '"“”„‟«»‹›', "'‘’‚"
+_OPENING, _CLOSING = "“„«‹‘‚", "”»›’"
+_LEFT_OUT = re.compile(r"\[?(?:\.{3,}|…)\]?")
+_MIN_CHARS = 4
+_MAX_MARKS = 12
+_MAX_QUOTED_CHARS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class QuotableText:
+    """A text indexed for quotations: its words in lower case, separated by single spaces."""
+
+    text: str
+    folded: str
+    places: tuple[int, ...]
+    """The position in `text` of each character of `folded`."""
+
+    @classmethod
+    def of(cls, text: str) -> QuotableText:
+        characters: list[str] = []
+        places: list[int] = []
+        for place, character in enumerate(text):
+            folded = "'" if character in "’‘" else character.casefold()
+            if not (folded == "'" or folded.isalnum() or unicodedata.combining(character)):
+                folded = " "
+            if folded == " " and characters[-1:] == [" "]:
+                continue
+            characters += folded
+            places += [place] * len(folded)
+        return cls(text, "".join(characters), tuple(places))
+
+    def find(self, quotation: str) -> list[tuple[int, int]]:
+        """All places of a quotation in order, half-open in characters of the text.
+
+        Whole words only. A quotation with omissions (`...`) is found where its parts follow each
+        other most closely. A single word is found only if it occurs exactly once and is long
+        enough: otherwise it is ambiguous.
+        """
+        folded = (QuotableText.of(part).folded for part in _LEFT_OUT.split(quotation))
+        parts = [part for part in (part.strip(" '") for part in folded) if part]
+        if not parts:
+            return []
+        if len(parts) == 1:
+            found = list(self._all(parts[0]))
+            if " " not in parts[0] and (len(found) > 1 or len(parts[0]) < _MIN_CHARS):
+                return []
+            return [self._span(start, start + len(parts[0])) for start in found]
+        chains = []
+        for start in self._all(parts[0]):
+            end = start + len(parts[0])
+            for part in parts[1:]:
+                at = next((place for place in self._all(part) if place >= end), None)
+                if at is None:
+                    break
+                end = at + len(part)
+            else:
+                chains.append((start, end))
+        return [self._span(*min(chains, key=lambda chain: chain[1] - chain[0]))] if chains else []
+
+    def _all(self, part: str) -> Iterator[int]:
+        at = self.folded.find(part)
+        while at >= 0:
+            before, after = self.folded[at - 1 : at], self.folded[at + len(part) :][:1]
+            if not ((before.isalnum() and part[0].isalnum()) or after.isalnum()):
+                yield at
+            at = self.folded.find(part, at + 1)
+
+    def _span(self, start: int, end: int) -> tuple[int, int]:
+        return self.places[start], self.places[end - 1] + 1
+
+
+def quoted_parts(line: str) -> list[tuple[int, int]]:
+    """The places of possible quotations in a line, without their marks; the longest first.
+
+    Marks are double or single, straight, curly, low, angled, or backticks. Quotations can contain
+    quotations, so every pair of marks may be the outer one; but the text between two quotations is
+    not a quotation, and an apostrophe within a word is not a mark.
+    """
+    pairs = []
+    for marks in (_DOUBLE, _SINGLE, "`"):
+        places = [k for k, character in enumerate(line) if character in marks]
+        begin = [k for k in places if _may_open(line, k)][:_MAX_MARKS]
+        end = [k for k in places if _may_close(line, k)][:_MAX_MARKS]
+        pairs += [(a + 1, b) for a in begin for b in end if 1 < b - a <= _MAX_QUOTED_CHARS]
+    return sorted(pairs, key=lambda pair: (pair[0] - pair[1], pair[0]))
+
+
+def _may_open(line: str, place: int) -> bool:
+    """A mark opens after a space, a bracket or another mark; a curly one unless it closes.
+
+    German closes with the mark that opens in English, and Danish opens with the one that closes.
+    """
+    mark, before, after = line[place], line[place - 1 : place], line[place + 1 : place + 2]
+    if mark in _OPENING:
+        return mark in "«‹„‚" or not (after == "" or after.isspace())
+    return not (before.isalnum() or before in tuple(".,;:!?)]}…%'’"))
+
+
+def _may_close(line: str, place: int) -> bool:
+    """A mark closes before a space, punctuation, another mark, or the end."""
+    mark, before, after = line[place], line[place - 1 : place], line[place + 1 : place + 2]
+    if mark in _OPENING and before.isspace():
+        return False
+    return (mark in _CLOSING and mark != "’") or not after.isalnum()
+
 
 _QUOTATION = RecordField(
     "quotation", "the words of the draft, copied exactly, without quotation marks", n_chars=200
@@ -157,28 +267,36 @@ class _Reader:
             line = line.lstrip("> \t")
             self._begin(line if quoted_parts(line) else f"“{without_marks(line).strip()}”", 0)
         elif match is not None:
-            self._item(line, match)
+            self._item(line, line[match.end() :], len(match["indent"].expandtabs(4)))
         else:
             self._line(line)
         self._is_after_gap = False
 
-    def _item(self, line: str, match: re.Match[str]) -> None:
-        body, indent = line[match.end() :], len(match["indent"].expandtabs(4))
-        parent = self._current
+    def _item(self, line: str, body: str, indent: int) -> None:
+        parent, quoted = self._current, self._quoted(body)
         if line.lstrip().startswith("#"):
             indent = 0
         elif parent is not None and indent > parent.indent:
-            if not self._stands_elsewhere(body, parent):
+            # A nested entry counts if it is about another place than its parent.
+            theirs = quotations_in(parent.text, parent.emphasised, self._draft)
+            known = [place for _, _, found in theirs for place in found]
+            if all(overlaps(place, known) for *_, places in quoted for place in places):
                 parent.add(body)
                 return
             parent.has_children = True
-        if not self._has_quotation(body) and _HEADING.fullmatch(line) and "#" in line[:7]:
+        if not quoted and _HEADING.fullmatch(line) and "#" in line[:7]:
             self._heading()
-            return
-        self._begin(body, indent)
+        else:
+            self._begin(body, indent)
 
     def _line(self, line: str) -> None:
-        has_quotation = self._has_quotation(line)
+        has_quotation, says_something = bool(self._quoted(line)), False
+        if self._current is not None:
+            # Whether it has words besides what it quotes.
+            text = self._current.text
+            found = quotations_in(text, (), self._draft)
+            rest = text if not found else text[: found[0][0]] + " " + text[found[0][1] :]
+            says_something = len(TextSettings().words(rest)) >= _MIN_SAID
         if _HEADING.fullmatch(line) and not has_quotation:
             self._heading()
         elif self._current is None:
@@ -186,7 +304,7 @@ class _Reader:
                 self._begin(line, 0)
             else:
                 self._outside.append(line)
-        elif not _says_something(self._current.text, self._draft):
+        elif not says_something:
             self._current.add(line)
         elif has_quotation and (self._is_after_gap or not self._is_list):
             self._begin(line, 0)
@@ -226,17 +344,8 @@ class _Reader:
         self._found.others = +self._found.others
         return self._found
 
-    def _has_quotation(self, line: str) -> bool:
-        return bool(quotations_in(without_marks(line), _emphasised(line), self._draft))
-
-    def _stands_elsewhere(self, body: str, parent: Entry) -> bool:
-        """Whether a nested entry is about another place than its parent entry."""
-        mine = quotations_in(without_marks(body), _emphasised(body), self._draft)
-        theirs = quotations_in(parent.text, parent.emphasised, self._draft)
-        places = [place for _, _, found in theirs for place in found]
-        return any(
-            not any(a < d and c < b for c, d in places) for _, _, found in mine for a, b in found
-        )
+    def _quoted(self, line: str) -> list[tuple[int, int, list[tuple[int, int]]]]:
+        return quotations_in(without_marks(line), _emphasised(line), self._draft)
 
 
 def quotations_in(
@@ -256,13 +365,6 @@ def quotations_in(
     return sorted(
         ((a, b, places) for a, b, places in found if places), key=lambda one: (one[0], -one[1])
     )
-
-
-def _says_something(text: str, draft: QuotableText) -> bool:
-    """Whether an entry has words besides what it quotes."""
-    found = quotations_in(text, (), draft)
-    rest = text if not found else text[: found[0][0]] + " " + text[found[0][1] :]
-    return len(TextSettings().words(rest)) >= _MIN_SAID
 
 
 def without_marks(line: str) -> str:

@@ -12,6 +12,7 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +24,15 @@ RULES = "4"
 """The version of the rules, for signatures."""
 _MAX_TRIES = 10
 _MIN_MENTIONS = 2
-_FIRST_NAMES: dict[str, dict[str, str]] = tomllib.loads(
-    files("fabula.tasks.feedback").joinpath("first_names.toml").read_text(encoding="utf-8")
+_LISTS: dict[str, Any] = tomllib.loads(
+    files("fabula.tasks.feedback").joinpath("characters.toml").read_text(encoding="utf-8")
 )
-_NAMES = _FIRST_NAMES["replacing"]
-_GENDERS = {
+_NAMES, _KINDS = _LISTS["replacing"], _LISTS["kinds"]
+_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+_CALLED = word_set(_LISTS["called"])
+_GENDERS: dict[str, str] = {
     name: gender
-    for names in (_FIRST_NAMES["others"], _NAMES)
+    for names in (_LISTS["others"], _NAMES)
     for gender, listed in names.items()
     for name in listed.split()
 }
@@ -142,25 +145,6 @@ def first_names(gender: str | None, text: str) -> list[str]:
     return [name for name in names if name.lower() not in taken]
 
 
-# Kinds of animals and of people within which any may replace any other, with the same pronouns and
-# article.
-_KINDS = {
-    "beast": "fox wolf bear lion tiger leopard boar",
-    "small": "mouse rat hare rabbit squirrel frog toad",
-    "bird": "crow raven hawk heron stork dove sparrow",
-    "cattle": "horse donkey mule cow goat sheep camel",
-    "trade": "farmer miller baker tailor fisherman hunter shepherd merchant carpenter weaver",
-    "rule": "king duke prince baron",
-    "lady": "queen duchess princess countess",
-}
-_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
-# Other words for characters, without a certain replacement.
-_CALLED = word_set(
-    "man woman boy girl child dog cat ass lamb eagle goose hen cock rooster monkey snake tortoise "
-    "ant bee fly peacock elephant ox bull pig kid widow soldier thief traveller traveler "
-    "servant judge priest gardener sailor teacher beggar hermit sultan lizard swan owl stag deer "
-    "kite jackal ape gnat wasp swallow nightingale partridge turtle crab whale dolphin spider"
-)
 _DEFINITE = word_set("the this that his her their our my your")
 
 
@@ -201,63 +185,44 @@ def kinds_called(story: Reading) -> list[tuple[str, tuple[int, ...], list[str]]]
 
 
 def plant_rename(story: Reading, rng: np.random.Generator) -> Fault | str:
-    """Rename a character so that the changed story has the fault, or say why that is impossible."""
-    why_not: str | None = None
-    for _ in range(_MAX_TRIES):
-        fault = rename_character(story, rng)
-        if isinstance(fault, str):
-            return fault
-        why_not = check_name(story, fault)
-        if why_not is None:
-            return fault
-    return f"no change passed the check ({why_not})"
-
-
-def rename_character(story: Reading, rng: np.random.Generator) -> Fault | str:
-    """Rename a character from a mention after the first third on.
+    """Rename a character from a mention after the first third on, or say why that is impossible.
 
     The person named most often gets another first name; if nobody is named, a character called by
-    what they are, such as the fox, is called something else of the kind.
+    what they are, such as the fox, is called something else of the kind. The changed story has the
+    fault (`check_name`).
     """
-    third = len(story.sentences) / 3
+    text, third = story.text, len(story.sentences) / 3
     called = [
-        (
-            one.name,
-            one.places,
-            [new for new in first_names(one.gender, story.text) if new[0] != one.name[0]],
-        )
+        (one.name, one.places, [n for n in first_names(one.gender, text) if n[0] != one.name[0]])
         for one in characters(story)
     ] or kinds_called(story)
     if not called:
         return "nobody in it is certain to be called by a first name, or by what they are"
+    fit = []
     for name, places, others in called:
-        late = [
-            place
-            for place in places[_MIN_MENTIONS:]
-            if story.sentence_of(place) >= third
-            and story.sentence_of(place) > story.sentence_of(places[0])
-        ]
-        if late and others:
-            place = late[int(rng.integers(len(late)))]
-            return _renamed(story, name, others[int(rng.integers(len(others)))], place)
-    return "nobody in it is named three times, one of them after its first third"
-
-
-def _renamed(story: Reading, name: str, new: str, place: int) -> Fault:
-    edits = []
-    for start, end in _mentions(name, story.text):
-        if start >= place:
-            was = story.text[start:end]
-            shown = new.upper() if was.isupper() else new.capitalize() if was.istitle() else new
-            edits.append(Edit(start, end, shown))
-    sentence = story.sentences[story.sentence_of(place)]
-    shown = excerpt(story.text, sentence, edits)
+        first = max(third, story.sentence_of(places[0]) + 1)
+        late = [place for place in places[_MIN_MENTIONS:] if story.sentence_of(place) >= first]
+        fit += [(name, late, others)] if late and others else []
+    if not fit:
+        return "nobody in it is named three times, one of them after its first third"
+    name, late, others = fit[0]
     the = "" if name[0].isupper() else "the "
-    return Fault(
-        tuple(edits),
-        f"From the sentence '{shown}' on, {the}{name} is called {the}{new}.",
-        {"old": name, "new": new},
-    )
+    for _ in range(_MAX_TRIES):
+        place = late[int(rng.integers(len(late)))]
+        new = others[int(rng.integers(len(others)))]
+        edits = []
+        for start, end in _mentions(name, text):
+            if start >= place:
+                was = text[start:end]
+                shown = new.upper() if was.isupper() else new.capitalize() if was.istitle() else new
+                edits.append(Edit(start, end, shown))
+        shown = excerpt(text, story.sentences[story.sentence_of(place)], edits)
+        what = f"From the sentence '{shown}' on, {the}{name} is called {the}{new}."
+        fault = Fault(tuple(edits), what, {"old": name, "new": new})
+        why_not = check_name(story, fault)
+        if why_not is None:
+            return fault
+    return f"no change passed the check ({why_not})"
 
 
 def _mentions(name: str, text: str) -> list[tuple[int, int]]:

@@ -29,9 +29,10 @@ from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
 from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter
 from fabula.text import check_documents
 from fabula.text.language import language_gate, not_english
-from fabula.text.pipeline import CHARACTERS, pipeline_parts
+from fabula.text.pipeline import pipeline_parts
 from fabula.text.reading import Reading
 from fabula.text.speech import READER
+from fabula.text.words import ORDINALS, UNITS
 from fabula.types import Document, Signature
 
 CORRUPTED = RowKind("the story", ("id",), ("method", "original", "signature"))
@@ -44,10 +45,6 @@ _BATCH = 8
 METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
 """The methods of the paper."""
 ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "thread", "motive")
-_NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_PLACES = (
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +134,8 @@ def swap_sentences(
         if not any(a < spans[k][0] and spans[k + 1][1] < b for a, b in quotations)
         and not any(text[a:b].lstrip("—–- ")[:1].islower() for a, b in spans[k : k + 3])
     ]
-    k = _drawn(told or whole or pairs, rng)
+    places = told or whole or pairs
+    k = places[int(rng.integers(len(places)))]
     first, second = spans[k], spans[k + 1]
     return [Edit(*first, text[slice(*second)]), Edit(*second, text[slice(*first)])]
 
@@ -152,7 +150,8 @@ def delete_sentence(
     if len(spans) < 2:
         return None
     whole = [k for k in range(len(spans)) if not cuts_quotation(spans[k : k + 1], quotations)]
-    k = _drawn(whole or range(len(spans)), rng)
+    places = whole or range(len(spans))
+    k = places[int(rng.integers(len(places)))]
     start, end = spans[k]
     if k + 1 < len(spans):
         end = spans[k + 1][0]
@@ -171,15 +170,6 @@ def cuts_quotation(moved: Sequence[Span], quotations: Sequence[Span]) -> bool:
         and any(a < end and start < b and not (start <= a and b <= end) for start, end in moved)
         for a, b in quotations
     )
-
-
-def _drawn(places: Sequence[int], rng: np.random.Generator) -> int:
-    return places[int(rng.integers(len(places)))]
-
-
-def parts_needed(methods: Sequence[str]) -> tuple[str, ...]:
-    """The components of the English pipeline that the methods need."""
-    return CHARACTERS if "name" in methods else ("tok2vec", "parser")
 
 
 _RULES = {"swap": swap_sentences, "delete": delete_sentence}
@@ -209,34 +199,50 @@ def corrupt_stories(
 
     if plan.balanced and plan.per_set is not None:
         stories = [stories[k] for k in np.random.default_rng(plan.seed).permutation(len(stories))]
+    signatures = {
+        method: _signature(method, plan, nlp, translator, writer) for method in plan.methods
+    }
     for begin in range(0, len(stories), size):
         batch = list(filter(is_wanted, stories[begin : begin + size]))
-        makers = _Makers(nlp, translator, writer, {}, {})
-        if "backtranslate" in plan.methods and translator is not None:
-            asked = [
-                story
-                for story in batch
-                if (f"{story.id}_backtranslate",) not in kept and not_english(story.text) is None
-            ]
+        told = {story.id: Reading(story, nlp) for story in batch}
+        todo = [
+            (f"{story.id}_{method}", method, story)
+            for story in batch
+            for method in plan.methods
+            if (f"{story.id}_{method}",) not in kept and not_english(story.text) is None
+        ]
+        rounds, written = dict[str, Rounds](), dict[str, Fault | str]()
+        if translator is not None:
+            asked = [story for _, method, story in todo if method == "backtranslate"]
             texts = [story.text for story in asked]
             translated = back_translate(texts, translator, plan.rounds)
-            makers.rounds.update(zip((s.id for s in asked), translated, strict=True))
-        told = {story.id: Reading(story.text, nlp) for story in batch}
+            rounds.update(zip((s.id for s in asked), translated, strict=True))
         if writer is not None:
-            to_write = [
-                (f"{story.id}_{method}", (method, told[story.id]))
-                for story in batch
-                for method in plan.methods
-                if method in WRITABLE
-                and (f"{story.id}_{method}",) not in kept
-                and not_english(story.text) is None
-            ]
-            written = writer.write([wanted for _, wanted in to_write])
-            makers.written.update(zip((id_ for id_, _ in to_write), written, strict=True))
+            to_write = [(id_, (m, told[s.id])) for id_, m, s in todo if m in WRITABLE]
+            faults = writer.write([wanted for _, wanted in to_write])
+            written.update(zip((id_ for id_, _ in to_write), faults, strict=True))
         for story in filter(is_wanted, batch):
-            found = list(_of_story(story, plan, told[story.id], makers, kept))
-            left_out = [one for one in found if isinstance(one, LeftOut)]
-            rows = [one for one in found if not isinstance(one, LeftOut)]
+            rows, left_out = list[dict[str, Any]](), list[LeftOut]()
+            for method in plan.methods:
+                id_, signature = f"{story.id}_{method}", signatures[method]
+                row = kept.find({"id": id_, "original": story.text, "signature": signature})
+                if row is None:
+                    fault = written.get(id_, "no model was set to write it")
+                    read, back = told[story.id], rounds.get(story.id)
+                    made = _changed(method, read, back, fault, plan.seed)
+                    if isinstance(made, str):
+                        left_out.append(LeftOut(story.id, method, made))
+                        continue
+                    row = {
+                        "id": id_,
+                        "story_id": story.id,
+                        "method": method,
+                        "text": made[0],
+                        "original": story.text,
+                        "change": made[1],
+                        "signature": signature,
+                    }
+                rows.append(row)
             if plan.balanced and left_out:
                 reason = "another method cannot change it (`balanced`)"
                 left_out += [LeftOut(story.id, row["method"], reason) for row in rows]
@@ -248,147 +254,107 @@ def corrupt_stories(
             yield rows, left_out
 
 
-@dataclass(frozen=True, slots=True)
-class _Makers:
-    """What changes the stories of a batch, and what models have already produced for them."""
-
-    nlp: Any
-    translator: Translator | None
-    writer: FaultWriter | None
-    rounds: dict[str, Rounds]
-    """By story."""
-    written: dict[str, Fault | str]
-    """By row."""
-
-
-def _of_story(
-    story: Document, plan: CorruptPlan, told: Reading, makers: _Makers, kept: KeptRows
-) -> Iterator[dict[str, Any] | LeftOut]:
-    foreign = not_english(story.text)
-    for method in plan.methods:
-        id_, signature = f"{story.id}_{method}", _signature(method, plan, makers)
-        row = kept.find({"id": id_, "original": story.text, "signature": signature})
-        if row is not None:
-            yield row
-            continue
-        made: _Made
-        if method == "original":
-            made = story.text, {"edits": []}
-        elif foreign is not None:
-            made = foreign
-        elif method == "backtranslate":
-            made = _back_translated(story.text, makers.rounds.get(story.id))
-        elif method in _RULES:
-            made = _cut_up(method, told, story_rng(plan.seed, story.id, method))
-        elif method in WRITABLE:
-            made = _faulty(story.text, makers.written.get(id_, "no model was set to write it"))
-        else:
-            fault = plant_rename(told, story_rng(plan.seed, story.id, method))
-            made = _faulty(story.text, fault)
-        if isinstance(made, str):
-            yield LeftOut(story.id, method, made)
-            continue
-        text, change = made
-        yield {
-            "id": id_,
-            "story_id": story.id,
-            "method": method,
-            "text": text,
-            "original": story.text,
-            "change": change,
-            "signature": signature,
+def _changed(
+    method: Method, story: Reading, rounds: Rounds | None, fault: Fault | str, seed: int
+) -> _Made:
+    """A story as a method changes it. rounds, fault: what models have already produced for it."""
+    if method == "original":
+        return story.text, {"edits": []}
+    if (foreign := not_english(story.text)) is not None:
+        return foreign
+    if method == "backtranslate":
+        if rounds is None:
+            return "no translator was set"
+        if not rounds.texts:
+            if rounds.reason is not None:
+                return f"the first round produced no translation ({rounds.reason})"
+            if rounds.foreign_round is not None:
+                return "the translation of the first round contains words that are not English"
+            return "the translation degenerated in the first round"
+        text = rounds.texts[-1]
+        edits = edits_between(story.text, text)
+        if not any(
+            edit.text.strip() or story.text[edit.start : edit.end].strip() for edit in edits
+        ):
+            return "the translation is identical"
+        changed, record = apply_edits(story.text, edits)
+        n = len(rounds.texts)
+        times = "once" if n == 1 else f"{UNITS[n - 1] if n <= 10 else n} times"
+        change: dict[str, Any] = {
+            "edits": record,
+            "rounds": list(rounds.texts),
+            "stable_round": rounds.stable_round,
+            "degenerate_round": rounds.degenerate_round,
         }
-
-
-def _faulty(story: str, fault: Fault | str) -> _Made:
+        if rounds.refused_round is not None:
+            change |= {"refused_round": rounds.refused_round, "refused_reason": rounds.reason}
+        if rounds.foreign_round is not None:
+            change |= {
+                "foreign_round": rounds.foreign_round,
+                "foreign_words": list(rounds.foreign_words),
+            }
+        change["what"] = f"The story was translated to another language and back {times}."
+        return changed, change
+    rng = story_rng(seed, story.document.id, method)
+    if method in _RULES:
+        spans = story.sentences
+        if len(spans) < 2:
+            return f"it has {len(spans)} sentence{'' if len(spans) == 1 else 's'}"
+        quotations = [(one.start, one.end) for one in story.quotations]
+        cuts = _RULES[method](story.text, spans, rng, quotations)
+        if cuts is None:
+            return "its sentences are all the same"
+        text, record = apply_edits(story.text, cuts)
+        k = story.sentence_of(cuts[0].start)
+        moved = [
+            (start, end)
+            for start, end in spans
+            if any(edit.start <= start and end <= edit.end for edit in cuts)
+        ]
+        what = (
+            f"The {_place(k)} and {_place(k + 1)} sentences changed places."
+            if method == "swap"
+            else f"A sentence was taken out: '{record[0]['was'].strip()}'"
+        )
+        change = {"edits": record, "what": what}
+        if cuts_quotation(moved, quotations):
+            change["cuts_quotation"] = True
+        return text, change
+    if method == "name":
+        fault = plant_rename(story, rng)
     if isinstance(fault, str):
         return fault
-    text, edits = apply_edits(story, fault.edits)
-    return text, {"edits": edits, **fault.details, "what": fault.what}
-
-
-def _cut_up(method: str, story: Reading, rng: np.random.Generator) -> _Made:
-    """A story with sentences swapped or deleted."""
-    spans = story.sentences
-    if len(spans) < 2:
-        return f"it has {len(spans)} sentence{'' if len(spans) == 1 else 's'}"
-    quotations = [(one.start, one.end) for one in story.quotations]
-    edits = _RULES[method](story.text, spans, rng, quotations)
-    if edits is None:
-        return "its sentences are all the same"
-    text, record = apply_edits(story.text, edits)
-    k = story.sentence_of(edits[0].start)
-    moved = [
-        (start, end)
-        for start, end in spans
-        if any(edit.start <= start and end <= edit.end for edit in edits)
-    ]
-    what = (
-        f"The {_place(k)} and {_place(k + 1)} sentences changed places."
-        if method == "swap"
-        else f"A sentence was taken out: '{record[0]['was'].strip()}'"
-    )
-    change: dict[str, Any] = {"edits": record, "what": what}
-    if cuts_quotation(moved, quotations):
-        change["cuts_quotation"] = True
-    return text, change
+    text, record = apply_edits(story.text, fault.edits)
+    return text, {"edits": record, **fault.details, "what": fault.what}
 
 
 def _place(k: int) -> str:
     """The ordinal of the sentence with index k: third, 21st."""
     n = k + 1
-    if n <= len(_PLACES):
-        return _PLACES[k]
+    if n <= 10:
+        return ORDINALS[k]
     ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
     return f"{n}{ending}"
 
 
-def _back_translated(story: str, rounds: Rounds | None) -> _Made:
-    if rounds is None:
-        return "no translator was set"
-    if not rounds.texts:
-        if rounds.reason is not None:
-            return f"the first round produced no translation ({rounds.reason})"
-        if rounds.foreign_round is not None:
-            return "the translation of the first round contains words that are not English"
-        return "the translation degenerated in the first round"
-    text = rounds.texts[-1]
-    edits = edits_between(story, text)
-    if not any(edit.text.strip() or story[edit.start : edit.end].strip() for edit in edits):
-        return "the translation is identical"
-    changed, record = apply_edits(story, edits)
-    n = len(rounds.texts)
-    times = "once" if n == 1 else f"{dict(enumerate(_NUMBERS, 2)).get(n, n)} times"
-    change: dict[str, Any] = {
-        "edits": record,
-        "rounds": list(rounds.texts),
-        "stable_round": rounds.stable_round,
-        "degenerate_round": rounds.degenerate_round,
-    }
-    if rounds.refused_round is not None:
-        change |= {"refused_round": rounds.refused_round, "refused_reason": rounds.reason}
-    if rounds.foreign_round is not None:
-        change |= {
-            "foreign_round": rounds.foreign_round,
-            "foreign_words": list(rounds.foreign_words),
-        }
-    change["what"] = f"The story was translated to another language and back {times}."
-    return changed, change
-
-
-def _signature(method: Method, plan: CorruptPlan, makers: _Makers) -> str:
+def _signature(
+    method: Method,
+    plan: CorruptPlan,
+    nlp: Any,
+    translator: Translator | None,
+    writer: FaultWriter | None,
+) -> str:
     parts = {"method": str(method)}
     if method != "original":
         parts["lang"] = language_gate()
     if method in _RULES or method == "name" or method in WRITABLE:
-        parts |= {"seed": str(plan.seed), **pipeline_parts(makers.nlp), "speech": READER}
+        parts |= {"seed": str(plan.seed), **pipeline_parts(nlp), "speech": READER}
     if method in _RULES:
         parts["places"] = "speech-whole" if method == "swap" else "quotations-whole"
     if method == "name":
         parts["rules"] = RULES
-    if makers.writer is not None and method in WRITABLE:
-        parts["written"] = makers.writer.name
-    translator = makers.translator
+    if writer is not None and method in WRITABLE:
+        parts["written"] = writer.name
     if method == "backtranslate" and translator is not None:
         parts |= {"rounds": str(plan.rounds), "by": translator.name, "sound": vocabulary_name()}
     return str(Signature.of("corrupt", **parts, v=__version__))

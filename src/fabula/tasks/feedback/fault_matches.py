@@ -41,31 +41,28 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError
 from fabula.stats.agreement import Confusion, Statistic, cohen, difference
 from fabula.stats.contrasts import adjusted, permutation_f
-from fabula.tasks.feedback.answer_lines import answer_lines, quotations_in
+from fabula.tasks.feedback.answer_lines import QuotableText, answer_lines, quotations_in
 from fabula.tasks.feedback.eliciting import without_perfect
 from fabula.tasks.feedback.feedback_scores import DIMENSIONS, checked_row, pooled_ratio
 from fabula.tasks.feedback.story_edits import apply_edits, edits_between
 from fabula.text.feedback_pieces import feedback_id, why_missing
-from fabula.text.quotations import QuotableText
+from fabula.text.sentences import overlaps
+from fabula.text.words import ORDINALS
 from fabula.types import Contrast, Estimate, Signature
 
 Match = Literal["exact", "near"]
-_RULES = ("exact", "near")
 Span = tuple[int, int]
 _RUN = 4
 _MIN_WORDS = 2
 _ECHO = 0.9
 """A point of which this share repeats the story, without marks, says nothing about it."""
-_ORDINALS = (
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
-    "eleventh", "twelfth",
-)  # fmt: skip
-_ORDINAL = "|".join([*_ORDINALS, "last", "final", "opening", "closing", r"\d{1,2}(?:st|nd|rd|th)"])
+_ORDINAL = "|".join([*ORDINALS, "last", "final", "opening", "closing", r"\d{1,2}(?:st|nd|rd|th)"])
 _BY_ORDINAL = re.compile(
     rf"\b((?:{_ORDINAL})(?:(?:,| and| or|, and|, or) (?:the )?(?:{_ORDINAL}))*) sentences?\b", re.I
 )
@@ -170,11 +167,20 @@ def read_findings(
             change = row.get("change") or {}
             where = f"answer {number}"
             places = fault_places(text, row.get("original"), change, story.sentences, where)
-            told = (_rule_of(point, places, change) for point in points)
-            rules = [rule for rule in told if rule in (("exact",) if is_exact else _RULES)]
+            planted = ["thing"] if "thing" in change else ["old", "new"]
+            names = [change.get(key) for key in planted]
+            rules: set[str] = set()
+            for point in points:
+                if any(overlaps(span, places) for span in point.quoted):
+                    rules.add("exact")
+                elif not is_exact and (
+                    all(isinstance(one, str) and one.casefold() in point.words for one in names)
+                    or any(overlaps(span, places) for span in point.spans)
+                ):
+                    rules.add("near")
             at = [span for point in points for span in (point.quoted if is_exact else point.spans)]
-            chance = _chance(_merged(at), places, len(story.draft.text))
-            rule = min(filter(None, rules), default=None)
+            chance = _chance(_merged(at), places, len(text))
+            rule = min(rules, default=None)
             answer = replace(answer, found=bool(rules), rule=rule, chance=chance)
         answers.append(answer)
     own = Signature.of(
@@ -233,28 +239,24 @@ def _points_of(said: str, story: _PointedStory) -> list[Point]:
             for at in story.runs.get(tuple(words[k : k + _RUN]), ()):
                 runs.append((story.spans[at][0], story.spans[at + _RUN - 1][1]))
                 repeated.update(range(k, k + _RUN))
+        # The sentences that are named by number.
+        numbers: list[int] = []
+        for match in _BY_ORDINAL.finditer(item.text):
+            for word in re.findall(_ORDINAL, match[1].lower()):
+                if word in ORDINALS:
+                    numbers.append(ORDINALS.index(word))
+                elif word[0].isdigit():
+                    numbers.append(int(re.sub(r"\D", "", word)) - 1)
+                else:
+                    numbers.append(0 if word == "opening" else len(story.sentences) - 1)
+        for match in _BY_NUMBER.finditer(item.text):
+            given = [int(one) - 1 for one in re.findall(r"\d+", match[1])]
+            is_range = len(given) == 2 and re.search(r"to|[-–]", match[1])
+            numbers += range(given[0], given[1] + 1) if is_range else given
         if quoted or len(repeated) < _ECHO * len(words):
-            counted = _counted(item.text, story.sentences)
+            counted = [story.sentences[k] for k in numbers if 0 <= k < len(story.sentences)]
             points.append(Point(frozenset(words), quoted, [*quoted, *runs, *counted]))
     return points
-
-
-def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
-    """The sentences that are named by number."""
-    numbers: list[int] = []
-    for match in _BY_ORDINAL.finditer(said):
-        for word in re.findall(_ORDINAL, match[1].lower()):
-            if word in _ORDINALS:
-                numbers.append(_ORDINALS.index(word))
-            elif word[0].isdigit():
-                numbers.append(int(re.sub(r"\D", "", word)) - 1)
-            else:
-                numbers.append(0 if word == "opening" else len(sentences) - 1)
-    for match in _BY_NUMBER.finditer(said):
-        given = [int(one) - 1 for one in re.findall(r"\d+", match[1])]
-        is_range = len(given) == 2 and re.search(r"to|[-–]", match[1])
-        numbers += range(given[0], given[1] + 1) if is_range else given
-    return [sentences[k] for k in numbers if 0 <= k < len(sentences)]
 
 
 def fault_places(
@@ -287,20 +289,6 @@ def fault_places(
             after = [one for one in sentences if one[0] >= start][:1]
             places += around or [*before, *after]
     return _merged(places)
-
-
-def _rule_of(point: Point, places: Sequence[Span], change: Mapping[str, Any]) -> str | None:
-    """The rule by which a point is about the change; None if it is not."""
-    if any(_overlaps(span, places) for span in point.quoted):
-        return "exact"
-    named = [change.get("thing")] if "thing" in change else [change.get("old"), change.get("new")]
-    if all(isinstance(one, str) and one.casefold() in point.words for one in named):
-        return "near"
-    return "near" if any(_overlaps(span, places) for span in point.spans) else None
-
-
-def _overlaps(span: Span, places: Sequence[Span]) -> bool:
-    return any(span[0] < end and start < span[1] for start, end in places)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
@@ -346,7 +334,7 @@ class FindScore:
 
 
 def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iterator[FindScore]:
-    """The measures of every subset by each cross of dimensions."""
+    """The measures of every subset by each cross of dimensions, as the module's docstring says."""
     for names in crosses:
         groups: dict[tuple[str, ...], list[Answer]] = {}
         missing: dict[tuple[str, ...], list[tuple[bool, str]]] = {}
@@ -358,41 +346,37 @@ def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iter
         for key in sorted(groups.keys() | missing.keys()):
             lacking, answers = missing.get(key, []), groups.get(key, [])
             n_changed = sum(one.found is not None for one in answers)
-            n_missing = sum(is_changed for is_changed, _ in lacking)
+            columns: dict[str, Counts] = {
+                "recall": [_recall(one) for one in answers],
+                "recall_exact": [
+                    (one.rule == "exact", one.found is not None and one.chance == one.chance)
+                    for one in answers
+                ],
+                "chance": [
+                    (one.chance, 1) if one.chance == one.chance else (0, 0) for one in answers
+                ],
+                "false_alarms": [_alarm(one) for one in answers],
+                "precision": [(one.found is True, one.names_fault) for one in answers],
+                "f1": [
+                    (2 * (one.found is True), one.names_fault + (one.found is not None))
+                    for one in answers
+                ],
+            }
+            stories, signature = [one.story for one in answers], findings.signature
+            values = {name: _ratio(column, stories, signature) for name, column in columns.items()}
+            n = values["recall"].n + sum(is_changed for is_changed, _ in lacking)
+            least = math.fsum(part for part, _ in columns["recall"]) / n if n else None
+            values["recall_at_least"] = Estimate(
+                least, None, None, n, "recall where a missing answer is a miss", signature, None
+            )
             yield FindScore(
                 dict(zip(names, key, strict=True)),
                 n_changed,
                 len(answers) - n_changed,
                 dict(sorted(Counter(reason for _, reason in lacking).items())),
                 math.fsum(one.n_points for one in answers) / len(answers) if answers else None,
-                _values(answers, n_missing, findings.signature),
+                values,
             )
-
-
-def _values(answers: Sequence[Answer], n_missing: int, signature: str) -> dict[str, Estimate]:
-    """The measures by name; they are defined in the module's docstring."""
-    columns: dict[str, Counts] = {
-        "recall": [_recall(one) for one in answers],
-        "recall_exact": [
-            (one.rule == "exact", one.found is not None and one.chance == one.chance)
-            for one in answers
-        ],
-        "chance": [(one.chance, 1) if one.chance == one.chance else (0, 0) for one in answers],
-        "false_alarms": [_alarm(one) for one in answers],
-        "precision": [(one.found is True, one.names_fault) for one in answers],
-        "f1": [
-            (2 * (one.found is True), one.names_fault + (one.found is not None)) for one in answers
-        ],
-    }
-    stories = [one.story for one in answers]
-    values = {name: _ratio(column, stories, signature) for name, column in columns.items()}
-    recall = values["recall"]
-    n = recall.n + n_missing
-    least = math.fsum(part for part, _ in columns["recall"]) / n if n else None
-    values["recall_at_least"] = Estimate(
-        least, None, None, n, "recall where a missing answer is a miss", signature, None
-    )
-    return values
 
 
 def _recall(one: Answer) -> tuple[float, float]:
@@ -406,6 +390,10 @@ def _alarm(one: Answer) -> tuple[float, float]:
 def _ratio(counts: Counts, stories: Sequence[str], signature: str) -> Estimate:
     parts, wholes = np.array(counts, np.float64).reshape(-1, 2).T
     return pooled_ratio(parts, wholes, stories, signature, is_share=True)
+
+
+def _pooled(sums: NDArray[np.float64], _: object) -> tuple[Any, Any]:
+    return sums[..., 0], sums[..., 1]
 
 
 def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
@@ -431,8 +419,10 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
                 continue
             stories = [one.story for one, _ in shared]
             sides = [[counted(pair[k]) for pair in shared] for k in (0, 1)]
+            rows = [np.array(side, np.float64) for side in sides]
+            ratios = [Statistic(of, _pooled, of[:0], len(of)) for of in rows]
             apart = difference(
-                *((_ratio_of(side), stories) for side in sides),
+                *((ratio, stories) for ratio in ratios),
                 method=f"difference of {measure} over stories",
                 signature=findings.signature,
             )
@@ -445,11 +435,6 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
             pairs.append(Contrast(measure, a, b, apart, p, test="permutation", details=about))
         found += adjusted(pairs)
     return found
-
-
-def _ratio_of(counts: Counts) -> Statistic:
-    rows = np.array(counts, np.float64)
-    return Statistic(rows, lambda sums, _: (sums[..., 0], sums[..., 1]), rows[:0], len(rows))
 
 
 @dataclass(frozen=True, slots=True)

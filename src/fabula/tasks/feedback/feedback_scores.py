@@ -163,7 +163,12 @@ def read_answers(
     parts: list[NDArray[np.int64]] = []
     overlaps, nearness = [], []
     for row, text in zip(given, texts, strict=True):
-        own, story = (_trigrams(words_of(part), known_words) for part in (text, str(row["story"])))
+        # Each run of three words, as word numbers.
+        own, story = (
+            list(zip(ids, ids[1:], ids[2:], strict=False))
+            for part in (text, str(row["story"]))
+            for ids in [[known_words.setdefault(w, len(known_words)) for w in words_of(part)]]
+        )
         held = set(story)
         parts.append(np.array(own, np.int64).reshape(-1, 3))
         overlaps.append(sum(gram in held for gram in own) / len(own) if own else np.nan)
@@ -212,12 +217,6 @@ def checked_row(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
     if row["feedback"] is None and not row.get("missing_reason"):
         raise InputError(f"answer {number}: neither feedback nor a missing_reason")
     return row
-
-
-def _trigrams(words: Sequence[str], known: dict[str, int]) -> list[tuple[int, int, int]]:
-    """Each run of three words, as word numbers in `known`, which is extended."""
-    ids = [known.setdefault(word, len(known)) for word in words]
-    return list(zip(ids, ids[1:], ids[2:], strict=False))
 
 
 def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:

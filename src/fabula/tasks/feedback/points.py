@@ -14,15 +14,20 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fabula.models.encoder import Encoder
-from fabula.tasks.feedback.answer_lines import Entry, answer_lines, answer_records
-from fabula.tasks.feedback.draft_places import Quoted, find_quoted, find_words
+from fabula.tasks.feedback.answer_lines import (
+    Entry,
+    QuotableText,
+    answer_lines,
+    answer_records,
+    quotations_in,
+    quoted_parts,
+)
 from fabula.text import TextSettings
-from fabula.text.quotations import QuotableText, quoted_parts
 
 DROPPED = {
     "not_in_text": "quoted words that are not in the draft",
@@ -53,6 +58,29 @@ Listing a point twice does less harm than merging two points.
 _MIN_WORDS = 3
 _TOUCH_CHARS = 2
 """A gap of up to this many characters holds no word with spaces around it."""
+_PLACES = {
+    0: "first 1st opening start beginning",
+    1: "second 2nd",
+    2: "third 3rd",
+    3: "fourth 4th",
+    4: "fifth",
+    -1: "last final closing end close",
+}
+_ORDINALS = {word: place for place, words in _PLACES.items() for word in words.split()}
+_ORDER = "|".join(_ORDINALS)
+_WHICH = re.compile(
+    rf"\b(?:({_ORDER})\s(?:time|occurrence|instance|mention|use|appearance|one)"
+    r"|(?:at|near|towards?) the (?:very )?(end|close|start|beginning))\b",
+    re.IGNORECASE,
+)
+_WHERE = re.compile(
+    rf"\b(?:({_ORDER})\s(paragraph|line)|(paragraph|line)\s#?(\d{{1,3}}))\b", re.IGNORECASE
+)
+_LEADING = " *_:,.;-–—\"”“„‘’'`»«›‹)]"
+_GOES_ON = re.compile(r"[\s\"”’']*(?:&|and|or|versus|vs\.?)\s*[\"“„«‘'`]", re.IGNORECASE)
+_BACKTICKS = re.compile(r"`([^`]+)`")
+
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +93,13 @@ class Remark:
     text: str
     start: int
     end: int
-    also: tuple[tuple[int, int], ...] = ()
+    also: tuple[Place, ...] = ()
     """Other places with the same words, if nothing says which is meant."""
     severity: int | None = None
     """Its severity in this answer: 3, 2 or 1 (`SEVERITIES`); None if the answer does not say."""
 
     @property
-    def places(self) -> tuple[tuple[int, int], ...]:
+    def places(self) -> tuple[Place, ...]:
         """All places that it may be about, in order."""
         return tuple(sorted(((self.start, self.end), *self.also)))
 
@@ -91,7 +119,7 @@ class Point:
         return self.remarks[0].text
 
     @property
-    def places(self) -> list[tuple[int, int]]:
+    def places(self) -> list[Place]:
         """Every place quoted, without repeats, those of the most typical remark first.
 
         Words that occur in several places keep them all, unless another remark says which.
@@ -142,16 +170,16 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadAnswer:
     """A fully parsed answer: each of its lines belongs to a remark, or is counted."""
 
-    remarks: list[Remark]
-    dropped: Counter[str]
-    """Remarks that are not points, by reason (`DROPPED`)."""
     other_lines: Counter[str]
     """Lines that are not remarks, by kind: preamble, heading, closing."""
-    is_empty: bool = False
+    is_empty: bool
     """The answer is a list of points, and there is none in it."""
+    remarks: list[Remark] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Remarks that are not points, by reason (`DROPPED`)."""
 
 
 def read_answer(
@@ -161,58 +189,106 @@ def read_answer(
     *,
     is_cut: bool = False,
     n_most: int | None = None,
-) -> Reading:
+) -> ReadAnswer:
     """The remarks of an answer, at most `n_most` of them, and the kinds of its other lines.
 
     An answer is a list of records as JSON, or lines.
     """
-    lines = answer_records(answer) or answer_lines(answer, draft)
+    lines, words = answer_records(answer) or answer_lines(answer, draft), TextSettings()
     is_empty = lines.is_json and not (lines.items or lines.n_broken)
-    reading = Reading([], Counter(), Counter(lines.others), is_empty)
+    reading = ReadAnswer(Counter(lines.others), is_empty)
     items = list(lines.items)
     if is_cut and not lines.is_json and items and items[-1].text[-1:] not in tuple(".!?\"”')"):
         items.pop()
         reading.dropped["cut"] += 1
     for entry in items:
         severity, item = entry.severity, entry
-        if entry.quotation is not None:
-            found = find_words(entry.quotation, entry.text, draft)
-            item = Entry(f"“{entry.quotation}”: {entry.text}")
-        else:
-            if (match := _SEVERITY.search(entry.text)) is not None:
-                rest = f"{entry.text[: match.start()]} {entry.text[match.end() :]}".strip()
-                severity, item = int(match[1]), replace(entry, text=rest)
-            found = find_quoted(item, draft)
-            if found is None and severity is not None:
-                # The brackets may belong to the draft.
-                severity, item, found = None, entry, find_quoted(entry, draft)
-        reason, rank = _why_no_point(item, found, draft), len(reading.remarks)
-        if entry.quotation is not None and not TextSettings().has_words(entry.quotation):
+        is_record = entry.quotation is not None
+        if not is_record and (match := _SEVERITY.search(entry.text)) is not None:
+            rest = f"{entry.text[: match.start()]} {entry.text[match.end() :]}".strip()
+            severity, item = int(match[1]), replace(entry, text=rest)
+        found = _find_quoted(item, draft)
+        if found is None and item is not entry:
+            # The brackets may belong to the draft.
+            severity, item, found = None, entry, _find_quoted(entry, draft)
+        reason = None
+        if is_record and not words.has_words(entry.quotation or ""):
             reason = "no_quotation"
+        elif found is not None:
+            reason = "no_point" if len(words.words(found[0])) < _MIN_WORDS else None
+        elif item.has_children:
+            reason = "heading"
+        else:
+            told = f"“{item.quotation}”: {item.text}" if is_record else item.text
+            quoted = [QuotableText.of(told[a:b]).folded.strip() for a, b in quoted_parts(told)]
+            is_known = any(f" {one} " in f" {draft.folded} " for one in quoted)
+            reason = "one_word" if is_known else "not_in_text" if quoted else "no_quotation"
         if reason == "heading":
             reading.other_lines["heading"] += 1
         elif reason is not None or found is None:
             reading.dropped[str(reason)] += 1
-        elif n_most is not None and rank >= n_most:
+        elif n_most is not None and len(reading.remarks) >= n_most:
             reading.dropped["beyond"] += 1
         else:
-            (start, end), *also = found.places
-            remark = Remark(number, rank, found.said, start, end, tuple(also), severity)
-            reading.remarks.append(remark)
+            said, ((start, end), *also) = found
+            rank = len(reading.remarks)
+            reading.remarks.append(Remark(number, rank, said, start, end, tuple(also), severity))
     if lines.n_broken:
         reading.dropped["broken"] += lines.n_broken
     return reading
 
 
-def _why_no_point(item: Entry, found: Quoted | None, draft: QuotableText) -> str | None:
-    if found is not None:
-        return "no_point" if len(TextSettings().words(found.said)) < _MIN_WORDS else None
-    if item.has_children:
-        return "heading"
-    quoted = [item.text[a:b] for a, b in quoted_parts(item.text)]
-    if any(f" {QuotableText.of(one).folded.strip()} " in f" {draft.folded} " for one in quoted):
-        return "one_word"
-    return "not_in_text" if quoted else "no_quotation"
+def _find_quoted(item: Entry, draft: QuotableText) -> tuple[str, list[Place]] | None:
+    """What an entry says, and the places that it may be about, in order; None if it has no
+    quotation that occurs in the draft.
+
+    The first such quotation counts. Words that occur in several places keep them all, unless the
+    entry says which: by number ("the second time"), by paragraph or line, or by other words that it
+    quotes from one paragraph.
+    """
+    said, rest = item.text, item.text
+    quoted = quotations_in(item.text, item.emphasised, draft)
+    if item.quotation is not None:
+        # It is given apart from what is said about it.
+        places = draft.find(item.quotation)
+    else:
+        start, end, places = quoted.pop(0) if quoted else (0, 0, [])
+        rest = item.text[:start] + " " + item.text[end:]
+        before = item.text[: max(0, start - 1)].strip(" *_:-–—\"“„«‹‘‚`'(")
+        is_alone = not before and not _GOES_ON.match(item.text[end:])
+        said = item.text[end:].lstrip(_LEADING) if is_alone else item.text
+        said = _BACKTICKS.sub(r"“\1”", said).replace("`", "").strip()
+    if not places:
+        return None
+    if len(places) > 1:
+        others = [where[0] for _, _, where in quoted if len(where) == 1]
+        places = _meant(places, rest, others, draft.text)
+    return said[:1].upper() + said[1:], places
+
+
+def _meant(places: list[Place], rest: str, others: list[Place], text: str) -> list[Place]:
+    """The intended ones of several places; all of them if nothing says which."""
+    if (which := _WHICH.search(rest)) is not None:
+        place = _ORDINALS[(which[1] or which[2]).casefold()]
+        return [places[place]] if -len(places) <= place < len(places) else places
+    if (where := _WHERE.search(rest)) is not None:
+        number = _ORDINALS[where[1].casefold()] if where[1] else int(where[4]) - 1
+        is_paragraph = (where[2] or where[3]).casefold() == "paragraph"
+        has_gaps = is_paragraph and re.search(r"\n\s*\n", text)
+        part = r"(?:[^\n]+\n?)+" if has_gaps else r"[^\n]+"
+        parts = [match.span() for match in re.finditer(part, text) if match[0].strip()]
+        a, b = parts[number] if -len(parts) <= number < len(parts) else (0, 0)
+        if inside := [place for place in places if a <= place[0] < b]:
+            return inside
+    for other in others:
+        near = [
+            place
+            for place in places
+            if "\n" not in text[min(place[1], other[1]) : max(place[0], other[0])]
+        ]
+        if len(near) == 1:
+            return near
+    return places
 
 
 def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
@@ -256,7 +332,7 @@ def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
     return sorted(points, key=lambda point: (-weight(point), point.rank))
 
 
-def touches(place: tuple[int, int], *others: tuple[int, int]) -> bool:
+def touches(place: Place, *others: Place) -> bool:
     """Whether a place overlaps one of the others, or no word is between them."""
     start, end = place
     return any(start <= b + _TOUCH_CHARS and a <= end + _TOUCH_CHARS for a, b in others)

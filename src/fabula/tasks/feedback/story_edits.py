@@ -1,4 +1,4 @@
-"""What exactly was changed in a story, so that it can be shown and undone."""
+"""What exactly was changed in a text, so that it can be shown, undone, and followed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 _EXCERPT_WORDS = 7
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +87,30 @@ def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str
     changed, _ = apply_edits(text[:end], inside)
     words = changed[start:].split()
     return " ".join(words[:_EXCERPT_WORDS]) + ("..." if len(words) > _EXCERPT_WORDS else "")
+
+
+def moved_places(
+    places: Sequence[tuple[int, int]], before: str, after: str
+) -> list[tuple[int, int] | None]:
+    """Map places of one text to the next version; None where all of the place's text is gone.
+
+    They are compared word by word: a replacement takes the place of the words it replaces. Passages
+    that were moved are not tracked.
+    """
+    old, new = ([(m.span(), m[0].casefold()) for m in _TOKEN.finditer(t)] for t in (before, after))
+    matcher = SequenceMatcher(
+        None, [word for _, word in old], [word for _, word in new], autojunk=False
+    )
+    steps = matcher.get_opcodes()
+    found: list[tuple[int, int] | None] = []
+    for place in places:
+        mine = [k for k, ((a, b), _) in enumerate(old) if a < place[1] and place[0] < b]
+        first, last = (mine[0], mine[-1] + 1) if mine else (0, 0)
+        there: list[int] = []
+        for kind, a, b, c, d in steps:
+            if a < last and first < b and d > c:
+                whole = kind != "equal"
+                there += [c, d] if whole else [c + max(first, a) - a, d - (b - min(last, b))]
+        is_there = mine and there
+        found.append((new[min(there)][0][0], new[max(there) - 1][0][1]) if is_there else None)
+    return found

@@ -420,7 +420,7 @@ class ModelTranslator(HeldOpen):
         if reason == "refused" and is_refusal(text):
             reason = None
         # The story may begin with a title of its own.
-        translation = unframed(answer.text, has_title=True).text
+        translation, _ = unframed(answer.text, has_title=True)
         if reason or not translation:
             return NoTranslation(f"into {target}: {explain(reason or 'no_answer')}")
         if answer.stop == "length":

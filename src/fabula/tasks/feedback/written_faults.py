@@ -72,6 +72,8 @@ _LINE = re.compile(
     r"^[\s*#>-]*(SECOND AFTER|SECOND SENTENCE|AFTER|SENTENCE|THING|PERSON)[\s*]*:[\s*]*(.*)$",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[\w’']+")
+_PRONOUN = re.compile(r"\b(?:he|she|his|her|him|they|their)\b", re.IGNORECASE)
 _AROUND = ' \t"“”*`'
 # A sentence that begins like this depends on the one before it.
 _LEANING = word_set(
@@ -165,8 +167,21 @@ def _fault_of(method: str, story: Reading, answer: str, model: str) -> Fault | s
         k, sentence = int(number[1]) - 1 if number else -1, said.get(what, "")
         if k not in _ends_of(story, late=bool(late)):
             return "its answer does not name a sentence that another can follow"
-        if (wrong := _wrong_with(sentence, story.text)) is not None:
-            return wrong
+        words = [word.casefold() for word in _WORD.findall(sentence)]
+        if not _MIN_WORDS <= len(words) <= _MAX_WORDS:
+            return f"its sentence has {len(words)} words"
+        is_ended = sentence[0].isupper() and sentence[-1] in ".!?"
+        if not is_ended or set('{}<>[]"“”') & set(sentence):
+            return "what it wrote is not a sentence of narration"
+        if re.search(r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)[.!?]\s", sentence):
+            return "it wrote more than one sentence"
+        theirs = [word.casefold() for word in _WORD.findall(story.text)]
+        known, mine = (
+            {tuple(part[at : at + _SHARED_RUN]) for at in range(len(part) - _SHARED_RUN + 1)}
+            for part in (theirs, words)
+        )
+        if known & mine:
+            return "its sentence repeats the story"
         n_named = _n_named(thing, sentence)
         if not n_named or (method == "thread" and n_named > 1):
             return "its sentence does not name the thing once"
@@ -228,34 +243,13 @@ def _ends_of(story: Reading, *, late: bool = False) -> list[int]:
         if following.strip() or "\n" in text[start:end] or re.search(r"\n[ \t]", following):
             continue
         after = text[slice(*spans[k + 1])]
-        first = re.search(r"[\w’']+", after)
+        first = _WORD.search(after)
         if first is None or first[0].lower() not in _LEANING:
-            found.append((k, (0 if is_end else 1) + (2 if _calls_back(after) else 0)))
+            # Whether its narration uses he or she before it names anybody.
+            for one in reversed(quotations_of(after)):
+                after = f"{after[: one.start]} {after[one.end :]}"
+            pronoun = _PRONOUN.search(after)
+            is_named = pronoun is None or re.search(r"\b[A-Z]\w+", after[1 : pronoun.start()])
+            found.append((k, (0 if is_end else 1) + (0 if is_named else 2)))
     best = min((rank for _, rank in found), default=0)
     return [k for k, rank in found if rank == best]
-
-
-def _calls_back(sentence: str) -> bool:
-    """Whether the narration uses he or she before it names anybody."""
-    plain = sentence
-    for one in reversed(quotations_of(sentence)):
-        plain = f"{plain[: one.start]} {plain[one.end :]}"
-    pronoun = re.search(r"\b(?:he|she|his|her|him|they|their)\b", plain, re.IGNORECASE)
-    return pronoun is not None and not re.search(r"\b[A-Z]\w+", plain[1 : pronoun.start()])
-
-
-def _wrong_with(sentence: str, text: str) -> str | None:
-    """Why something cannot be planted as a sentence; None if it can."""
-    words = re.findall(r"[\w’']+", sentence)
-    if not _MIN_WORDS <= len(words) <= _MAX_WORDS:
-        return f"its sentence has {len(words)} words"
-    if not sentence[0].isupper() or sentence[-1] not in ".!?" or set('{}<>[]"“”') & set(sentence):
-        return "what it wrote is not a sentence of narration"
-    if re.search(r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)[.!?]\s", sentence):
-        return "it wrote more than one sentence"
-    theirs = [word.casefold() for word in re.findall(r"[\w’']+", text)]
-    mine = [word.casefold() for word in words]
-    runs = {tuple(theirs[k : k + _SHARED_RUN]) for k in range(len(theirs) - _SHARED_RUN + 1)}
-    if any(tuple(mine[k : k + _SHARED_RUN]) in runs for k in range(len(mine) - _SHARED_RUN + 1)):
-        return "its sentence repeats the story"
-    return None

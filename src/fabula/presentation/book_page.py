@@ -134,9 +134,7 @@ def book_view(
         ],
         # A chart of nothing but zeros is uninformative; the table has them.
         "panels": [
-            _panel(chapters, targets, *one)
-            for one in panels
-            if any(row[one[0]] for row in chapters)
+            _panel(chapters, targets, one) for one in panels if any(row[one[0]] for row in chapters)
         ],
         "heat": _heat(book, targets),
         "repeated": [
@@ -165,14 +163,10 @@ def book_view(
 
 
 def _panel(
-    chapters: Sequence[Mapping[str, Any]],
-    targets: Mapping[int, str],
-    name: str,
-    title: str,
-    form: str,
-    explained: str,
+    chapters: Sequence[Mapping[str, Any]], targets: Mapping[int, str], panel: Sequence[str]
 ) -> dict[str, Any]:
     """A bar for each chapter that has the number; negative ones hang down."""
+    name, title, form, explained = panel
     known = [one[name] for one in chapters if one[name] is not None]
     low, high = min(0.0, *known), max(0.0, *known)
     span = (high - low) or 1.0
@@ -207,23 +201,6 @@ def _panel(
         "left": _LEFT,
         "bottom": _BOTTOM,
     }
-
-
-def _talk(book: Mapping[str, Any]) -> str:
-    """Who speaks most; empty if nobody is named beside speech."""
-    said = sorted(book["characters"], key=lambda one: -one["n_words"])
-    named = [
-        f"{one['name']} {one['n_words'] / book['n_spoken']:.0%}"
-        for one in said[:_MAX_TALKERS]
-        if one["n_words"]
-    ]
-    if not named:
-        return ""
-    share = sum(one["n_words"] for one in said) / book["n_spoken"]
-    return visible(
-        f"Of the words spoken, {share:.0%} have a name beside them with a verb of saying: "
-        f"{', '.join(named)}. The speakers of the others are not identified."
-    )
 
 
 def _ticks(
@@ -277,10 +254,23 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
                 "cells": cells,
             }
         )
+    said = sorted(book["characters"], key=lambda one: -one["n_words"])
+    named = [
+        f"{one['name']} {one['n_words'] / book['n_spoken']:.0%}"
+        for one in said[:_MAX_TALKERS]
+        if one["n_words"]
+    ]
+    talk = ""
+    if named:
+        share = sum(one["n_words"] for one in said) / book["n_spoken"]
+        talk = visible(
+            f"Of the words spoken, {share:.0%} have a name beside them with a verb of saying: "
+            f"{', '.join(named)}. The speakers of the others are not identified."
+        )
     return {
         "rows": rows,
         "n_more": len(book["characters"]) - len(people),
-        "talk": _talk(book),
+        "talk": talk,
         "width": round(_NAME_WIDTH + width * len(chapters) + 4),
         "height": 26 + _CELL_HEIGHT * len(people),
         "left": _NAME_WIDTH,
@@ -293,6 +283,16 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
 _MAX_CHARS = 40
 _MAX_RUN = 70
 _LIMITS = "People are counted by name; pronouns and nicknames are not resolved."
+_CHAPTERS = (
+    Column("no.", "d", name="number"),
+    Column("words", ",d", of="n_words"),
+    Column("scenes", "d", of="n_scenes"),
+    Column("words a sentence", ".1f", of=lambda one: known(one.sentence_words)),
+    Column("speech", ".0%", of=lambda one: known(one.dialogue)),
+    Column("pace", "+.1f", of=lambda one: known(one.pace)),
+    Column("repeated", ".1%", of=lambda one: known(one.repeated)),
+)
+"""The columns of chapters, but for their titles, which come second."""
 
 
 def book_tables(
@@ -308,7 +308,10 @@ def book_tables(
         n = len(book.chapters)
         of = f"{n} {book.unit}{'s' if n != 1 else ''}"
         parts += [f"{title}: {book.n_words:,} words, {of}", ""]
-        parts += [_chapters(document, book), ""]
+        about = ("id", document.id)
+        chapters = [Column(book.unit, name="title", of=lambda one: _cut(one.title, _MAX_CHARS))]
+        columns = [_CHAPTERS[0], *chapters, *_CHAPTERS[1:]]
+        parts += [Sheet.of("chapters", book.chapters, columns, about=about), ""]
         if book.missing_reason:
             parts += [f"no sentences and people: {explain(book.missing_reason)}", ""]
         parts += [said for _, said in book.findings[:_MAX_FINDINGS]]
@@ -331,22 +334,8 @@ def book_tables(
                 Column(f"{book.unit}s", name="chapters", of=lambda one: _ranges(one.chapters)),
             ]
             shown = book.repeated[:_MAX_REPEATED]
-            parts += [Sheet.of("repeated", shown, columns, about=("id", document.id)), ""]
+            parts += [Sheet.of("repeated", shown, columns, about=about), ""]
     return [*parts, signature]
-
-
-def _chapters(document: Document, book: Book) -> Sheet:
-    columns = [
-        Column("no.", "d", name="number"),
-        Column(book.unit, name="title", of=lambda one: _cut(one.title, _MAX_CHARS)),
-        Column("words", ",d", of="n_words"),
-        Column("scenes", "d", of="n_scenes"),
-        Column("words a sentence", ".1f", of=lambda one: known(one.sentence_words)),
-        Column("speech", ".0%", of=lambda one: known(one.dialogue)),
-        Column("pace", "+.1f", of=lambda one: known(one.pace)),
-        Column("repeated", ".1%", of=lambda one: known(one.repeated)),
-    ]
-    return Sheet.of("chapters", book.chapters, columns, about=("id", document.id))
 
 
 def _people(document: Document, book: Book, n_people: int) -> Sheet:

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.comparison import CURVE, INDEX, ComparedGroup, Comparison
+from fabula.measures.comparison import CURVE, INDEX, Comparison
 from fabula.stats.contrasts import cell_means
 from fabula.types import Estimate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from fabula.measures.linguistic.profile import Profile
 
 _FORMATS = {".svg", ".pdf", ".png"}
@@ -35,8 +33,54 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
     scores = [one for one in comparison.groups if one.number == INDEX]
     height = max(3.4, 1.6 + 0.38 * len(scores))
     with figure_of(path, 1, 2, figsize=(9.6, height), width_ratios=(1.15, 1)) as (figure, panels):
-        _draw_curves(panels[0], comparison.groups)
-        _draw_strips(panels[1], scores)
+        from matplotlib.ticker import MaxNLocator
+
+        axes, strips = panels
+        curves: dict[str, list[tuple[int, Estimate]]] = {}
+        for one in comparison.groups:
+            if one.number.startswith(f"{CURVE}_"):
+                level = int(one.number.rpartition("_")[2])
+                curves.setdefault(one.group, []).append((level, one.mean))
+        for k, (name, curve) in enumerate(curves.items()):
+            points = [(level, e) for level, e in curve if e.value is not None]
+            if not points:
+                continue
+            levels = [level for level, _ in points]
+            colour = COLOURS[k % len(COLOURS)]
+            axes.plot(
+                levels,
+                [100 * (e.value or 0) for _, e in points],
+                color=colour,
+                marker=_MARKERS[k % len(_MARKERS)],
+                markersize=4,
+                linewidth=1.6,
+                label=name,
+            )
+            if all(e.low is not None and e.high is not None for _, e in points):
+                low = [100 * (e.low or 0) for _, e in points]
+                high = [100 * (e.high or 0) for _, e in points]
+                axes.fill_between(levels, low, high, color=colour, alpha=0.16, linewidth=0)
+        axes.set_xlabel("L, words in a row")
+        axes.set_ylabel("L-uniqueness, % of words")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y", color=LINE, linewidth=0.8)
+        axes.legend(frameon=False, loc="lower right")
+        rng = np.random.default_rng(0)
+        for k, group in enumerate(scores):
+            colour = COLOURS[k % len(COLOURS)]
+            values = list(cell_means(group.values).values())
+            jitter = rng.uniform(-0.22, 0.22, len(values))
+            strips.scatter(values, k + jitter, s=9, color=colour, alpha=0.4, linewidths=0)
+            mean = group.mean
+            if mean.value is not None:
+                strips.plot([mean.value] * 2, [k - 0.32, k + 0.32], color=INK, linewidth=1.8)
+            if mean.low is not None and mean.high is not None:
+                strips.plot([mean.low, mean.high], [k, k], color=INK, linewidth=3.2, alpha=0.75)
+        names = [f"{group.group}\nn = {group.mean.n}" for group in scores]
+        strips.set_yticks(range(len(scores)), names, color=INK)
+        strips.set_ylim(len(scores) - 0.5, -0.5)
+        strips.set_xlabel("Creativity Index; bar: mean, 95 % interval")
+        strips.grid(axis="x", color=LINE, linewidth=0.8)
         figure.supxlabel(comparison.signatures[INDEX], fontsize=6, color=SOFT, x=0.01, ha="left")
 
 
@@ -163,56 +207,3 @@ def figure_of(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterat
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=180, metadata=metadata)
         plt.close(figure)
-
-
-def _draw_curves(axes: Axes, groups: Sequence[ComparedGroup]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    curves: dict[str, list[tuple[int, Estimate]]] = {}
-    for one in groups:
-        if one.number.startswith(f"{CURVE}_"):
-            level = int(one.number.rpartition("_")[2])
-            curves.setdefault(one.group, []).append((level, one.mean))
-    for k, (name, curve) in enumerate(curves.items()):
-        points = [(level, e) for level, e in curve if e.value is not None]
-        if not points:
-            continue
-        levels = [level for level, _ in points]
-        colour = COLOURS[k % len(COLOURS)]
-        axes.plot(
-            levels,
-            [100 * (e.value or 0) for _, e in points],
-            color=colour,
-            marker=_MARKERS[k % len(_MARKERS)],
-            markersize=4,
-            linewidth=1.6,
-            label=name,
-        )
-        if all(e.low is not None and e.high is not None for _, e in points):
-            low = [100 * (e.low or 0) for _, e in points]
-            high = [100 * (e.high or 0) for _, e in points]
-            axes.fill_between(levels, low, high, color=colour, alpha=0.16, linewidth=0)
-    axes.set_xlabel("L, words in a row")
-    axes.set_ylabel("L-uniqueness, % of words")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(axis="y", color=LINE, linewidth=0.8)
-    axes.legend(frameon=False, loc="lower right")
-
-
-def _draw_strips(axes: Axes, groups: Sequence[ComparedGroup]) -> None:
-    rng = np.random.default_rng(0)
-    for k, group in enumerate(groups):
-        colour = COLOURS[k % len(COLOURS)]
-        values = list(cell_means(group.values).values())
-        jitter = rng.uniform(-0.22, 0.22, len(values))
-        axes.scatter(values, k + jitter, s=9, color=colour, alpha=0.4, linewidths=0)
-        mean = group.mean
-        if mean.value is not None:
-            axes.plot([mean.value] * 2, [k - 0.32, k + 0.32], color=INK, linewidth=1.8)
-        if mean.low is not None and mean.high is not None:
-            axes.plot([mean.low, mean.high], [k, k], color=INK, linewidth=3.2, alpha=0.75)
-    names = [f"{group.group}\nn = {group.mean.n}" for group in groups]
-    axes.set_yticks(range(len(groups)), names, color=INK)
-    axes.set_ylim(len(groups) - 0.5, -0.5)
-    axes.set_xlabel("Creativity Index; bar: mean, 95 % interval")
-    axes.grid(axis="x", color=LINE, linewidth=0.8)

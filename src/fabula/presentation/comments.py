@@ -23,6 +23,8 @@ _SHOWN = ("t", "tab", "br", "cr", "noBreakHyphen", "ptab")
 """The text elements of a run, as read by python-docx."""
 # The earliest date in a zip archive: the same comments give the same bytes.
 _DAY = (1980, 1, 1, 0, 0, 0)
+_DAMAGE = KeyError, ValueError, SyntaxError, zipfile.BadZipFile
+"""Errors of reading what is not a Word document."""
 
 
 def check_comments_path(path: Path, n_texts: int) -> None:
@@ -47,6 +49,7 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
     """
     check_comments_path(path, len(review.texts))
     import docx
+    from docx.opc.exceptions import PackageNotFoundError
     from docx.oxml.ns import qn
     from docx.text.run import Run
 
@@ -57,7 +60,12 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
         for paragraph in whole.split("\n\n"):
             word.add_paragraph(_IN_NO_XML.sub("\ufffd", paragraph))
     else:
-        word = _opened(source, whole)
+        try:
+            word = docx.Document(str(source))
+        except (*_DAMAGE, PackageNotFoundError) as error:
+            raise InputError(f"{source}: not a Word document; save it again as .docx") from error
+        if sum(len(paragraph.text) + 2 for paragraph in _paragraphs(word)) - 2 != len(whole):
+            raise InputError(f"{source}: has changed since it was read; run the same command again")
     pieces = _cut(list(_runs(word)), {edge for one in findings for edge in (one.start, one.end)})
     n_lost = 0
     for one in findings:
@@ -72,22 +80,17 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
         # A timestamp would make every file different.
         del comment._comment_elm.attrib[qn("w:date")]
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, _bytes_of(word))
+    word.core_properties.last_modified_by = _AUTHOR
+    made = io.BytesIO()
+    word.save(made)
+    out = io.BytesIO()
+    with zipfile.ZipFile(made) as archive, zipfile.ZipFile(out, "w") as again:
+        for name in archive.namelist():
+            entry = zipfile.ZipInfo(name, _DAY)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            again.writestr(entry, archive.read(name))
+    write_whole(path, out.getvalue())
     return n_lost
-
-
-def _opened(source: Path, text: str) -> Any:
-    """The document that a text was read from. Raises `InputError` if it has another text."""
-    import docx
-    from docx.opc.exceptions import PackageNotFoundError
-
-    try:
-        word = docx.Document(str(source))
-    except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
-        raise InputError(f"{source}: not a Word document; save it again as .docx") from error
-    if sum(len(paragraph.text) + 2 for paragraph in _paragraphs(word)) - 2 != len(text):
-        raise InputError(f"{source}: has changed since it was read; run the same command again")
-    return word
 
 
 def _paragraphs(word: Any) -> Iterator[Any]:
@@ -113,51 +116,33 @@ def _runs(word: Any) -> Iterator[tuple[int, int, Any]]:
 
 def _cut(runs: Sequence[tuple[int, int, Any]], edges: set[int]) -> list[tuple[int, int, Any]]:
     """The runs that contain text, split so that none crosses a boundary."""
+    from docx.oxml.ns import qn
+
     found = []
     for start, end, run in runs:
         piece = run
         for edge in sorted(edge for edge in edges if start < edge < end):
-            rest = _split(piece, edge - start)
+            # Keep a run's first characters, and move the rest into a new one after it.
+            rest = copy.deepcopy(piece)
+            piece.addnext(rest)
+            at = 0
+            for ours, theirs in zip(list(piece), list(rest), strict=True):
+                if ours.tag == qn("w:rPr"):
+                    continue
+                shown = str(ours) if ours.tag in {qn(f"w:{name}") for name in _SHOWN} else ""
+                before = edge - start - at
+                at += len(shown)
+                if before >= len(shown):
+                    rest.remove(theirs)
+                elif before <= 0:
+                    piece.remove(ours)
+                else:
+                    # Only text elements have more than one character.
+                    ours.text, theirs.text = shown[:before], shown[before:]
+                    for part in (ours, theirs):
+                        part.set(qn("xml:space"), "preserve")
             found.append((start, edge, piece))
             start, piece = edge, rest
         if end > start:
             found.append((start, end, piece))
     return found
-
-
-def _split(run: Any, n_chars: int) -> Any:
-    """Keep a run's first characters, and move the rest into a new one after it."""
-    from docx.oxml.ns import qn
-
-    rest = copy.deepcopy(run)
-    run.addnext(rest)
-    at = 0
-    for ours, theirs in zip(list(run), list(rest), strict=True):
-        if ours.tag == qn("w:rPr"):
-            continue
-        shown = str(ours) if ours.tag in {qn(f"w:{name}") for name in _SHOWN} else ""
-        before = n_chars - at
-        at += len(shown)
-        if before >= len(shown):
-            rest.remove(theirs)
-        elif before <= 0:
-            run.remove(ours)
-        else:
-            # Only text elements have more than one character.
-            ours.text, theirs.text = shown[:before], shown[before:]
-            for part in (ours, theirs):
-                part.set(qn("xml:space"), "preserve")
-    return rest
-
-
-def _bytes_of(word: Any) -> bytes:
-    word.core_properties.last_modified_by = _AUTHOR
-    made = io.BytesIO()
-    word.save(made)
-    out = io.BytesIO()
-    with zipfile.ZipFile(made) as archive, zipfile.ZipFile(out, "w") as again:
-        for name in archive.namelist():
-            entry = zipfile.ZipInfo(name, _DAY)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            again.writestr(entry, archive.read(name))
-    return out.getvalue()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.system_scores import Example, Written
@@ -22,7 +22,7 @@ from fabula.presentation.sheet import (
     number,
 )
 from fabula.reasons import explain
-from fabula.types import Contrast, Estimate
+from fabula.types import Estimate
 
 _MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")
 
@@ -133,7 +133,15 @@ def _remarks(table: SystemTable) -> Iterator[str]:
     else:
         each = ", ".join(f"{system} {n:,}" for system, n in table.n_items.items())
         yield f"{table.n_passages:,} passages; continued: {each}"
-    yield from _missing_lines(table)
+    # Missing values, by system and reason; none of them counts as 0.
+    for system in table.systems:
+        by_reason: dict[str, list[tuple[int, int]]] = {}
+        for metric in table.metrics:
+            for reason, n in table.cells[metric.id, system].missing.items():
+                by_reason.setdefault(reason, []).append((metric.number, n))
+        for reason, found in by_reason.items():
+            numbers = ", ".join(f"{metric} ({n:,})" for metric, n in found)
+            yield f"missing, {system}: {explain(reason)}; in metrics {numbers}"
 
 
 def example_blocks(table: SystemTable, examples: Sequence[Example]) -> list[Block]:
@@ -167,57 +175,28 @@ def _score(written: Written, metric: Metric) -> str:
     return number(written.values[metric.id], f".{metric.n_digits}f")
 
 
-def _missing_lines(table: SystemTable) -> Iterator[str]:
-    """Missing values, by system and reason; none of them counts as 0."""
-    for system in table.systems:
-        by_reason: dict[str, list[tuple[int, int]]] = {}
-        for metric in table.metrics:
-            for reason, n in table.cells[metric.id, system].missing.items():
-                by_reason.setdefault(reason, []).append((metric.number, n))
-        for reason, found in by_reason.items():
-            numbers = ", ".join(f"{metric} ({n:,})" for metric, n in found)
-            yield f"missing, {system}: {explain(reason)}; in metrics {numbers}"
-
-
 def system_records(table: SystemTable) -> list[Sheet]:
     """The values and the pairs for CSV: a row for each metric and system, or test."""
-    return [_records("values", _value_rows(table)), _records("pairs", _pair_rows(table))]
-
-
-def _records(name: str, rows: Iterable[dict[str, Any]]) -> Sheet:
-    found = list(rows)
-    fields = list(found[0]) if found else []
-    return Sheet(name, [Column(field) for field in fields], [list(row.values()) for row in found])
-
-
-def write_system_page(path: Path, table: SystemTable, examples: Sequence[Example] = ()) -> None:
-    """Write the page. Raises `InputError` if it would overwrite a file not written by Fabula."""
-    write_page_file(path, "continuation.html.j2", page_values(table, examples))
-
-
-def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
-    for metric in table.metrics:
-        for system in table.systems:
-            cell = table.cells[metric.id, system]
-            yield {
-                "number": metric.number,
-                "metric": metric.id,
-                "system": system,
-                "value": cell.estimate.value,
-                "low": cell.estimate.low,
-                "high": cell.estimate.high,
-                "n": cell.estimate.n,
-                "n_units": cell.estimate.n_units,
-                "missing": sum(cell.missing.values()),
-                "missing_reasons": "; ".join(f"{why} {n}" for why, n in cell.missing.items()),
-                "signature": table.signature,
-            }
-
-
-def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
-    for test in table.tests:
-        d = test.details["cohens_d"]
-        yield {
+    values = [
+        {
+            "number": metric.number,
+            "metric": metric.id,
+            "system": system,
+            "value": cell.estimate.value,
+            "low": cell.estimate.low,
+            "high": cell.estimate.high,
+            "n": cell.estimate.n,
+            "n_units": cell.estimate.n_units,
+            "missing": sum(cell.missing.values()),
+            "missing_reasons": "; ".join(f"{why} {n}" for why, n in cell.missing.items()),
+            "signature": table.signature,
+        }
+        for metric in table.metrics
+        for system in table.systems
+        for cell in [table.cells[metric.id, system]]
+    ]
+    pairs = [
+        {
             "metric": test.number,
             "a": test.a,
             "b": test.b,
@@ -234,80 +213,46 @@ def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
             "n_units": test.difference.n_units,
             "signature": table.signature,
         }
+        for test in table.tests
+        for d in [test.details["cohens_d"]]
+    ]
+    return [
+        Sheet.of(name, rows, [Column(field) for field in next(iter(rows), ())])
+        for name, rows in (("values", values), ("pairs", pairs))
+    ]
 
 
-def page_values(table: SystemTable, examples: Sequence[Example] = ()) -> dict[str, Any]:
-    """What the page's template shows."""
+def write_system_page(path: Path, table: SystemTable, examples: Sequence[Example] = ()) -> None:
+    """Write the page. Raises `InputError` if it would overwrite a file not written by Fabula."""
     estimates = [
         *(cell.estimate for cell in table.cells.values()),
         *(test.difference for test in table.tests),
     ]
-    return {
-        "systems": [(system, marks(table).get(system, "")) for system in table.systems],
-        "sections": [
-            (heading, [_page_metric(table, metric) for metric in metrics])
-            for heading, metrics in _sections(table)
-        ],
+    page = {
+        "table": table,
+        "marks": marks(table),
+        "sections": list(_sections(table)),
         "remarks": [*_remarks(table), *interval_notes(estimates, table.unit)],
-        "signature": table.signature,
-        "n_passages": table.n_passages,
-        "examples": [_page_example(table, example) for example in examples],
+        "examples": examples,
+        "places": partial(_places, table),
+        "above": partial(_marks_of, table),
+        "value": _value,
+        "number": number,
+        "interval": interval_shown,
+        "score": _score,
+        "text": _text,
     }
+    write_page_file(path, "continuation.html.j2", page)
 
 
-def _page_example(table: SystemTable, example: Example) -> dict[str, Any]:
-    metrics = [metric for metric in table.metrics if not metric.is_of_all]
+def _places(table: SystemTable, metric: Metric) -> dict[str, list[float | None]]:
+    """Where each system's value and the ends of its interval are on a strip 100 wide."""
+    estimates = {system: table.cells[metric.id, system].estimate for system in table.systems}
+    ends = {system: (one.value, one.low, one.high) for system, one in estimates.items()}
+    known = [end for three in ends.values() for end in three if end is not None]
+    low = min(known, default=0.0)
+    width = (max(known, default=1.0) - low) or 1.0
     return {
-        "id": example.story.id,
-        "context": " ".join(example.story.context),
-        "written": [(one.system, _text(one)) for one in example.written],
-        "scores": [
-            (f"{metric.number}. {metric.title}", [_score(one, metric) for one in example.written])
-            for metric in metrics
-        ],
-    }
-
-
-def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
-    cells = [table.cells[metric.id, system] for system in table.systems]
-    edges = [e for c in cells for e in (c.estimate.low, c.estimate.high, c.estimate.value)]
-    known = [edge for edge in edges if edge is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    width = (high - low) or 1.0
-
-    def place(value: float | None) -> float | None:
-        return None if value is None else 4 + 92 * (value - low) / width
-
-    return {
-        "number": metric.number,
-        "title": metric.title,
-        "cells": [
-            {
-                "value": _value(cell.estimate, metric),
-                "interval": interval_shown(cell.estimate, f".{metric.n_digits}f"),
-                "above": _marks_of(table, metric, system),
-                "at": place(cell.estimate.value),
-                "low": place(cell.estimate.low),
-                "high": place(cell.estimate.high),
-                "missing": sum(cell.missing.values()),
-            }
-            for cell, system in zip(cells, table.systems, strict=True)
-        ],
-        "pairs": [_page_pair(test, metric) for test in table.tests if test.number == metric.id],
-    }
-
-
-def _page_pair(test: Contrast, metric: Metric) -> dict[str, str]:
-    form = f"+.{metric.n_digits}f"
-    d = test.details["cohens_d"]
-    return {
-        "a": test.a,
-        "b": test.b,
-        "difference": number(test.difference.value, form),
-        "interval": interval_shown(test.difference, form),
-        "d": number(d.value, "+.2f") if d else "-",
-        "d_interval": interval_shown(d, "+.2f") if d else "-",
-        "p": number(test.p, ".2g"),
-        "p_bonferroni": number(test.details["p_bonferroni"], ".2g"),
-        "p_holm": number(test.p_adjusted, ".2g"),
+        system: [None if end is None else 4 + 92 * (end - low) / width for end in three]
+        for system, three in ends.items()
     }

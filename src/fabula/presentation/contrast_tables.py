@@ -77,7 +77,20 @@ def comparison_tables(found: Comparison) -> list[Block]:
     all_at_once = [
         line for number, one in found.omnibus.items() for line in omnibus_lines(one, number)
     ]
-    notes = _comparison_notes(found, groups, pairs)
+    unit = "texts" if found.cluster is None else "clusters"
+    notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
+    if found.cluster is not None:
+        notes.append(
+            f"Texts with the same {found.cluster} count as one in a group; tests permute "
+            f"groups within each {found.cluster} that they share, and whole ones otherwise."
+        )
+    if found.n_joined:
+        notes.append(f"{found.n_joined:,} more before near-duplicates were joined")
+    if found.shared_field is not None:
+        notes.append(
+            f"Texts share {found.shared_field}, but are counted as independent: cluster by it "
+            f"(--cluster {found.shared_field})."
+        )
     signatures = dict.fromkeys(found.signatures[one.number] for one in shown)
     tables: list[Block] = [groups, *reasons, *all_at_once, "", shown_pairs]
     return [*tables, *([f"p: {tests}{over}"] if n_tests else []), *notes, "", *signatures]
@@ -95,21 +108,3 @@ def omnibus_lines(found: Omnibus | None, number: str = "") -> list[str]:
         f"all {found.n_groups:,} groups alike{what}: {found.test} = {statistic} over "
         f"{found.n_units:,} {unit}, {p}"
     ]
-
-
-def _comparison_notes(comparison: Comparison, groups: Sheet, pairs: Sheet) -> list[str]:
-    unit = "texts" if comparison.cluster is None else "clusters"
-    notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
-    if comparison.cluster is not None:
-        notes.append(
-            f"Texts with the same {comparison.cluster} count as one in a group; tests permute "
-            f"groups within each {comparison.cluster} that they share, and whole ones otherwise."
-        )
-    if comparison.n_joined:
-        notes.append(f"{comparison.n_joined:,} more before near-duplicates were joined")
-    if comparison.shared_field is not None:
-        notes.append(
-            f"Texts share {comparison.shared_field}, but are counted as independent: cluster by it "
-            f"(--cluster {comparison.shared_field})."
-        )
-    return notes

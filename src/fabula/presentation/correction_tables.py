@@ -17,7 +17,7 @@ from fabula.presentation.sheet import (
     known,
     number,
 )
-from fabula.types import Contrast, Estimate, Rubric
+from fabula.types import Estimate, Rubric
 
 _ABOUT = {
     "texts": "intervals are about these texts",
@@ -46,7 +46,18 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
         )
         parts += ["", "differences of groups, as experts would give them", "", sheet]
     if found.transfers:
-        parts += ["", _transfers(found, form)]
+        columns = [
+            Column("group", of="a"),
+            Column(
+                "by the others' labels",
+                form,
+                name="level",
+                of=lambda one: known(one.details["level"], "does not hold"),
+            ),
+            Column("own labels differ by", f"+{form}", with_interval=True, name="difference"),
+            Column("p (Holm)", ".3f", name="p_adjusted"),
+        ]
+        parts += ["", Sheet.of("transfers", found.transfers, columns)]
     left = ", ".join(f"{one.index} {one.title}" for one in map(rubric.item, found.left_out))
     lines = [f"not corrected: {left}", ""] if left else []
     return [*parts, "", *_sentences(found, form), *lines, found.signature]
@@ -71,19 +82,6 @@ def corrected_columns(raw: str, experts: str, form: str, worth_form: str) -> lis
         Column("of", "d", name="n"),
         Column("worth", worth_form, name="n_worth"),
     ]
-
-
-def _transfers(found: Correction, form: str) -> Sheet:
-    def level(one: Contrast) -> Cell:
-        return known(one.details["level"], "does not hold")
-
-    columns = [
-        Column("group", of="a"),
-        Column("by the others' labels", form, name="level", of=level),
-        Column("own labels differ by", f"+{form}", with_interval=True, name="difference"),
-        Column("p (Holm)", ".3f", name="p_adjusted"),
-    ]
-    return Sheet.of("transfers", found.transfers, columns)
 
 
 def _sentences(found: Correction, form: str) -> list[str]:

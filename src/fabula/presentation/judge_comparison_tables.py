@@ -53,14 +53,41 @@ def judge_comparison_tables(
         ]
     if graded is not None:
         parts += [*([""] if parts else []), *_graded(graded, graded_pairs)]
-    parts += _corrected(everybody, corrected, is_share=bool(judges))
+    if corrected:
+        said, form = ("Yes", ".1%") if judges else ("mean", ".2f")
+        raters = [one.judge.rater for one in everybody if one.judge.rater in corrected]
+        rows = [replace(corrected[rater], name=rater) for rater in raters]
+        columns = corrected_columns(said, "experts would say", form, ".1f")
+        sheet = Sheet.of("corrected", rows, [Column("", name="rater", of="name"), *columns])
+        parts += [
+            "",
+            f"{said} over all documents: from the judge alone, and corrected by the labels; worth: "
+            "how many labelled documents give the same precision without the judge",
+            "",
+            sheet,
+        ]
     if judges:
+        columns = [
+            _JUDGE,
+            Column("retest", ".2f", name="retest_kappa", of="retest.value"),
+            Column("worded", ".2f", with_interval=True, name="wordings_kappa", of="wordings"),
+            Column("length", "+.2f", with_interval=True),
+            Column("own", "+.0%", with_interval=True, name="own_family"),
+            Column(
+                "first",
+                ".0%",
+                name="first_place",
+                of=lambda one: None if one.judge.place is None else one.judge.place.first_share,
+            ),
+        ]
+        if not any(one.judge.wordings for one in judges):
+            del columns[2]
         parts += [
             "",
             "faults: how much asking again and other wordings change (kappa), and how Yes depends "
             "on length, on the judge's own family, and on being shown first",
             "",
-            _faults(judges),
+            Sheet.of("faults", judges, columns),
         ]
     parts += ["", _answers(everybody, costs)]
     if pairs:
@@ -114,43 +141,6 @@ def _graded(graded: GradedAgreement, pairs: Sequence[Contrast]) -> list[Block]:
 
 def _pairs(name: str, pairs: Sequence[Contrast], number: Column | None) -> Sheet:
     return contrast_sheet(name, pairs, "+.2f", number=number, more=[_AGREE], p="", adjusted=False)
-
-
-def _corrected(
-    judges: Sequence[JudgeFigures], corrected: Mapping[str, CorrectedRow], *, is_share: bool
-) -> list[Block]:
-    """What experts would have said, next to each judge's means."""
-    if not corrected:
-        return []
-    said, form = ("Yes", ".1%") if is_share else ("mean", ".2f")
-    raters = [one.judge.rater for one in judges if one.judge.rater in corrected]
-    rows = [replace(corrected[rater], name=rater) for rater in raters]
-    columns = corrected_columns(said, "experts would say", form, ".1f")
-    sheet = Sheet.of("corrected", rows, [Column("", name="rater", of="name"), *columns])
-    about = (
-        f"{said} over all documents: from the judge alone, and corrected by the labels; worth: how "
-        "many labelled documents give the same precision without the judge"
-    )
-    return ["", about, "", sheet]
-
-
-def _faults(judges: Sequence[JudgeFigures]) -> Sheet:
-    columns = [
-        _JUDGE,
-        Column("retest", ".2f", name="retest_kappa", of="retest.value"),
-        Column("worded", ".2f", with_interval=True, name="wordings_kappa", of="wordings"),
-        Column("length", "+.2f", with_interval=True),
-        Column("own", "+.0%", with_interval=True, name="own_family"),
-        Column(
-            "first",
-            ".0%",
-            name="first_place",
-            of=lambda one: None if one.judge.place is None else one.judge.place.first_share,
-        ),
-    ]
-    if not any(one.judge.wordings for one in judges):
-        del columns[2]
-    return Sheet.of("faults", judges, columns)
 
 
 def _answers(judges: Sequence[JudgeFigures], costs: Mapping[str, JudgeCost]) -> Sheet:

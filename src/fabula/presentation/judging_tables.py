@@ -11,7 +11,7 @@ from fabula.judging.judging_plan import is_identified
 from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.pairwise import PairRanking, PairSummary
 from fabula.judging.session import Spent
-from fabula.judging.summary import ItemSummary, JudgeSummary, WordingSpread
+from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import Trust
 from fabula.measures.agreement import AmongPeople, JudgeAgreement
 from fabula.presentation.rating_tables import missing_lines
@@ -29,7 +29,7 @@ from fabula.presentation.sheet import (
     render,
 )
 from fabula.reasons import NEVER_CHECKED, explain
-from fabula.stats.ranking import Ranking, Strength, is_told_apart
+from fabula.stats.ranking import Strength, is_told_apart
 from fabula.types import Estimate, Measurement, Rubric
 
 if TYPE_CHECKING:
@@ -38,12 +38,29 @@ if TYPE_CHECKING:
 _N_REASONS = 3
 _WIDTH = 92
 _NO_MEAN = "no mean: the items' numbers have different ranges"
+_LACKS_ONE = "an answer is missing"
 _DIMENSION = Column("", name="dimension", once=True, of="item.dimension")
 _TEST = Column("test", of="item.title")
 _TRUST = Column(
     "agreement with experts (kappa)",
     name="trust",
     of=lambda row: NEVER_CHECKED if row.trust is None else row.trust.shown,
+)
+_ANSWERS = (
+    _DIMENSION,
+    _TEST,
+    # `64.3% Yes` for a test among items of other kinds.
+    Column("answers", of=lambda row: row.shown + (" Yes" if row.pass_rate is not None else "")),
+    Column("of", "d", name="n"),
+    Column("missing", "d", of=lambda row: sum(row.missing.values())),
+    Column("mean P(Yes)", ".2f", name="mean_p_yes"),
+    Column(
+        "same in all wordings",
+        ".1%",
+        name="same",
+        of=lambda row: row.wordings and row.wordings.share_same,
+    ),
+    _TRUST,
 )
 PANEL_SHARES = (
     Column("AC1", ".2f", name="ac1"),
@@ -61,80 +78,41 @@ def judge_tables(
     parts: list[Block] = []
     for summary in summaries:
         parts += [f"{rubric.title}, by {summary.rater}", ""]
+        about = ("judge", summary.rater)
         if len(summary.scores) == 1:
-            mine = [one for one in measurements if one.rater == summary.rater]
-            parts.append(_verdicts(summary, mine))
+            said = {one.item: one for one in measurements if one.rater == summary.rater}
+            rows = [
+                [
+                    row.item.dimension,
+                    row.item.title,
+                    answer_shown(one, row.item.scale),
+                    one.details.get("p_yes"),
+                    _TRUST.cell(row),
+                ]
+                for row in summary.items
+                if (one := said.get(row.item.id)) is not None
+            ]
+            verdict = Column("verdict"), Column("P(Yes)", ".2f", name="p_yes")
+            columns = [_DIMENSION, _TEST, *verdict, _TRUST]
+            parts.append(Sheet("verdicts", columns, rows, about=about))
         else:
-            parts.append(_answers(summary))
+            columns = list(_ANSWERS)
+            if all(row.item.scale.is_test for row in summary.items):
+                columns[2] = Column("passed", ".1%", of="pass_rate")
+            if not summary.wordings:
+                del columns[-2]
+            parts.append(Sheet.of("answers", summary.items, columns, about=about))
             if score_range(rubric):
-                parts += ["", _scores(summary, rubric)]
+                range_ = score_range(rubric, {row.item.id for row in summary.items})
+                title = ", ".join(filter(None, [rubric.aggregate.title or "score", range_]))
+                score = Column(title, ".4g", name="score", of=lambda it: known(it[1], _LACKS_ONE))
+                columns = [Column("story", of=lambda it: it[0]), score]
+                scores = summary.scores.items()
+                parts += ["", Sheet.of("scores", scores, columns, about=about, many="stories")]
             elif rubric.aggregate.rule == "mean":
                 parts += ["", _NO_MEAN]
         parts += ["", *_remarks(summary, rubric), summary.signature, ""]
     return parts
-
-
-def _verdicts(summary: JudgeSummary, measurements: Sequence[Measurement]) -> Sheet:
-    said = {one.item: one for one in measurements}
-    columns = [
-        _DIMENSION,
-        _TEST,
-        Column("verdict", of=lambda row: answer_shown(said[row.item.id], row.item.scale)),
-        Column(
-            "P(Yes)", ".2f", name="p_yes", of=lambda row: said[row.item.id].details.get("p_yes")
-        ),
-        _TRUST,
-    ]
-    rows = [row for row in summary.items if row.item.id in said]
-    return Sheet.of("verdicts", rows, columns, about=("judge", summary.rater))
-
-
-def _answers(summary: JudgeSummary) -> Sheet:
-    def shown(row: ItemSummary) -> str:
-        """`64.3% Yes` for a test among items of other kinds."""
-        return row.shown if row.pass_rate is None else f"{row.shown} Yes"
-
-    is_plain = all(row.item.scale.is_test for row in summary.items)
-    columns = [
-        _DIMENSION,
-        _TEST,
-        Column("passed", ".1%", of="pass_rate") if is_plain else Column("answers", of=shown),
-        Column("of", "d", name="n"),
-        Column("missing", "d", of=lambda row: sum(row.missing.values())),
-        Column("mean P(Yes)", ".2f", name="mean_p_yes"),
-        Column(
-            "same in all wordings",
-            ".1%",
-            name="same",
-            of=lambda row: row.wordings.share_same if row.wordings else None,
-        ),
-        _TRUST,
-    ]
-    if not summary.wordings:
-        del columns[-2]
-    return Sheet.of("answers", summary.items, columns, about=("judge", summary.rater))
-
-
-def _scores(summary: JudgeSummary, rubric: Rubric) -> Sheet:
-    range_ = score_range(rubric, {row.item.id for row in summary.items})
-    title = ", ".join(filter(None, [rubric.aggregate.title or "score", range_]))
-    rows = [[story, known(s, "an answer is missing")] for story, s in summary.scores.items()]
-    columns = [Column("story"), Column(title, ".4g", name="score")]
-    return Sheet("scores", columns, rows, about=("judge", summary.rater), many="stories")
-
-
-def _wordings_shown(spread: WordingSpread) -> str:
-    """How much verdicts depend on the wording of the question."""
-    if not spread.n:
-        return "no question was answered in every wording"
-    shown = (
-        f"{spread.n_same} of {spread.n} verdicts are the same in every wording of the question "
-        f"({spread.share_same:.1%})"
-    )
-    if not spread.shares_yes:
-        return shown
-    own, *others = (f"{share:.1%}" for share in spread.shares_yes)
-    return f"{shown}; Yes in the rubric's words {own}, in the others {', '.join(others)}"
 
 
 def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
@@ -150,8 +128,17 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
     if n_missing:
         reasons = ", ".join(f"{n} {explain(reason)}" for reason, n in summary.missing.items())
         remarks.append(f"missing: {n_missing} verdicts ({reasons}); none of them counts as No")
-    if summary.wordings is not None:
-        remarks.append(f"wordings: {_wordings_shown(summary.wordings)}")
+    if (spread := summary.wordings) is not None:
+        shown = "no question was answered in every wording"
+        if spread.n:
+            shown = (
+                f"{spread.n_same} of {spread.n} verdicts are the same in every wording of the "
+                f"question ({spread.share_same:.1%})"
+            )
+        if spread.n and spread.shares_yes:
+            own, *others = (f"{share:.1%}" for share in spread.shares_yes)
+            shown += f"; Yes in the rubric's words {own}, in the others {', '.join(others)}"
+        remarks.append(f"wordings: {shown}")
     if summary.flip_rate is not None:
         remarks.append(
             f"test-retest: {summary.n_flips} of {summary.n_retested} verdicts flipped "
@@ -199,6 +186,11 @@ def pair_table(pairs: Sequence[PairSummary], signature: str) -> list[Block]:
 
 # In a cell, which has room for a word.
 _NO_STRENGTH = {"one_sided": "infinite", "not_compared": "not compared"}
+_IS_APART = {True: "yes", False: "no", None: None}
+
+
+def _strength(one: Strength) -> Cell:
+    return Missing(_NO_STRENGTH[one.missing_reason]) if one.missing_reason else one.estimate
 
 
 def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block]:
@@ -212,71 +204,51 @@ def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block
         how += f"; p = {ranking.p_chance:.2g}, by permutation"
     parts: list[Block] = [title, ""]
     if ranking.is_told_from_chance:
-        parts += [_ranking_sheet(found, rater, by), ""]
+        above = {int(gap.a): _IS_APART[is_told_apart(gap)] for gap in ranking.gaps}
+        columns = [
+            Column(found.of, of=lambda one: found.names[one.thing]),
+            Column("strength", "+.2f", with_interval=True, of=_strength),
+            Column("answers", "d", name="n", of="estimate.n"),
+            Column("preferred", ".0%", of="share"),
+        ]
+        if found.shared:
+            of_names = [found.shared.get(name) for name in found.names]
+            part = Column(by or "", name="part", once=True, of=lambda one: of_names[one.thing])
+            columns.insert(0, part)
+        if any(above.values()):
+            is_above = Column(
+                "above the next", name="is_above_next", of=lambda s: above.get(s.thing)
+            )
+            columns.append(is_above)
+        name, many = ("ranking", "stories") if found.of == "story" else ("group_ranking", "")
+        table = (name, ranking.strengths, columns)
+        parts += [Sheet.of(*table, about=("judge", rater), many=many), ""]
         parts.append(f"the preferences differ from chance ({how})")
-        parts += _ranking_notes(found, by, units)
+        strengths = ranking.strengths
+        mean = f"the mean of those that share {by}" if found.shared else "the mean"
+        notes = [f"strength: log-odds of being preferred to {mean}"]
+        if any(gap.p_adjusted is not None for gap in ranking.gaps):
+            notes.append("above the next: at p < 0.05, corrected (Holm) over all neighbours")
+        if any(one.missing_reason == "one_sided" for one in strengths):
+            notes.append(
+                "infinite: always or never preferred to those that have a strength; the rank comes "
+                "from these comparisons"
+            )
+        parts += [*notes, *interval_notes([one.estimate for one in strengths], units)]
     else:
         parts.append(
             f"the preferences cannot be distinguished from chance ({how}): no order is shown"
         )
-    return [*parts, _place_sentence(ranking), ranking.place.signature]
-
-
-def _ranking_notes(found: PairRanking, by: str | None, units: str) -> list[str]:
-    strengths = found.ranking.strengths
-    mean = f"the mean of those that share {by}" if found.shared else "the mean"
-    notes = [f"strength: log-odds of being preferred to {mean}"]
-    if any(gap.p_adjusted is not None for gap in found.ranking.gaps):
-        notes.append("above the next: at p < 0.05, corrected (Holm) over all neighbours")
-    if any(one.missing_reason == "one_sided" for one in strengths):
-        notes.append(
-            "infinite: always or never preferred to those that have a strength; the rank comes "
-            "from these comparisons"
-        )
-    return [*notes, *interval_notes([one.estimate for one in strengths], units)]
-
-
-def _ranking_sheet(found: PairRanking, rater: str, by: str | None) -> Sheet:
-    ranking = found.ranking
-    told = {int(gap.a): is_told_apart(gap) for gap in ranking.gaps}
-
-    def name(one: Strength) -> str:
-        return found.names[one.thing]
-
-    def strength(one: Strength) -> Cell:
-        return Missing(_NO_STRENGTH[one.missing_reason]) if one.missing_reason else one.estimate
-
-    def is_above_next(one: Strength) -> str | None:
-        apart = told.get(one.thing)
-        return None if apart is None else "yes" if apart else "no"
-
-    columns = [
-        Column(found.of, of=name),
-        Column("strength", "+.2f", with_interval=True, of=strength),
-        Column("answers", "d", name="n", of="estimate.n"),
-        Column("preferred", ".0%", of="share"),
-    ]
-    if found.shared:
-        part = Column(by or "", name="part", once=True, of=lambda one: found.shared[name(one)])
-        columns.insert(0, part)
-    if any(apart is not None for apart in told.values()):
-        columns.append(Column("above the next", name="is_above_next", of=is_above_next))
-    about = ("judge", rater)
-    if found.of == "story":
-        return Sheet.of("ranking", ranking.strengths, columns, about=about, many="stories")
-    return Sheet.of("group_ranking", ranking.strengths, columns, about=about)
-
-
-def _place_sentence(ranking: Ranking) -> str:
-    """How much being shown first helps."""
     place = ranking.place
     if place.value is None:
-        return f"place: no effect can be estimated ({explain(ranking.place_reason)})"
-    share = 1 / (1 + math.exp(-place.value))
-    return (
-        f"place: {place.value:+.2f} [{interval_shown(place, '+.2f')}] log-odds for the story shown "
-        f"first; of two equal stories it is preferred in {share:.0%}"
-    )
+        helps = f"place: no effect can be estimated ({explain(ranking.place_reason)})"
+    else:
+        share = 1 / (1 + math.exp(-place.value))
+        helps = (
+            f"place: {place.value:+.2f} [{interval_shown(place, '+.2f')}] log-odds for the story "
+            f"shown first; of two equal stories it is preferred in {share:.0%}"
+        )
+    return [*parts, helps, ranking.place.signature]
 
 
 def agreement_tables(

@@ -6,7 +6,7 @@ The page is one file without scripts. It is built from the rows of `scores.jsonl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -75,7 +75,16 @@ def article_of(
     commonplaces = commonplaces_of(row, document.text)
     borrowed = borrowed_of(row, document.text, passages, commonplaces)
     n_marked = sum(one.is_marked for one in passages)
-    sources = _by_source(passages)
+    # The named sources, the one with the most shared words first.
+    found: dict[str, dict[str, Any]] = {}
+    for one in passages:
+        for source in one.sources:
+            entry = found.setdefault(source["id"], {**source, "n_words": 0, "passages": []})
+            entry["n_words"] += one.n_words
+            entry["passages"].append(one)
+    for entry in found.values():
+        entry["n_more"] = max(0, len(entry["passages"]) - _MAX_NUMBERS)
+    sources = sorted(found.values(), key=lambda e: (-e["n_words"], e["passages"][0].number))
     curve = [
         {
             "level": level,
@@ -164,19 +173,6 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     return notices
 
 
-def _by_source(passages: Iterable[Borrowed]) -> list[dict[str, Any]]:
-    """The named sources, the one with the most shared words first."""
-    found: dict[str, dict[str, Any]] = {}
-    for one in passages:
-        for source in one.sources:
-            entry = found.setdefault(source["id"], {**source, "n_words": 0, "passages": []})
-            entry["n_words"] += one.n_words
-            entry["passages"].append(one)
-    for entry in found.values():
-        entry["n_more"] = max(0, len(entry["passages"]) - _MAX_NUMBERS)
-    return sorted(found.values(), key=lambda e: (-e["n_words"], e["passages"][0].number))
-
-
 def _spread(spread: dict[str, Any] | None) -> dict[str, Any] | None:
     """The curve of uniqueness over documents, and the chosen documents."""
     if spread is None:
@@ -232,23 +228,6 @@ def _passage(
     quote = " ".join(text[one["start"] : one["end"]].split())
     if len(quote) > _QUOTE_CHARS:
         quote = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " …"
-    return Borrowed(
-        number=number,
-        start=one["start"],
-        end=one["end"],
-        n_words=one["n_words"],
-        reason=_reason(one),
-        sources=[source_of(source) for source in sources],
-        n_more=max(0, (one["n_documents"] or one["count"]) - len(sources)),
-        quote=visible(quote),
-        is_near=one["n_verbatim"] < one["n_words"],
-        is_marked=is_marked,
-        is_common=is_common,
-    )
-
-
-def _reason(one: Row) -> str:
-    """Its words, their bits, and how often they occur."""
     parts = [f"{one['n_words']} words"]
     n_verbatim, n_runs = one["n_verbatim"], len(one["runs"])
     if n_verbatim == one["n_words"]:
@@ -265,7 +244,19 @@ def _reason(one: Row) -> str:
     found = "found once" if n == 1 else f"found {n:,} times"
     if n != 1 and n_documents is not None:
         found += f" in {n_documents:,} document{'' if n_documents == 1 else 's'}"
-    return ", ".join([*parts, found])
+    return Borrowed(
+        number=number,
+        start=one["start"],
+        end=one["end"],
+        n_words=one["n_words"],
+        reason=", ".join([*parts, found]),
+        sources=[source_of(source) for source in sources],
+        n_more=max(0, (one["n_documents"] or one["count"]) - len(sources)),
+        quote=visible(quote),
+        is_near=one["n_verbatim"] < one["n_words"],
+        is_marked=is_marked,
+        is_common=is_common,
+    )
 
 
 def borrowed_of(

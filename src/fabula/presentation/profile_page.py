@@ -67,6 +67,33 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
 
 def profile_view(profile: Profile) -> dict[str, Any]:
     """A profile as displayed on the page."""
+    # A bar for each sentence, with quoted words separate; bars are merged if there are many.
+    step = _n_each(profile.sentences)
+    groups = [profile.sentences[k : k + step] for k in range(0, len(profile.sentences), step)]
+    width = CHART_WIDTH / max(1, len(groups))
+    bars = []
+    for k, group in enumerate(groups):
+        n_words = sum(s.n_words for s in group) / len(group)
+        n_quoted = sum(s.n_quoted for s in group) / len(group)
+        bars.append(
+            {
+                "x": k * width,
+                "width": max(0.8, width - 1),
+                "height": _height(n_words, profile.sentences),
+                "quoted": _height(n_quoted, profile.sentences),
+                "label": visible(group[0].text[:160]) if step == 1 else "",
+                "n_words": round(n_words),
+            }
+        )
+    # A histogram of word rarity, from one in a billion to one in ten.
+    counts = [0] * _ZIPF_STEPS
+    for value in profile.zipf:
+        counts[min(_ZIPF_STEPS - 1, max(0, int(value)))] += 1
+    largest = max(counts, default=0) or 1
+    names = (
+        "in a billion", "in 100 million", "in 10 million", "in a million", "in 100,000",
+        "in 10,000", "in 1,000", "in 100 or more often",
+    )  # fmt: skip
     return {
         "title": visible(profile.document.title),
         "metrics": [
@@ -79,11 +106,18 @@ def profile_view(profile: Profile) -> dict[str, Any]:
             }
             for metric in PROFILE_METRICS
         ],
-        "bars": _bars(profile.sentences),
+        "bars": bars,
         "n_each": _n_each(profile.sentences),
         "longest": max((s.n_words for s in profile.sentences), default=0),
         "mean": _height(profile.values["sentence_length"] or 0, profile.sentences),
-        "zipf": _zipf(profile.zipf),
+        "zipf": [
+            {
+                "name": f"1 {name}",
+                "share": n / max(1, len(profile.zipf)),
+                "width": 100 * n / largest,
+            }
+            for name, n in zip(names, counts, strict=True)
+        ],
         "repeated": [(visible(r.phrase), r.count) for r in profile.repeated],
         "rarest": [visible(word) for word in profile.rarest],
     }
@@ -97,41 +131,3 @@ def _n_each(sentences: Sequence[Sentence]) -> int:
 def _height(n_words: float, sentences: Sequence[Sentence]) -> float:
     longest = max((s.n_words for s in sentences), default=0)
     return CHART_HEIGHT * n_words / longest if longest else 0.0
-
-
-def _bars(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
-    """A bar for each sentence, with quoted words separate; bars are merged if there are many."""
-    step = _n_each(sentences)
-    groups = [sentences[k : k + step] for k in range(0, len(sentences), step)]
-    width = CHART_WIDTH / max(1, len(groups))
-    bars = []
-    for k, group in enumerate(groups):
-        n_words = sum(s.n_words for s in group) / len(group)
-        n_quoted = sum(s.n_quoted for s in group) / len(group)
-        bars.append(
-            {
-                "x": k * width,
-                "width": max(0.8, width - 1),
-                "height": _height(n_words, sentences),
-                "quoted": _height(n_quoted, sentences),
-                "label": visible(group[0].text[:160]) if step == 1 else "",
-                "n_words": round(n_words),
-            }
-        )
-    return bars
-
-
-def _zipf(values: Sequence[float]) -> list[dict[str, Any]]:
-    """A histogram of word rarity, from one in a billion to one in ten."""
-    counts = [0] * _ZIPF_STEPS
-    for value in values:
-        counts[min(_ZIPF_STEPS - 1, max(0, int(value)))] += 1
-    largest = max(counts, default=0) or 1
-    names = (
-        "in a billion", "in 100 million", "in 10 million", "in a million", "in 100,000",
-        "in 10,000", "in 1,000", "in 100 or more often",
-    )  # fmt: skip
-    return [
-        {"name": f"1 {name}", "share": n / max(1, len(values)), "width": 100 * n / largest}
-        for name, n in zip(names, counts, strict=True)
-    ]

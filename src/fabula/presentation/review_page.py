@@ -42,7 +42,6 @@ from fabula.review import (
     title_of,
 )
 from fabula.text import TextSettings, count_words
-from fabula.types import Measurement
 from fabula.web import visible
 
 _PLAIN_METRICS = (
@@ -82,6 +81,18 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         visible(title_of(part, review)): [visible(line) for line in signature.split("\n")]
         for part, signature in review.signatures.items()
     }
+    remarks = [f"{visible(remark)}." for remark in review.remarks]
+    for part in parts_of(review):
+        if not part.has_groups or part.id not in review.signatures:
+            continue
+        here = review.groups.find(review.signatures[part.id])
+        if here.remark:
+            remarks.append(f"{visible(part.title)}: {visible(here.remark)}.")
+        elif not here.groups:
+            remarks.append(
+                f"{visible(part.title)}: no reference group was measured in this way, so there is "
+                "nothing to show whether these numbers are high or low."
+            )
     return {
         "title": texts[0]["title"] if one else f"{len(review.texts):,} texts",
         "one": one,
@@ -114,7 +125,7 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
             {"kind": group.kind, "title": visible(group.title)}
             for group in _groups(review, "profile")
         ],
-        "remarks": _remarks(review),
+        "remarks": remarks,
         "never_checked": NEVER_CHECKED,
         "rubric": review.rubric,
         # Whether the embedded model produced a result.
@@ -146,7 +157,16 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         for k, advice in enumerate(text.advice)
         for note in notes_of(advice, before="abcdefgh"[k % 8] if many else "")
     ]
-    listed = _listed(number, text, review)
+    # The places of listed phrases, each linked to its row.
+    from fabula.measures.phrase_list import uses_of
+
+    listed = [
+        Listed(*place, use.n_words, visible(use.said), f"{name}-{number}-row{k}")
+        for name, said in text.others.items()
+        for one in said
+        for k, use in enumerate(uses_of(one)[:_MAX_PHRASES], 1)
+        for place in use.places
+    ]
     marked = [*listed, *noted_places(number, text)]
     chapters = chapters_to_fold(document)
     breaks = [place for one in chapters for place in (one.start, one.body)]
@@ -162,6 +182,22 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
     else:
         paragraphs = cut_text(document.text, notes=notes, listed=marked, breaks=breaks)
     n_marked = article["n_marked"] if article else 0
+    profile: dict[str, Any] | None = None
+    if text.profile is not None:
+        groups, values = _groups(review, "profile"), text.profile.values
+        profile = profile_view(text.profile)
+        for metric in profile["metrics"]:
+            like = comparable(groups, metric["id"], values["n_words"])
+            metric["strip"] = strip(like, metric["id"], values[metric["id"]])
+    judges = []
+    if review.rubric is not None:
+        from fabula.presentation.judging_page import judge_view
+
+        judges = [
+            judge_view(judge, text.verdicts, [text.document], review.rubric, review.people)
+            for judge in review.judges
+            if any(one.rater == judge.rater for one in text.verdicts)
+        ]
     return {
         "number": number,
         "title": visible(document.title),
@@ -174,8 +210,8 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         "bands": bands,
         "curve_bands": bands_of_curve,
         "fluency": fluency_view(text, _groups(review, "fluency")) if text.fluency else None,
-        "profile": _profile(text, review),
-        "judges": _judges(text, review),
+        "profile": profile,
+        "judges": judges,
         "others": [_other(number, name, text, review) for name in text.others],
         "remarks": [line for advice in text.advice for line in advice_notes(advice)],
         "nothing": [visible(nothing_left(one)) for one in text.advice if not one.points],
@@ -194,70 +230,10 @@ def _groups(review: Review, part: str) -> Sequence[GroupNumbers]:
     return review.groups.find(signature).groups if signature else ()
 
 
-def _remarks(review: Review) -> list[str]:
-    found = [f"{visible(remark)}." for remark in review.remarks]
-    for part in parts_of(review):
-        if not part.has_groups or part.id not in review.signatures:
-            continue
-        here = review.groups.find(review.signatures[part.id])
-        if here.remark:
-            found.append(f"{visible(part.title)}: {visible(here.remark)}.")
-        elif not here.groups:
-            found.append(
-                f"{visible(part.title)}: no reference group was measured in this way, so there is "
-                "nothing to show whether these numbers are high or low."
-            )
-    return found
-
-
-def _profile(text: TextReview, review: Review) -> dict[str, Any] | None:
-    if text.profile is None:
-        return None
-    groups = _groups(review, "profile")
-    view = profile_view(text.profile)
-    for metric in view["metrics"]:
-        like = comparable(groups, metric["id"], text.profile.values["n_words"])
-        metric["strip"] = strip(like, metric["id"], text.profile.values[metric["id"]])
-    return view
-
-
-def _listed(number: int, text: TextReview, review: Review) -> list[Listed]:
-    """The places of listed phrases, each linked to its row."""
-    from fabula.measures.phrase_list import uses_of
-
-    return [
-        Listed(*place, use.n_words, visible(use.said), f"{name}-{number}-row{k}")
-        for name, said in text.others.items()
-        for one in said
-        for k, use in enumerate(uses_of(one)[:_MAX_PHRASES], 1)
-        for place in use.places
-    ]
-
-
-def _phrases(number: int, one: Measurement) -> dict[str, Any] | None:
-    """The phrases of a list that a text contains; None for another measurement."""
-    from fabula.measures.phrase_list import NO_DETECTOR, uses_of
-
-    if "phrases" not in one.details:
-        return None
-    uses = uses_of(one)
-    return {
-        "about": NO_DETECTOR,
-        "n_more": max(0, len(uses) - _MAX_PHRASES),
-        "rows": [
-            {
-                "id": f"{one.rubric}-{number}-row{k}",
-                "phrase": visible(use.phrase),
-                "n": len(use.places),
-                "said": visible(use.said),
-            }
-            for k, use in enumerate(uses[:_MAX_PHRASES], 1)
-        ],
-    }
-
-
 def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str, Any]:
     """Another instrument's results: its figures among groups, and the places it names."""
+    from fabula.measures.phrase_list import NO_DETECTOR, uses_of
+
     instrument = next((one for one in review.instruments if one.id == name), None)
     figures = {} if instrument is None else {one.item: one for one in instrument.figures}
     groups = _groups(review, name)
@@ -278,9 +254,23 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
         if "book" in one.details:
             row = one.details["book"]
             book = book_view(text.document, number, row, by_chapter(text, row["chapters"]))
-        phrases = _phrases(number, one)
-        if phrases is not None:
+        if "phrases" in one.details:
+            uses = uses_of(one)
+            phrases = {
+                "about": NO_DETECTOR,
+                "n_more": max(0, len(uses) - _MAX_PHRASES),
+                "rows": [
+                    {
+                        "id": f"{one.rubric}-{number}-row{k}",
+                        "phrase": visible(use.phrase),
+                        "n": len(use.places),
+                        "said": visible(use.said),
+                    }
+                    for k, use in enumerate(uses[:_MAX_PHRASES], 1)
+                ],
+            }
             continue
+        phrases = None
         quoted = [visible(text.document.text[span.start : span.end]) for span in one.evidence]
         if quoted or one.rationale:
             places.append({"quoted": quoted, "text": visible(one.rationale or figure.title)})
@@ -292,18 +282,6 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
         "phrases": phrases,
         "book": book,
     }
-
-
-def _judges(text: TextReview, review: Review) -> list[dict[str, Any]]:
-    if review.rubric is None:
-        return []
-    from fabula.presentation.judging_page import judge_view
-
-    return [
-        judge_view(judge, text.verdicts, [text.document], review.rubric, review.people)
-        for judge in review.judges
-        if any(one.rater == judge.rater for one in text.verdicts)
-    ]
 
 
 def _table(review: Review) -> dict[str, Any]:
@@ -511,6 +489,9 @@ def scatter(
         }
         for dot in dots
     ]
+    steps = (0.5 * 10**k * times for k in range(12) for times in (1, 2, 4, 10))
+    step = next((s for s in steps if (high - low) / s <= 8), high - low)
+    ticks = [k * step for k in range(int(low / step) + 1, int(high / step) + 1)] or [high]
     return {
         "width": width,
         "height": height,
@@ -519,7 +500,7 @@ def scatter(
         "dots": placed,
         "has_links": any(dot.target for dot in dots),
         "ticks_x": [{"x": x(share), "shown": f"{share:.0%}"} for share in (0, 0.25, 0.5, 0.75, 1)],
-        "ticks_y": [{"y": y(bits), "shown": f"{bits:g}"} for bits in _ticks(low, high)],
+        "ticks_y": [{"y": y(bits), "shown": f"{bits:g}"} for bits in ticks],
         "bands": [
             {
                 "kind": g.kind,
@@ -562,9 +543,3 @@ def fluency_view(text: TextReview, groups: Sequence[GroupNumbers]) -> dict[str, 
         "bands": bands_of(groups, "bits_per_word", fluency.bits_per_word),
         "picture": scatter(dots, groups, SENTENCE_ITEM) if is_known else None,
     }
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    steps = (0.5 * 10**k * times for k in range(12) for times in (1, 2, 4, 10))
-    step = next((s for s in steps if (high - low) / s <= 8), high - low)
-    return [k * step for k in range(int(low / step) + 1, int(high / step) + 1)] or [high]

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabula.measures.line_notes import LineReview
-from fabula.measures.line_rules import LINE_KINDS, LineNote, line_of
+from fabula.measures.line_rules import LINE_KINDS, line_of
 from fabula.measures.scores import first_passages, ranked_passages, to_row
 from fabula.presentation.marked_text import Listed, Note
 from fabula.presentation.originality_tables import passages_table, ranked_sheet
@@ -44,44 +44,36 @@ _COLOURS = {"passage": "of-source", "near": "of-source", "point": "of-model"}
 def review_tables(review: Review) -> list[Block]:
     """Numbers as rows, texts as columns, at most six; then what was omitted."""
     numbers, rows = numbers_of_review(review)
-    parts: list[Block] = _first(review.texts[0], review) if len(review.texts) == 1 else []
+    alone = review.texts[0] if len(review.texts) == 1 else None
+    parts: list[Block] = []
+    if alone is not None and (found := findings_of(alone)):
+        # What to look at first.
+        title = Column("look at", of=lambda one: one.title.lower())
+        columns = [title, Column("line", "d"), *place_columns(alone.document.text)]
+        said = " ".join(visible(one.sentence) for one in said_of(alone))
+        parts += [said, "", Sheet.of("first", found, columns), ""]
     is_class = review.together is not None and review.together.is_class
     parts += together_blocks(review) if is_class else []
     parts += [_beside(review), ""] if numbers else []
     if len(rows) > _MAX_COLUMNS and numbers:
         n_more = len(rows) - _MAX_COLUMNS
         parts.append(f"and {n_more:,} more texts; the page and the JSON output have them all")
-    if len(review.texts) == 1 and numbers:
+    if alone is not None and numbers:
         parts += [
             f"{len(advice.points)} points to revise, by {advice.model.partition('@')[0]}"
-            for advice in review.texts[0].advice
+            for advice in alone.advice
         ]
     passages = _ranked(review)
     ranked = [one.originality.ranked for one in review.texts if one.originality is not None]
     n_common = sum(len(one.commonplaces) for one in ranked if one is not None)
     parts += passages_table(first_passages(passages), len(passages), n_common)
-    if len(review.texts) == 1:
-        parts += _phrases_found(review.texts[0])
+    parts += [] if alone is None else _phrases_found(alone)
     parts += [] if is_class else together_blocks(review)
     parts += _corrected(review)
     return parts + [
         f"not included: {entry.part}, {entry.reason}; to include it: {entry.remedy}"
         for entry in review.left_out
     ]
-
-
-def _first(text: TextReview, review: Review) -> list[Block]:
-    """What to look at first."""
-    found = findings_of(text)
-    if not found:
-        return []
-    columns = [
-        Column("look at", of=lambda one: one.title.lower()),
-        Column("line", "d"),
-        *place_columns(text.document.text),
-    ]
-    said = " ".join(visible(one.sentence) for one in said_of(text))
-    return [said, "", Sheet.of("first", found, columns), ""]
 
 
 def _corrected(review: Review) -> list[Block]:
@@ -281,19 +273,19 @@ def line_tables(
         parts += [f"{title}: {review.n_words:,} words; {named or 'nothing to note'}", ""]
         shown = review.first(per_thousand)
         if shown:
-            parts += [_notes(document, shown), ""]
+            columns = [
+                Column("line", "d"),
+                Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()),
+                *place_columns(document.text),
+            ]
+            rows = [
+                [line_of(document.text, note.start), *(column.cell(note) for column in columns[1:])]
+                for note in shown
+            ]
+            parts += [Sheet("notes", columns, rows, about=("id", document.id)), ""]
         if n_left := len(review.notes) - len(shown):
             parts += [f"{n_left:,} more; `per_thousand` 0 shows all", ""]
     return [*parts, *dict.fromkeys(review.signature for review in reviews)]
-
-
-def _notes(document: Document, notes: Sequence[LineNote]) -> Sheet:
-    columns = [
-        Column("line", "d", of=lambda note: line_of(document.text, note.start)),
-        Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()),
-        *place_columns(document.text),
-    ]
-    return Sheet.of("notes", notes, columns, about=("id", document.id))
 
 
 def place_columns(text: str) -> list[Column]:

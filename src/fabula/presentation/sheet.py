@@ -114,7 +114,6 @@ class Column:
     title: str
     form: str = ""
     with_interval: bool = False
-    interval_title: str = "95 % interval"
     name: str = ""
     cut: bool = False
     once: bool = False
@@ -206,7 +205,7 @@ class Sheet:
             titles.append(column.title)
             are_numbers.append(bool(column.form))
             if column.with_interval:
-                titles.append(column.interval_title)
+                titles.append("95 % interval")
                 are_numbers.append(True)
         rows = []
         for place, cells in enumerate(self.rows[:n_rows]):
@@ -316,7 +315,21 @@ def render(*parts: Block) -> str:
 def _terminal_table(sheet: Sheet) -> Table:
     table = Table(box=None, pad_edge=False)
     cells = sheet.shown(_MAX_ROWS if sheet.many else None)
-    rows = _rows_that_fit(sheet, cells)
+    # The rows; if they are too wide for the terminal, with long names on several lines.
+    columns = zip(cells.titles, *cells.rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    if sum(2 + n_chars for n_chars in widths) - 2 <= terminal_width():
+        rows = cells.rows
+    else:
+        are_names = [not is_number for is_number in cells.are_numbers]
+        are_names[0] &= not sheet.columns[0].cut
+        rows = [
+            [
+                _split(cell) if is_name else cell
+                for cell, is_name in zip(row, are_names, strict=True)
+            ]
+            for row in cells.rows
+        ]
     # The minimum width of a column: its numbers on one line, its title split at words, and a title
     # that is a file name in several pieces.
     widths = [
@@ -345,20 +358,6 @@ def _terminal_table(sheet: Sheet) -> Table:
     return table
 
 
-def _rows_that_fit(sheet: Sheet, cells: Shown) -> Sequence[Sequence[str]]:
-    """The rows; if they are too wide for the terminal, with long names on several lines."""
-    columns = zip(cells.titles, *cells.rows, strict=True)
-    widths = [max(map(len, column)) for column in columns]
-    if sum(2 + n_chars for n_chars in widths) - 2 <= terminal_width():
-        return cells.rows
-    are_names = [not is_number for is_number in cells.are_numbers]
-    are_names[0] &= not sheet.columns[0].cut
-    return [
-        [_split(cell) if is_name else cell for cell, is_name in zip(row, are_names, strict=True)]
-        for row in cells.rows
-    ]
-
-
 def _split(text: str) -> str:
     """A text whose long words are split after punctuation: `local/smollm2-`, `135m-instruct`."""
     words = []
@@ -376,44 +375,36 @@ def latex_of(parts: Sequence[Block]) -> str:
     """The tables as booktabs-style tabulars; lines between them are comments."""
     lines = [LATEX_BEGIN]
     for part in parts:
-        lines += _latex_table(part) if isinstance(part, Sheet) else latex_comment(part)
+        if isinstance(part, str):
+            lines += [f"% {without_controls(line)}" for line in part.splitlines() if line]
+            continue
+        cells = part.shown()
+        layout = "".join("r" if is_number else "l" for is_number in cells.are_numbers)
+        lines += [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
+        # The braces keep text in brackets from being read as an option of the previous line.
+        lines += ["{}" + " & ".join(map(escape_latex, cells.titles)) + r" \\", r"\midrule"]
+        for row in cells.rows:
+            shown = ["--" if cell == "-" else escape_latex(cell) for cell in row]
+            lines.append("{}" + " & ".join(shown) + r" \\")
+        lines += [r"\bottomrule", r"\end{tabular}", ""]
     return "\n".join([*lines, ""])
-
-
-def latex_comment(text: str) -> list[str]:
-    """Lines that LaTeX ignores."""
-    return [f"% {without_controls(line)}" for line in text.splitlines() if line]
-
-
-def _latex_table(sheet: Sheet) -> list[str]:
-    cells = sheet.shown()
-    layout = "".join("r" if is_number else "l" for is_number in cells.are_numbers)
-    lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
-    # The braces keep text in brackets from being read as an option of the previous line.
-    lines += ["{}" + " & ".join(map(escape_latex, cells.titles)) + r" \\", r"\midrule"]
-    for row in cells.rows:
-        shown = ["--" if cell == "-" else escape_latex(cell) for cell in row]
-        lines.append("{}" + " & ".join(shown) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}", ""]
 
 
 def html_of(parts: Sequence[Block]) -> str:
     """The tables and lines as escaped HTML without scripts and style sheets."""
-    return "".join(
-        _html_table(part) if isinstance(part, Sheet) else f"<p>{escape(visible(part))}</p>"
-        for part in parts
-        if part
-    )
-
-
-def _html_table(sheet: Sheet) -> str:
-    cells = sheet.shown()
-    head = "".join(f'<th scope="col">{escape(visible(title))}</th>' for title in cells.titles)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(visible(cell))}</td>" for cell in row) + "</tr>"
-        for row in cells.rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    html = ""
+    for part in parts:
+        if isinstance(part, str):
+            html += f"<p>{escape(visible(part))}</p>" if part else ""
+            continue
+        cells = part.shown()
+        head = "".join(f'<th scope="col">{escape(visible(title))}</th>' for title in cells.titles)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(visible(cell))}</td>" for cell in row) + "</tr>"
+            for row in cells.rows
+        )
+        html += f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return html
 
 
 def csv_of(parts: Sequence[Block]) -> dict[str, str]:

@@ -205,10 +205,41 @@ def tests_stderr() -> Metric:
 def agreement(scores: list[SampleScore]) -> Value:
     """Kappa with people's verdicts on the same stories, its 95 % interval over stories, and the
     kappa of one of these people with the others; empty if the stories have no verdicts."""
-    labels = _labels(scores)
+    # People's answers about each story and item, from the samples' metadata.
+    of_subjects = {(about["story"], about["item"]): about for about in map(_meta, scores)}
+    labels = [
+        _label(
+            about,
+            rater,
+            value if isinstance(value, str) else float(value),
+            f"labels:{about['experts']}",
+        )
+        for about in of_subjects.values()
+        for rater, value in about.get("labels", {}).items()
+    ]
     if not labels:
         return {}
-    rubric, said = _rubric_of(scores), _said(scores)
+    # The judge's answers; several epochs are combined like repeated answers.
+    given: dict[tuple[str, str], list[SampleScore]] = {}
+    for one in scores:
+        given.setdefault((_meta(one)["story"], _meta(one)["item"]), []).append(one)
+    said = [
+        _label(
+            _meta(of_item[0]),
+            "judge",
+            _scale(of_item[0]).combine(list(map(_value, of_item))),
+            str((of_item[0].score.metadata or {}).get("signature", "")),
+        )
+        for of_item in given.values()
+    ]
+    # The items that were answered; a log includes their scales and dimensions.
+    items = {}
+    for k, one in enumerate(scores):
+        about = _meta(one)
+        items[about["item"]] = Item(
+            about["item"], k, "", "", dimension=about["dimension"], scale=_scale(one)
+        )
+    rubric = Rubric(_meta(scores[0])["rubric"], "", "", tuple(items.values()))
     found: _Metrics = {}
     panel = panel_of_labels(labels, rubric, labels[0].signature.partition(":")[2])
     judged = ratings_of(said)
@@ -218,9 +249,9 @@ def agreement(scores: list[SampleScore]) -> Value:
         people = people_agreement(panel, documents)["all"].one_with_rest
         found |= _ends("kappa", overall.kappa) | _known("kappa of one person", people)
     for on_items in graded_agreement(said, labels, rubric).judges.values():
-        for item, one in on_items.items():
-            found |= _ends(f"kappa: {item}", one.kappa)
-            found |= _known(f"kappa of one person: {item}", one.people.value)
+        for item, on_item in on_items.items():
+            found |= _ends(f"kappa: {item}", on_item.kappa)
+            found |= _known(f"kappa of one person: {item}", on_item.people.value)
     return found
 
 
@@ -259,37 +290,6 @@ def _known(name: str, value: float | None) -> dict[str, float]:
     return {} if value is None else {name: value}
 
 
-def _labels(scores: Sequence[SampleScore]) -> list[Measurement]:
-    """People's answers about each story and item, from the samples' metadata."""
-    of_subjects = {(about["story"], about["item"]): about for about in map(_meta, scores)}
-    return [
-        _label(
-            about,
-            rater,
-            value if isinstance(value, str) else float(value),
-            f"labels:{about['experts']}",
-        )
-        for about in of_subjects.values()
-        for rater, value in about.get("labels", {}).items()
-    ]
-
-
-def _said(scores: Sequence[SampleScore]) -> list[Measurement]:
-    """The judge's answers; several epochs are combined like repeated answers."""
-    given: dict[tuple[str, str], list[SampleScore]] = {}
-    for one in scores:
-        given.setdefault((_meta(one)["story"], _meta(one)["item"]), []).append(one)
-    return [
-        _label(
-            _meta(of_item[0]),
-            "judge",
-            _scale(of_item[0]).combine(list(map(_value, of_item))),
-            str((of_item[0].score.metadata or {}).get("signature", "")),
-        )
-        for of_item in given.values()
-    ]
-
-
 def _label(
     about: Mapping[str, Any], rater: str, value: float | str | None, signature: str
 ) -> Measurement:
@@ -297,17 +297,6 @@ def _label(
     return Measurement(
         about["story"], about["rubric"], about["item"], rater, value, reason, (), None, signature
     )
-
-
-def _rubric_of(scores: Sequence[SampleScore]) -> Rubric:
-    """The items that were answered; a log includes their scales and dimensions."""
-    items = {}
-    for k, one in enumerate(scores):
-        about = _meta(one)
-        items[about["item"]] = Item(
-            about["item"], k, "", "", dimension=about["dimension"], scale=_scale(one)
-        )
-    return Rubric(_meta(scores[0])["rubric"], "", "", tuple(items.values()))
 
 
 def _meta(one: SampleScore) -> Mapping[str, Any]:
@@ -440,7 +429,11 @@ def rubric(
         asked = settings_for(name, settings)
         plan = plan_of(asked.judging)
         documents = _documents(stories, text_field)
-        people = _people(stories, labels, plan)
+        # People's answers about the stories: the labels of the file, or those of the release.
+        path = None if labels is None else Path(labels)
+        if path is None and plan.rubric.id == "ttcw":
+            path = _released(stories, EXPERTS_FILE)
+        people = [] if path is None else read_labels(path, plan.rubric)
         plan, _ = with_examples(plan, documents, people, asked.n_shots)
     return Task(
         dataset=MemoryDataset(list(_samples(documents, plan, people)), name=plan.rubric.key),
@@ -467,14 +460,6 @@ def _released(stories: str, name: str) -> Path | None:
     path = Path(stories)
     folder = path.parent if path.name == STORIES_FILE else path
     return folder / name if all((folder / one).exists() for one in (STORIES_FILE, name)) else None
-
-
-def _people(stories: str, labels: str | None, plan: JudgePlan) -> list[Measurement]:
-    """People's answers about the stories: the labels of the file, or those of the release."""
-    path = None if labels is None else Path(labels)
-    if path is None and plan.rubric.id == "ttcw":
-        path = _released(stories, EXPERTS_FILE)
-    return [] if path is None else read_labels(path, plan.rubric)
 
 
 def _samples(
@@ -548,21 +533,17 @@ async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
     # Command-line options override those of the task: record the options of the actual call.
     used = next(one.config for one in reversed(transcript().events) if isinstance(one, ModelEvent))
     mode = {"temperature": used.temperature, "max_tokens": used.max_tokens}
-    return _Reply(messages[0], _together(outputs), mode | {"effort": used.reasoning_effort})
-
-
-def _together(outputs: Sequence[ModelOutput]) -> ModelOutput:
-    """Several answers as the choices of one output; an empty answer is an empty choice."""
-    first = outputs[0]
-    if len(outputs) == 1:
-        return first
-    nothing = ChatCompletionChoice(message=ChatMessageAssistant(content=""), stop_reason="unknown")
-    usage = sum((one.usage for one in outputs if one.usage), ModelUsage())
-    choices = [one.choices[0] if one.choices else nothing for one in outputs]
-    completion = choices[0].message.text
-    return first.model_copy(
-        update={"choices": choices, "usage": usage, "completion": completion, "error": None}
-    )
+    together = outputs[0]
+    if len(outputs) > 1:
+        # Several answers as the choices of one output; an empty answer is an empty choice.
+        nothing = ChatCompletionChoice(
+            message=ChatMessageAssistant(content=""), stop_reason="unknown"
+        )
+        usage = sum((one.usage for one in outputs if one.usage), ModelUsage())
+        choices = [one.choices[0] if one.choices else nothing for one in outputs]
+        whole = {"choices": choices, "usage": usage, "completion": choices[0].message.text}
+        together = together.model_copy(update={**whole, "error": None})
+    return _Reply(messages[0], together, mode | {"effort": used.reasoning_effort})
 
 
 def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Lock
@@ -48,7 +48,11 @@ def figures(scores: list[SampleScore]) -> Value:
     found: dict[str, float | int | str | bool | None] = {}
     for name in dict.fromkeys(name for one in scores for name in one.score.as_dict()):
         given = [(one.sample_id, one.score.as_dict().get(name)) for one in scores]
-        known = [(id_, value) for id_, value in given if _is_number(value)]
+        known = [
+            (id_, value)
+            for id_, value in given
+            if isinstance(value, int | float) and not math.isnan(value)
+        ]
         if known:
             values = np.array([value for _, value in known], np.float64)
             groups = [id_ for id_, _ in known]
@@ -61,10 +65,6 @@ def figures(scores: list[SampleScore]) -> Value:
         if n_missing := len(given) - len(known):
             found[f"{name} missing"] = n_missing
     return found
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not math.isnan(value)
 
 
 @scorer(metrics=[figures()])
@@ -176,7 +176,23 @@ def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
                 reason, note = "failed", str(error)
             # For a text without words an instrument still has the names of its figures.
             found = found or list(measure(replace(document, text="")))
-        return _score(found, document.text, reason, note)
+        # Measurements as one score. `reason`: why there is nothing to measure, with details.
+        are_missing = [one for one in found if reason or one.value is None]
+        missing = {one.item: reason or one.missing_reason for one in are_missing}
+        metadata: dict[str, Any] = {"signature": found[0].signature} if found else {}
+        metadata |= {"missing": missing} if missing else {}
+        reasons = list(dict.fromkeys(missing.values()))
+        spans = sorted({(one.start, one.end) for of in found for one in of.evidence})
+        shown = [f'"{document.text[start:end][:_MAX_CHARS]}"' for start, end in spans[:_MAX_SHOWN]]
+        return Score(
+            # NaN, which Inspect ignores; it would treat None as 0.
+            value={
+                one.item: math.nan if one.value is None or reason else one.value for one in found
+            },
+            reason=reasons[0] if len(missing) == len(found) and reasons else None,
+            explanation=note or "; ".join([*map(explain, reasons), *shown]) or None,
+            metadata=metadata,
+        )
 
     async def score(state: TaskState, target: Target) -> Score:
         # Off the event loop, on which other samples wait for their models.
@@ -185,21 +201,3 @@ def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
     if stack is not None:
         weakref.finalize(score, stack.close)
     return score
-
-
-def _score(found: Sequence[Measurement], text: str, reason: str, note: str) -> Score:
-    """Measurements as one score. `reason`: why there is nothing to measure, with details."""
-    are_missing = [one for one in found if reason or one.value is None]
-    missing = {one.item: reason or one.missing_reason for one in are_missing}
-    metadata: dict[str, Any] = {"signature": found[0].signature} if found else {}
-    metadata |= {"missing": missing} if missing else {}
-    reasons = list(dict.fromkeys(missing.values()))
-    spans = sorted({(one.start, one.end) for of in found for one in of.evidence})
-    shown = [f'"{text[start:end][:_MAX_CHARS]}"' for start, end in spans[:_MAX_SHOWN]]
-    return Score(
-        # NaN, which Inspect ignores; it would treat None as 0.
-        value={one.item: math.nan if one.value is None or reason else one.value for one in found},
-        reason=reasons[0] if len(missing) == len(found) and reasons else None,
-        explanation=note or "; ".join([*map(explain, reasons), *shown]) or None,
-        metadata=metadata,
-    )

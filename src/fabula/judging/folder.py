@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from fabula.errors import InputError
 from fabula.formats import RUN
@@ -25,6 +24,9 @@ from fabula.store import (
     write_whole,
 )
 from fabula.types import Measurement, Rubric, Signature
+
+_TEXTS = ("id", "item", "model", "prompt_digest")
+"""The fields of an answer that are texts."""
 
 
 class RunFolder:
@@ -52,7 +54,18 @@ class RunFolder:
         is_new, had_answers = not self.path.exists(), (self.path / "answers.jsonl").exists()
         with RowWriter(self.path / "answers.jsonl", restart=restart) as file:
             for number, row in enumerate(file.kept, 1):
-                _check_answer(row, f"{file.path}, line {number}")
+                try:
+                    good = all(isinstance(row.get(name), str) for name in _TEXTS)
+                    good &= all(isinstance(row.get(name), int) for name in ("sample", "seed"))
+                    if good and not row.get("failed"):
+                        recorded(row)
+                except (TypeError, ValueError, AttributeError):
+                    good = False
+                if not good:
+                    raise InputError(
+                        f"{file.path}, line {number}: not an answer from a judge; choose another "
+                        "`out`"
+                    )
             if file.kept and not restart:
                 self._check_same()
             self._earlier = file.path if file.kept and restart else None
@@ -124,21 +137,6 @@ class RunFolder:
         """Write the measurements atomically."""
         rows = map(measurement_row, measurements)
         write_rows(self.path / "measurements.jsonl", rows, are_results=True)
-
-
-def _check_answer(row: dict[str, Any], where: str) -> None:
-    """Raise `InputError` if a row is not an answer, or was damaged by hand."""
-    texts = ("id", "item", "model", "prompt_digest")
-    numbers = ("sample", "seed")
-    try:
-        good = all(isinstance(row.get(name), str) for name in texts)
-        good &= all(isinstance(row.get(name), int) for name in numbers)
-        if good and not row.get("failed"):
-            recorded(row)
-    except (TypeError, ValueError, AttributeError):
-        good = False
-    if not good:
-        raise InputError(f"{where}: not an answer from a judge; choose another `out`")
 
 
 def read_run(path: Path) -> tuple[Rubric, list[Measurement]]:

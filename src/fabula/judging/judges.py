@@ -192,7 +192,18 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     method = "Cohen kappa with the experts' majority"
     kappa = _kappa(subjects, judge.answers, truth, yardstick.seed, signature, method)
     if kappa.value is None:
-        why["kappa"] = _why_no_kappa(judge, yardstick, len(subjects))
+        if judge.place is not None:
+            why["kappa"] = "a pairwise run has no verdicts on single documents"
+        elif not judge.answers:
+            why["kappa"] = _no_answers(judge)
+        elif yardstick.experts is None:
+            why["kappa"] = "no labels were given"
+        elif not yardstick.experts.subjects:
+            why["kappa"] = "no labels on yes-no items were given"
+        elif not len(subjects):
+            why["kappa"] = "no document has both an answer and a label; check that the ids match"
+        else:
+            why["kappa"] = "judge and experts gave the same answer to everything"
     counts = Confusion.of(
         np.array([judge.answers[subject] for subject in subjects]),
         np.array([truth[subject] for subject in subjects]),
@@ -210,31 +221,46 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     retest = _kappa(retested, *both, yardstick.seed, judge.signature, method)
     if retest.value is None:
         why["retest"] = "all answers are the same" if retested else "no document was judged twice"
-    wordings = _among_wordings(judge, yardstick.seed)
+    n_wordings = max(map(len, judge.wordings.values()), default=0)
+    ratings = np.full((len(judge.wordings), n_wordings), np.nan)
+    for row, said in zip(ratings, judge.wordings.values(), strict=True):
+        row[: len(said)] = [np.nan if value is None else value for value in said]
+    wordings = fleiss(ratings, [item for _, item in judge.wordings]).estimate(
+        [document for document, _ in judge.wordings],
+        seed=yardstick.seed,
+        method="Fleiss kappa of the wordings of questions",
+        signature=judge.signature,
+    )
     if wordings.value is None:
         one_way = "each question was asked in one wording"
         why["wordings"] = "all answers are the same" if judge.wordings else one_way
-    length, own = _length(judge, truth, yardstick, why), _own_family(judge, truth, why)
+    # The partial rank correlation of Yes with the number of words.
+    measured = dict.fromkeys(document for document, _ in _measured(judge, truth))
+    documents = [document for document in measured if document in yardstick.n_words]
+    ranked = scipy("stats").rankdata([yardstick.n_words[d] for d in documents])
+    ranks = dict(zip(documents, ranked, strict=True))
+    what = "rank correlation of Yes with words"
+    length = _association(judge, truth, ranks, what, kind="correlation")
+    if length.value is None:
+        known = "answers or lengths never differ" if documents else "the texts were not given"
+        why["length"] = known if judge.answers else _no_answers(judge)
+    # How much more often it says Yes to documents by models of its own family.
+    of_known = {document for document in measured if document in judge.own}
+    sides = Counter(judge.own[document] for document in of_known)
+    what = "difference in the share of Yes, own family and others"
+    n_units = min(sides[True], sides[False])
+    own = _association(judge, truth, judge.own, what, kind="slope", n_units=n_units)
+    if own.value is None:
+        one_side = "all documents are by its own family" if sides[True] else "none is by its family"
+        why["own_family"] = one_side if of_known else "the authors of the documents are unknown"
+        if judge.kind == "panel":
+            why["own_family"] = "a panel has no family"
     return JudgeFigures(judge, kappa, baseline, counts, retest, wordings, length, own, why)
 
 
 def _no_answers(judge: JudgeAnswers) -> str:
     of = " on yes-no items" if judge.n_graded else ""
     return f"there are no answers{of}"
-
-
-def _why_no_kappa(judge: JudgeAnswers, yardstick: Yardstick, n_common: int) -> str:
-    if judge.place is not None:
-        return "a pairwise run has no verdicts on single documents"
-    if not judge.answers:
-        return _no_answers(judge)
-    if yardstick.experts is None:
-        return "no labels were given"
-    if not yardstick.experts.subjects:
-        return "no labels on yes-no items were given"
-    if not n_common:
-        return "no document has both an answer and a label; check that the ids match"
-    return "judge and experts gave the same answer to everything"
 
 
 def _kappa(
@@ -248,19 +274,6 @@ def _kappa(
     first, second = (np.array([side[subject] for subject in subjects]) for side in (a, b))
     return cohen(first, second, [item for _, item in subjects]).estimate(
         [document for document, _ in subjects], seed=seed, method=method, signature=signature
-    )
-
-
-def _among_wordings(judge: JudgeAnswers, seed: int) -> Estimate:
-    n_wordings = max(map(len, judge.wordings.values()), default=0)
-    ratings = np.full((len(judge.wordings), n_wordings), np.nan)
-    for row, said in zip(ratings, judge.wordings.values(), strict=True):
-        row[: len(said)] = [np.nan if value is None else value for value in said]
-    return fleiss(ratings, [item for _, item in judge.wordings]).estimate(
-        [document for document, _ in judge.wordings],
-        seed=seed,
-        method="Fleiss kappa of the wordings of questions",
-        signature=judge.signature,
     )
 
 
@@ -287,39 +300,6 @@ def _association(
 
 def _measured(judge: JudgeAnswers, truth: Mapping[Subject, float]) -> list[Subject]:
     return [subject for subject in judge.answers if not truth or subject in truth]
-
-
-def _length(
-    judge: JudgeAnswers, truth: Mapping[Subject, float], yardstick: Yardstick, why: dict[str, str]
-) -> Estimate:
-    """The partial rank correlation of Yes with the number of words."""
-    measured = dict.fromkeys(document for document, _ in _measured(judge, truth))
-    documents = [document for document in measured if document in yardstick.n_words]
-    ranked = scipy("stats").rankdata([yardstick.n_words[d] for d in documents])
-    ranks = dict(zip(documents, ranked, strict=True))
-    what = "rank correlation of Yes with words"
-    found = _association(judge, truth, ranks, what, kind="correlation")
-    if found.value is None:
-        known = "answers or lengths never differ" if documents else "the texts were not given"
-        why["length"] = known if judge.answers else _no_answers(judge)
-    return found
-
-
-def _own_family(
-    judge: JudgeAnswers, truth: Mapping[Subject, float], why: dict[str, str]
-) -> Estimate:
-    """How much more often it says Yes to documents by models of its own family."""
-    documents = {document for document, _ in _measured(judge, truth) if document in judge.own}
-    sides = Counter(judge.own[document] for document in documents)
-    what = "difference in the share of Yes, own family and others"
-    n_units = min(sides[True], sides[False])
-    found = _association(judge, truth, judge.own, what, kind="slope", n_units=n_units)
-    if found.value is None:
-        one_side = "all documents are by its own family" if sides[True] else "none is by its family"
-        why["own_family"] = one_side if documents else "the authors of the documents are unknown"
-        if judge.kind == "panel":
-            why["own_family"] = "a panel has no family"
-    return found
 
 
 def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> Contrast:

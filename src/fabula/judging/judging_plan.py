@@ -76,6 +76,8 @@ class JudgePlan:
         answers = [one.answer for one in judged if one.answer is not None]
         # Several names if the model was changed or updated during the run.
         served = "+".join(sorted({one.served for one in answers if one.served}))
+        others = [word.question for item in self.items for word in self.wordings(item)[1:]]
+        worded = hashlib.sha256("\n".join(others).encode()).hexdigest()[:8]
         parts = {
             "rubric": self.rubric.key,
             "items": "+".join(sorted(self.only)),
@@ -86,7 +88,7 @@ class JudgePlan:
             "prompt": f"{_plain_name(self.template.name)}@{self.template.digest}",
             "temperature": f"{self.temperature:g}",
             "samples": str(self.n_samples),
-            "paraphrases": self._paraphrases() if self.n_paraphrases else "",
+            "paraphrases": f"{self.n_paraphrases}@{worded}" if self.n_paraphrases else "",
             "structured": {None: "", True: "on", False: "off"}[self.structured],
             "effort": self.effort or "",
             "tokens": str(self.max_tokens),
@@ -95,12 +97,6 @@ class JudgePlan:
             "v": __version__,
         }
         return Signature.of("judge", **{name: part for name, part in parts.items() if part})
-
-    def _paraphrases(self) -> str:
-        """Their number, and after `@` their digest."""
-        words = [word.question for item in self.items for word in self.wordings(item)[1:]]
-        digest = hashlib.sha256("\n".join(words).encode()).hexdigest()[:8]
-        return f"{self.n_paraphrases}@{digest}"
 
 
 def identity(model: str, served: str = "") -> str:

@@ -14,7 +14,7 @@ from fabula.judging.run import RETEST
 from fabula.reasons import explain
 from fabula.scales import Scale
 from fabula.text import check_documents
-from fabula.types import Document, Item, Measurement, Rubric
+from fabula.types import Document, Measurement, Rubric
 
 _FAMILIES = (
     "gpt", "claude", "gemini", "gemma", "llama", "mistral", "qwen", "deepseek", "smollm", "grok",
@@ -41,74 +41,61 @@ def to_measurements(
     signature = str(plan.signature(model, judged))
     documents = list(check_documents(documents))
     authors = {document.id: document.author for document in documents}
-    for (document_id, item), answers in groupby(
+    for (document_id, id_), group in groupby(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)
     ):
-        author, of_item = authors[document_id], plan.rubric.item(item)
-        yield _measurement(list(answers), document_id, of_item, author, model, plan, signature)
-
-
-def _measurement(
-    answers: list[Judged],
-    document_id: str,
-    item: Item,
-    author: str | None,
-    model: str,
-    plan: JudgePlan,
-    signature: str,
-) -> Measurement:
-    values = [one.verdict.value for one in answers if one.verdict.value is not None]
-    missing = Counter(one.verdict.missing_reason for one in answers if one.verdict.missing_reason)
-    # Of five answers with four refusals, one speaks for none of them.
-    is_enough = values and 2 * len(values) >= len(answers)
-    value = item.scale.combine(values) if is_enough else None
-    reason = None
-    if value is None:
-        reason = "tie" if is_enough else missing.most_common(1)[0][0]
-    details: dict[str, Any] = {}
-    p_yes = [p for one in answers if (p := _p_yes(one)) is not None]
-    if p_yes:
-        details["p_yes"] = round(statistics.fmean(p_yes), 4)
-    if plan.n_answers > 1:
-        details |= {"n_samples": len(answers), "n_answered": len(values)}
-        numbers = [number for number in values if isinstance(number, float)]
-        if len(numbers) > 1:
-            details["sd"] = round(statistics.stdev(numbers), 4)
-        details |= item.scale.spread(values)
-        if plan.n_paraphrases:
-            details["wordings"] = _by_wording(answers, item)
-        if missing:
-            details["missing"] = dict(sorted(missing.items()))
-    if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):
-        details["rationale_is_cut"] = True
-    if n_clarified := sum(one.verdict.is_clarified for one in answers):
-        details["n_clarified"] = n_clarified
-    if reason in ("too_long", "blocked", "failed"):
-        notes = (one.answer.note if one.answer else one.failure for one in answers)
-        if note := next(filter(None, notes), ""):
-            details["note"] = note
-    if own := own_story(model, author):
-        details["own_story"] = own
-    if author is not None:
-        details["author"] = author
-    if not plan.template.is_fenced:
-        details["unfenced"] = True
-    if document_id.endswith(RETEST):
-        details["control"] = "retest"
-    why = next((one.verdict.rationale for one in answers if one.verdict.rationale), None)
-    return Measurement(
-        document_id, plan.rubric.key, item.id, model, value, reason, (), why, signature, details
-    )
-
-
-def _by_wording(answers: list[Judged], item: Item) -> list[float | str | None]:
-    """The answer to each wording, the item's own first; None if there was none."""
-    values: dict[int, list[float | str]] = {}
-    for one in answers:
-        of_wording = values.setdefault(one.asked.sample // WORDING_STEP, [])
-        if one.verdict.value is not None:
-            of_wording.append(one.verdict.value)
-    return [item.scale.combine(values[k]) if values[k] else None for k in sorted(values)]
+        answers, author, item = list(group), authors[document_id], plan.rubric.item(id_)
+        values = [one.verdict.value for one in answers if one.verdict.value is not None]
+        missing = Counter(
+            one.verdict.missing_reason for one in answers if one.verdict.missing_reason
+        )
+        # Of five answers with four refusals, one speaks for none of them.
+        is_enough = values and 2 * len(values) >= len(answers)
+        value = item.scale.combine(values) if is_enough else None
+        reason = None
+        if value is None:
+            reason = "tie" if is_enough else missing.most_common(1)[0][0]
+        details: dict[str, Any] = {}
+        p_yes = [p for one in answers if (p := _p_yes(one)) is not None]
+        if p_yes:
+            details["p_yes"] = round(statistics.fmean(p_yes), 4)
+        if plan.n_answers > 1:
+            details |= {"n_samples": len(answers), "n_answered": len(values)}
+            numbers = [number for number in values if isinstance(number, float)]
+            if len(numbers) > 1:
+                details["sd"] = round(statistics.stdev(numbers), 4)
+            details |= item.scale.spread(values)
+            if plan.n_paraphrases:
+                # The answer to each wording, the item's own first; None if there was none.
+                said: dict[int, list[float | str]] = {}
+                for one in answers:
+                    of_wording = said.setdefault(one.asked.sample // WORDING_STEP, [])
+                    if one.verdict.value is not None:
+                        of_wording.append(one.verdict.value)
+                details["wordings"] = [
+                    item.scale.combine(said[k]) if said[k] else None for k in sorted(said)
+                ]
+            if missing:
+                details["missing"] = dict(sorted(missing.items()))
+        if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):
+            details["rationale_is_cut"] = True
+        if n_clarified := sum(one.verdict.is_clarified for one in answers):
+            details["n_clarified"] = n_clarified
+        if reason in ("too_long", "blocked", "failed"):
+            notes = (one.answer.note if one.answer else one.failure for one in answers)
+            if note := next(filter(None, notes), ""):
+                details["note"] = note
+        if own := own_story(model, author):
+            details["own_story"] = own
+        if author is not None:
+            details["author"] = author
+        if not plan.template.is_fenced:
+            details["unfenced"] = True
+        if document_id.endswith(RETEST):
+            details["control"] = "retest"
+        why = next((one.verdict.rationale for one in answers if one.verdict.rationale), None)
+        key = document_id, plan.rubric.key, item.id, model
+        yield Measurement(*key, value, reason, (), why, signature, details)
 
 
 def _p_yes(judged: Judged) -> float | None:

@@ -32,7 +32,7 @@ from fabula.stats.ranking import (
     rank,
 )
 from fabula.text import TextSettings, check_documents
-from fabula.types import Document, Estimate, Item, Measurement
+from fabula.types import Document, Estimate, Measurement
 
 _BETWEEN = " : "
 
@@ -116,11 +116,23 @@ async def judge_pairs(
     by_pair = await in_turn(calls, model.n_parallel)
     judged = [one for of_pair in by_pair for both in of_pair for one in both]
     signature = str(plan.signature(model.name, judged))
-    return [
-        _measurement(item, pair, straight, turned, model.name, plan.rubric.key, signature)
-        for pair, of_pair in zip(pairs, by_pair, strict=True)
-        for item, (straight, turned) in zip(plan.items, of_pair, strict=True)
-    ]
+    found = []
+    for pair, of_pair in zip(pairs, by_pair, strict=True):
+        for item, (straight, turned) in zip(plan.items, of_pair, strict=True):
+            said = straight.verdict.value, turned.verdict.value
+            value: str | None = None
+            reason: str | None = None
+            if said[0] is None or said[1] is None:
+                reason = straight.verdict.missing_reason or turned.verdict.missing_reason
+            elif said[0] == said[1]:
+                reason = "order"
+            else:
+                value = pair[0 if said[0] == "A" else 1].id
+            details = {"orders": list(said), "turned_rationale": turned.verdict.rationale}
+            why = straight.verdict.rationale
+            about = _key(*pair), plan.rubric.key, item.id, model.name
+            found.append(Measurement(*about, value, reason, (), why, signature, details))
+    return found
 
 
 _Row = tuple[int, int, float]
@@ -163,32 +175,6 @@ async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: Jud
         rest = await all_of([caller.call(*call) for call in calls[1:]])
         by_order.append([head, *rest])
     return list(zip(*by_order, strict=True))
-
-
-def _measurement(
-    item: Item,
-    pair: tuple[Document, Document],
-    straight: Judged,
-    turned: Judged,
-    model: str,
-    rubric: str,
-    signature: str,
-) -> Measurement:
-    """Combine both orders."""
-    said = straight.verdict.value, turned.verdict.value
-    value: str | None = None
-    reason: str | None = None
-    if said[0] is None or said[1] is None:
-        reason = straight.verdict.missing_reason or turned.verdict.missing_reason
-    elif said[0] == said[1]:
-        reason = "order"
-    else:
-        value = pair[0 if said[0] == "A" else 1].id
-    details = {"orders": list(said), "turned_rationale": turned.verdict.rationale}
-    why = straight.verdict.rationale
-    return Measurement(
-        _key(*pair), rubric, item.id, model, value, reason, (), why, signature, details
-    )
 
 
 def summarise_pairs(measurements: Iterable[Measurement]) -> list[PairSummary]:

@@ -104,8 +104,17 @@ class Caller:
             async with self._places.take(prompt.prefix):
                 if self._error is not None:
                     raise self._error
+                choice = choice_of(item.scale, self._style)
                 try:
-                    judged = await self._answered(prompt, asked, item, kept)
+                    answer = kept or await self._ask(prompt, asked, choice)
+                    verdict = read_verdict(answer, item.scale, self._style)
+                    if verdict.missing_reason in _UNCLEAR and item.scale.allowed:
+                        verdict = await self._clarified(verdict, prompt, answer, asked, item)
+                    if kept is None:
+                        self._check_readable(answer, verdict.missing_reason)
+                    judged = Judged(asked, verdict, answer)
+                except CallFailed as error:
+                    judged = Judged(asked, Verdict(None, "failed", None), None, str(error))
                 except ModelError as error:
                     self._error = error
                     raise
@@ -113,21 +122,6 @@ class Caller:
             judged = Judged(asked, verdict, kept)
         self._meter(1)
         return judged
-
-    async def _answered(
-        self, prompt: Prompt, asked: Asked, item: Item, answer: Answer | None
-    ) -> Judged:
-        is_new = answer is None
-        try:
-            answer = answer or await self._ask(prompt, asked, choice_of(item.scale, self._style))
-        except CallFailed as error:
-            return Judged(asked, Verdict(None, "failed", None), None, str(error))
-        verdict = read_verdict(answer, item.scale, self._style)
-        if verdict.missing_reason in _UNCLEAR and item.scale.allowed:
-            verdict = await self._clarified(verdict, prompt, answer, asked, item)
-        if is_new:
-            self._check_readable(answer, verdict.missing_reason)
-        return Judged(asked, verdict, answer)
 
     async def _clarified(
         self, verdict: Verdict, prompt: Prompt, answer: Answer, asked: Asked, item: Item
@@ -176,24 +170,23 @@ class Caller:
         if not self._max_unreadable or self._n_unreadable < self._max_unreadable:
             return
         shown = visible(" ".join(answer.text[:_MAX_SHOWN].split())) or "nothing"
-        raise ModelError(
-            f"{self._model.name}: {self._n_unreadable} answers in a row contain no readable "
-            f"verdict; the last one ({explain(reason)}) begins: {shown!r}; {self._remedy(reason)}; "
-            f"the answers so far are kept, and `again` {reason} asks only for these once more"
-        )
-
-    def _remedy(self, reason: str | None) -> str:
         if reason == "truncated":
-            return (
+            remedy = (
                 f"allow longer answers than {self._plan.max_tokens} tokens (`max_tokens`), which "
                 "include a reasoning model's thinking"
             )
-        wanted = "after its reasons, as `Verdict: Yes`"
-        if self._style == "verdict-first":
-            wanted = "at its beginning, as `Yes. ...`"
-        return (
-            f"the style {self._style} expects a verdict {wanted}: try the other "
-            "style, another template or another model"
+        else:
+            wanted = "after its reasons, as `Verdict: Yes`"
+            if self._style == "verdict-first":
+                wanted = "at its beginning, as `Yes. ...`"
+            remedy = (
+                f"the style {self._style} expects a verdict {wanted}: try the other "
+                "style, another template or another model"
+            )
+        raise ModelError(
+            f"{self._model.name}: {self._n_unreadable} answers in a row contain no readable "
+            f"verdict; the last one ({explain(reason)}) begins: {shown!r}; {remedy}; "
+            f"the answers so far are kept, and `again` {reason} asks only for these once more"
         )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -74,70 +74,47 @@ def run_session(
     for document in session.documents:
         if document.id.endswith(RETEST):
             raise InputError(f"{document.id}: an id must not end with {RETEST}; give it another")
-    measurements: list[Measurement] = []
-    spent: list[Spent] = []
-    with _book(session) as (book, folder):
-        shared_budget = SharedBudget(session.max_cost, book.ledger)
+    plan, prices, limit = session.plan, session.options.prices, session.max_unreadable
+    documents = with_retest(session.documents, session.n_retest, plan.seed)
+    folder = None if session.out is None else RunFolder(session.out, plan, session.again)
 
-        def agree_and_begin(model: str, estimate: Estimate) -> None:
-            agree(model, estimate)
+    async def judge(
+        spec: str | FunctionModel, book: AnswerBook, shared_budget: SharedBudget
+    ) -> tuple[list[Measurement], Spent]:
+        name = spec if isinstance(spec, str) else spec.name
+        price = prices.of(spec) if isinstance(spec, str) else prices.each
+        options = replace(session.options, shared_budget=shared_budget)
+        async with open_model(spec, options) as model:
+            n_before = book.n_new
+            agree(name, estimate_calls(session, documents, model, book, price))
             if folder is not None:
                 folder.begin()
+            if session.pairs is not None:
+                begin(name, 2 * len(plan.items) * len(session.pairs))
+                found = await judge_pairs(
+                    session.pairs, model, plan, book, meter=meter, max_unreadable=limit
+                )
+            else:
+                begin(name, len(plan.items) * plan.n_answers * len(documents))
+                judged = await judge_stories(
+                    documents, model, plan, book, meter=meter, max_unreadable=limit
+                )
+                found = list(to_measurements(judged, documents, model.name, plan))
+            budget, n_new = model.budget, book.n_new - n_before
+            return found, Spent(model.name, n_new, budget.usage, budget.cost, budget.is_free)
 
+    measurements: list[Measurement] = []
+    spent: list[Spent] = []
+    opened = folder.open(restart=session.restart) if folder else nullcontext(AnswerBook())
+    with opened as book:
+        shared_budget = SharedBudget(session.max_cost, book.ledger)
         for spec in dict.fromkeys(session.models):
-            found, cost = asyncio.run(
-                _judge(spec, session, book, shared_budget, agree_and_begin, begin, meter)
-            )
+            found, cost = asyncio.run(judge(spec, book, shared_budget))
             measurements += found
             spent.append(cost)
         if folder is not None:
             folder.finish(measurements)
     return measurements, spent
-
-
-@contextmanager
-def _book(session: Session) -> Iterator[tuple[AnswerBook, RunFolder | None]]:
-    if session.out is None:
-        yield AnswerBook(), None
-        return
-    folder = RunFolder(session.out, session.plan, session.again)
-    with folder.open(restart=session.restart) as book:
-        yield book, folder
-
-
-async def _judge(
-    spec: str | FunctionModel,
-    session: Session,
-    book: AnswerBook,
-    shared_budget: SharedBudget,
-    agree: Callable[[str, Estimate], None],
-    begin: Callable[[str, int], None],
-    meter: Callable[[int], None],
-) -> tuple[list[Measurement], Spent]:
-    plan = session.plan
-    name = spec if isinstance(spec, str) else spec.name
-    prices = session.options.prices
-    price = prices.of(spec) if isinstance(spec, str) else prices.each
-    documents = with_retest(session.documents, session.n_retest, plan.seed)
-    options = replace(session.options, shared_budget=shared_budget)
-    async with open_model(spec, options) as model:
-        n_before = book.n_new
-        agree(name, estimate_calls(session, documents, model, book, price))
-        limit = session.max_unreadable
-        if session.pairs is not None:
-            begin(name, 2 * len(plan.items) * len(session.pairs))
-            found = await judge_pairs(
-                session.pairs, model, plan, book, meter=meter, max_unreadable=limit
-            )
-        else:
-            begin(name, len(plan.items) * plan.n_answers * len(documents))
-            judged = await judge_stories(
-                documents, model, plan, book, meter=meter, max_unreadable=limit
-            )
-            found = list(to_measurements(judged, documents, model.name, plan))
-        budget = model.budget
-        n_new = book.n_new - n_before
-        return found, Spent(model.name, n_new, budget.usage, budget.cost, budget.is_free)
 
 
 def estimate_calls(

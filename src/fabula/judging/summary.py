@@ -132,52 +132,57 @@ def summarise(
     book: TrustBook,
 ) -> list[JudgeSummary]:
     """One summary for each judge, in order of appearance."""
-    return [_summary(mine, documents, rubric, book) for mine in by_rater(measurements).values()]
-
-
-def _summary(
-    measurements: Sequence[Measurement],
-    documents: Sequence[Document],
-    rubric: Rubric,
-    book: TrustBook,
-) -> JudgeSummary:
-    first = [one for one in measurements if not one.document_id.endswith(RETEST)]
-    again = {
-        (one.document_id.removesuffix(RETEST), one.item): _side(one, rubric)
-        for one in measurements
-        if one.document_id.endswith(RETEST)
-    }
-    signature = measurements[0].signature
-    parts = dict(Signature.parse(signature).parts)
-    trust = book.find(parts["model"], rubric.key, parts["style"], parts["prompt"], Mode.of(parts))
-    scores = _scores(first, rubric)
-    pairs = [(_side(one, rubric), again.get((one.document_id, one.item))) for one in first]
-    flips = [before != after for before, after in pairs if None not in (before, after)]
-    # A story's measurements have the same author.
-    own = {one.document_id: str(own) for one in first if (own := one.details.get("own_story"))}
-    lengths = [
-        (score, count_words(document.text))
-        for document in documents
-        if (score := scores.get(document.id)) is not None
-    ]
-    table = np.array(lengths, np.float64)
-    return JudgeSummary(
-        rater=measurements[0].rater,
-        signature=signature,
-        items=tuple(
-            _item(item, first, trust, rubric)
-            for item in rubric.items
-            if any(one.item == item.id for one in first)
-        ),
-        scores=scores,
-        n_flips=sum(flips),
-        n_retested=len(flips),
-        length_rho=spearman(table[:, 0], table[:, 1]).value if len(lengths) > 2 else None,
-        own_stories=dict(sorted(Counter(own.values()).items())),
-        overall_trust=trust.get("all"),
-        is_unfenced=any("unfenced" in one.details for one in first),
-        wordings=_wordings(first, rubric),
-    )
+    found = []
+    for mine in by_rater(measurements).values():
+        first = [one for one in mine if not one.document_id.endswith(RETEST)]
+        again = {
+            (one.document_id.removesuffix(RETEST), one.item): _side(one, rubric)
+            for one in mine
+            if one.document_id.endswith(RETEST)
+        }
+        signature = mine[0].signature
+        parts = dict(Signature.parse(signature).parts)
+        trust = book.find(
+            parts["model"], rubric.key, parts["style"], parts["prompt"], Mode.of(parts)
+        )
+        ratings = {
+            (one.document_id, one.item): side
+            for one in first
+            if isinstance(side := _side(one, rubric), float)
+        }
+        asked = {one.item for one in first}
+        counted = aggregates(ratings, rubric, asked)
+        scores = {one.document_id: counted.get(one.document_id) for one in first}
+        pairs = [(_side(one, rubric), again.get((one.document_id, one.item))) for one in first]
+        flips = [before != after for before, after in pairs if None not in (before, after)]
+        # A story's measurements have the same author.
+        own = {one.document_id: str(own) for one in first if (own := one.details.get("own_story"))}
+        lengths = [
+            (score, count_words(document.text))
+            for document in documents
+            if (score := scores.get(document.id)) is not None
+        ]
+        table = np.array(lengths, np.float64)
+        found.append(
+            JudgeSummary(
+                rater=mine[0].rater,
+                signature=signature,
+                items=tuple(
+                    _item(item, first, trust, rubric)
+                    for item in rubric.items
+                    if any(one.item == item.id for one in first)
+                ),
+                scores=scores,
+                n_flips=sum(flips),
+                n_retested=len(flips),
+                length_rho=spearman(table[:, 0], table[:, 1]).value if len(lengths) > 2 else None,
+                own_stories=dict(sorted(Counter(own.values()).items())),
+                overall_trust=trust.get("all"),
+                is_unfenced=any("unfenced" in one.details for one in first),
+                wordings=_wordings(first, rubric),
+            )
+        )
+    return found
 
 
 def _side(one: Measurement, rubric: Rubric) -> float | str | None:
@@ -228,14 +233,3 @@ def _wordings(measurements: Sequence[Measurement], rubric: Rubric) -> WordingSpr
         n_same=sum(len(set(answered)) == 1 for answered in answers),
         shares_yes=tuple(math.fsum(said) / len(said) for said in zip(*of_tests, strict=True)),
     )
-
-
-def _scores(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, float | None]:
-    ratings = {
-        (one.document_id, one.item): side
-        for one in measurements
-        if isinstance(side := _side(one, rubric), float)
-    }
-    asked = {one.item for one in measurements}
-    counted = aggregates(ratings, rubric, asked)
-    return {one.document_id: counted.get(one.document_id) for one in measurements}

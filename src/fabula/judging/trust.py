@@ -144,7 +144,28 @@ class Trust:
     @property
     def worth(self) -> str:
         """What the agreement means, compared with chance and with people, in a few sentences."""
-        says = f"{self._beside_chance} {self._beside_people}".strip()
+        if self.kappa is None:
+            says = "Agreement is undefined here."
+        elif self.always.startswith(("always", "says")):
+            says = "It says the same of every text, so it tells none from another."
+        elif self.low is None or self.high is None:
+            says = "There are too few documents to distinguish it from chance."
+        elif self.low > 0:
+            says = "That is above chance."
+        elif self.high < 0:
+            says = "That is below chance."
+        else:
+            says = (
+                "It cannot be distinguished from chance: treat its verdicts as a demonstration, "
+                "not a judgement."
+            )
+        if self.less_low is not None and self.less_high is not None:
+            if self.less_high < 0:
+                says += " It is less than one person reaches."
+            elif self.less_low > 0:
+                says += " It is more than one person reaches."
+            else:
+                says += " It cannot be distinguished from what one person reaches."
         if self.is_other_mode:
             says += " It was measured in another mode and may not hold for these verdicts."
         return f"{says} {self.yardstick}"
@@ -153,35 +174,6 @@ class Trust:
     def is_above_chance(self) -> bool:
         """Whether it was measured in this mode, and its interval lies above chance."""
         return not self.is_other_mode and self.low is not None and self.low > 0
-
-    @property
-    def _beside_chance(self) -> str:
-        """How the interval compares with chance, where kappa is 0."""
-        if self.kappa is None:
-            return "Agreement is undefined here."
-        if self.always.startswith(("always", "says")):
-            return "It says the same of every text, so it tells none from another."
-        if self.low is None or self.high is None:
-            return "There are too few documents to distinguish it from chance."
-        if self.low > 0:
-            return "That is above chance."
-        if self.high < 0:
-            return "That is below chance."
-        return (
-            "It cannot be distinguished from chance: treat its verdicts as a demonstration, "
-            "not a judgement."
-        )
-
-    @property
-    def _beside_people(self) -> str:
-        """How the judge compares with one person, from the interval of the difference; or empty."""
-        if self.less_low is None or self.less_high is None:
-            return ""
-        if self.less_high < 0:
-            return "It is less than one person reaches."
-        if self.less_low > 0:
-            return "It is more than one person reaches."
-        return "It cannot be distinguished from what one person reaches."
 
     @property
     def yardstick(self) -> str:

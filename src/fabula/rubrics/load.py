@@ -8,6 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from functools import cache
 from pathlib import Path
@@ -39,23 +40,22 @@ def load_rubric(name: str | Path) -> Rubric:
     path = Path(name)
     if isinstance(name, str) and name in builtin_rubrics():
         path = builtin_rubrics()[name]
-    elif path.suffix != ".toml" and not _is_there(path):
-        known = ", ".join(builtin_rubrics())
-        raise InputError(f"{str(name)[:200]}: no such rubric; use one of {known}, or a .toml file")
+    elif path.suffix != ".toml":
+        is_there = False
+        # A name that no file can have names none.
+        with suppress(OSError):
+            is_there = path.exists()
+        if not is_there:
+            known = ", ".join(builtin_rubrics())
+            raise InputError(
+                f"{str(name)[:200]}: no such rubric; use one of {known}, or a .toml file"
+            )
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{str(path)[:200]}: cannot be read ({why})") from error
     return parse_rubric(data, str(path))
-
-
-def _is_there(path: Path) -> bool:
-    """Whether there is such a file; a name that no file can have names none."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
 
 
 def parse_rubric(data: bytes, where: str) -> Rubric:
@@ -65,7 +65,18 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
         raise InputError(faults[0])
     items = tuple(replace(item, background=item.background.strip()) for item in rubric.items)
     rubric = replace(rubric, items=items)
-    return replace(rubric, digest=_digest(rubric))
+    # Eight hexadecimal digits over everything that respondents see, and how it counts.
+    shown = asdict(replace(rubric, digest="", title="", citation="", wording=""))
+    for item in shown["items"]:
+        # Runs that use paraphrases have their digest in the signature.
+        del item["paraphrases"]
+    # Fields that were added later count only if they are used, so that older digests stay valid.
+    tables = [(shown, "facts"), *((item, "reveals") for item in shown["items"])]
+    for table, name in [*tables, *((item["scale"], "values") for item in shown["items"])]:
+        if not table[name]:
+            del table[name]
+    digest = hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:8]
+    return replace(rubric, digest=digest)
 
 
 def rubric_faults(data: bytes, where: str) -> list[str]:
@@ -104,7 +115,27 @@ def _read(data: bytes, where: str) -> tuple[Rubric, list[str]]:
     table.pop("digest", None)
     rubric = _rubric_of(table, where)
     _check(rubric, where)
-    return rubric, _condition_faults(rubric, where, data)
+    # Errors in the conditions, one sentence each with file, line and item.
+    found = []
+    scales: dict[str, Scale] = {}
+    for place, item in enumerate(rubric.items):
+        if item.show_if:
+            line = _line_of(data, place, "show_if")
+            at = f"{where}, {f'line {line}, ' if line else ''}item {item.id}"
+            try:
+                condition = Condition.parse(item.show_if)
+            except InputError as error:
+                found.append(f"{at}: {error}")
+            else:
+                unknown = condition.names - scales.keys() - set(rubric.facts)
+                if unknown:
+                    found.append(
+                        f"{at}: show_if names {', '.join(sorted(unknown))}, which is neither an "
+                        "earlier item nor a fact"
+                    )
+                found += [f"{at}: show_if: {fault}" for fault in condition.faults(scales)]
+        scales[item.id] = item.scale
+    return rubric, found
 
 
 def rubric_toml(rubric: Rubric) -> str:
@@ -267,30 +298,6 @@ def _check(rubric: Rubric, where: str) -> None:
         )
 
 
-def _condition_faults(rubric: Rubric, where: str, data: bytes) -> list[str]:
-    """Errors in the conditions, one sentence each with file, line and item."""
-    found = []
-    scales: dict[str, Scale] = {}
-    for place, item in enumerate(rubric.items):
-        if item.show_if:
-            line = _line_of(data, place, "show_if")
-            at = f"{where}, {f'line {line}, ' if line else ''}item {item.id}"
-            try:
-                condition = Condition.parse(item.show_if)
-            except InputError as error:
-                found.append(f"{at}: {error}")
-            else:
-                unknown = condition.names - scales.keys() - set(rubric.facts)
-                if unknown:
-                    found.append(
-                        f"{at}: show_if names {', '.join(sorted(unknown))}, which is neither an "
-                        "earlier item nor a fact"
-                    )
-                found += [f"{at}: show_if: {fault}" for fault in condition.faults(scales)]
-        scales[item.id] = item.scale
-    return found
-
-
 def _line_of(data: bytes, item: int, field: str) -> int | None:
     """The line of an item's field; None if items are not written as separate tables."""
     n_items = -1
@@ -299,17 +306,3 @@ def _line_of(data: bytes, item: int, field: str) -> int | None:
         if n_items == item and re.match(rf"\s*[\"']?{field}[\"']?\s*=", line):
             return number
     return None
-
-
-def _digest(rubric: Rubric) -> str:
-    """Eight hexadecimal digits over everything that respondents see, and how it counts."""
-    shown = asdict(replace(rubric, digest="", title="", citation="", wording=""))
-    for item in shown["items"]:
-        # Runs that use paraphrases have their digest in the signature.
-        del item["paraphrases"]
-    # Fields that were added later count only if they are used, so that older digests stay valid.
-    tables = [(shown, "facts"), *((item, "reveals") for item in shown["items"])]
-    for table, name in [*tables, *((item["scale"], "values") for item in shown["items"])]:
-        if not table[name]:
-            del table[name]
-    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:8]

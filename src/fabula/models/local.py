@@ -64,11 +64,16 @@ class LocalModel:
     def __init__(self, path: Path, *, n_parallel: int = 1) -> None:
         if not path.is_file():
             raise ModelError(f"{path}: no such model file")
-        with path.open("rb") as file:
-            if file.read(4) != b"GGUF":
-                raise ModelError(f"{path}: not a GGUF model")
         self.path = path
-        self.name = f"local/{path.stem.lower()}@{_file_digest(path)}"
+        # Eight digits that identify a model: over the size and both ends; weights can be 40 GB.
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            begin = file.read(_HASHED_BYTES)
+            if not begin.startswith(b"GGUF"):
+                raise ModelError(f"{path}: not a GGUF model")
+            file.seek(max(0, size - _HASHED_BYTES))
+            digest = hashlib.sha256(str(size).encode() + begin + file.read(_HASHED_BYTES))
+        self.name = f"local/{path.stem.lower()}@{digest.hexdigest()[:8]}"
         self.n_parallel = n_parallel
         self.context_tokens: int | None = None
         self._prefix: str | None = None
@@ -121,28 +126,19 @@ class LocalModel:
             request["grammar"] = grammar_of(form)
         if isinstance(form, Choice):
             request |= {"logprobs": True, "top_logprobs": _N_PROBABILITIES}
+        ask, prefix = self._server.handle_chat_completions, prompt.prefix
         async with self._turn:
-            is_new = await self._read(prompt.prefix)
-            reply = await asyncio.to_thread(self._server.handle_chat_completions, request)
+            is_new = self.n_parallel == 1 and prefix != self._prefix
+            self._prefix = prefix if is_new else self._prefix
+            if is_new and prefix:
+                alone = {"messages": [{"role": "user", "content": prefix}], "max_tokens": 1}
+                # A prefix that is too long is reported when the whole prompt is asked.
+                await asyncio.to_thread(ask, {**alone, "temperature": 0.0, "cache_prompt": False})
+            reply = await asyncio.to_thread(ask, request)
         answer = _answer(reply, form)
         # The prefix just read alone was not cached before.
-        return replace(answer, usage=replace(answer.usage, n_cached=0)) if is_new else answer
-
-    async def _read(self, prefix: str) -> bool:
-        """Read the prefix alone, unless it is cached; returns whether it had to be read."""
-        if self.n_parallel > 1 or prefix == self._prefix:
-            return False
-        self._prefix = prefix
-        if prefix:
-            request = {
-                "messages": [{"role": "user", "content": prefix}],
-                "max_tokens": 1,
-                "temperature": 0.0,
-                "cache_prompt": False,
-            }
-            # A prefix that is too long is reported when the whole prompt is asked.
-            await asyncio.to_thread(self._server.handle_chat_completions, request)
-        return bool(prefix)
+        is_read = is_new and prefix
+        return replace(answer, usage=replace(answer.usage, n_cached=0)) if is_read else answer
 
 
 def n_threads() -> int:
@@ -211,14 +207,3 @@ def _answer(reply: Any, form: Form | None) -> Answer:
         masses=option_masses(positions, form) if isinstance(form, Choice) else {},
         runtime=runtime_name(),
     )
-
-
-def _file_digest(path: Path) -> str:
-    """Eight digits that identify a model: over the size and both ends; weights can be 40 GB."""
-    size = path.stat().st_size
-    digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as file:
-        digest.update(file.read(_HASHED_BYTES))
-        file.seek(max(0, size - _HASHED_BYTES))
-        digest.update(file.read(_HASHED_BYTES))
-    return digest.hexdigest()[:8]

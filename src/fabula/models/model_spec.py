@@ -38,7 +38,11 @@ class Copies(Generic[C]):
         """A copy to ask about `prefix`, once one is free."""
         async with self._changed:
             await self._changed.wait_for(self._free)
-            copy = min(self._free(), key=lambda one: self._rank(one, prefix))
+            ranks = {
+                one: (not (prefix and prefix in self._read[one]), self._n_under_way[one])
+                for one in self._free()
+            }
+            copy = min(ranks, key=ranks.__getitem__)
             self._n_under_way[copy] += 1
             self._read[copy].append(prefix)
         try:
@@ -50,9 +54,6 @@ class Copies(Generic[C]):
 
     def _free(self) -> list[C]:
         return [copy for copy, n in self._n_under_way.items() if n < self._n_each]
-
-    def _rank(self, copy: C, prefix: str) -> tuple[bool, int]:
-        return not (prefix and prefix in self._read[copy]), self._n_under_way[copy]
 
 
 class SharedModel:

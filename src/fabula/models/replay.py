@@ -43,7 +43,21 @@ class ReplayedModel:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            row, key = self._parsed(line, f"{self._path}, line {number}")
+            where = f"{self._path}, line {number}"
+            try:
+                row = json.loads(line)
+                digest = row.get("prompt_digest") or prompt_digest(row["prompt"])
+                if not row.get("failed"):
+                    recorded(row)
+                key = str(digest), None if row.get("seed") is None else int(row["seed"])
+            except DAMAGE as error:
+                raise ModelError(
+                    f"{where}: not a recorded answer; a row has prompt (or prompt_digest) and text"
+                ) from error
+            ROWS.check(row, where)
+            check_unchanged(row, line.encode(errors="replace"), where)
+            if key[1] is None and key in self._rows:
+                raise ModelError(f"{where}: a second answer to the same prompt; give each its seed")
             name = str(row.get("model") or "")
             if self._wanted in (None, name):
                 models[name] = None
@@ -57,23 +71,6 @@ class ReplayedModel:
             raise ModelError(f"{self._path}: contains no answers by {self._wanted}")
         self.name = next(iter(models), "") or self.name
         return self
-
-    def _parsed(self, line: str, where: str) -> tuple[dict[str, Any], tuple[str, int | None]]:
-        try:
-            row = json.loads(line)
-            digest = row.get("prompt_digest") or prompt_digest(row["prompt"])
-            if not row.get("failed"):
-                recorded(row)
-            key = str(digest), None if row.get("seed") is None else int(row["seed"])
-        except DAMAGE as error:
-            raise ModelError(
-                f"{where}: not a recorded answer; a row has prompt (or prompt_digest) and text"
-            ) from error
-        ROWS.check(row, where)
-        check_unchanged(row, line.encode(errors="replace"), where)
-        if key[1] is None and key in self._rows:
-            raise ModelError(f"{where}: a second answer to the same prompt; give each its seed")
-        return row, key
 
     async def __aexit__(self, *error: object) -> None:
         self._rows.clear()

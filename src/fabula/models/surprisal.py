@@ -430,7 +430,21 @@ class SurprisalModel:
         """The surprisal of each token: float32, shape (n_tokens,)."""
         found = np.full(len(tokens), np.nan, np.float32)
         for window, n_known, end in self._windows(tokens):
-            found[end - (len(window) - n_known) : end] = self._window(window, n_known, check)
+            # The surprisal of a window's tokens from the `n_known`-th on; cached, since the next
+            # draft of a text shares most windows before the first change with the previous one.
+            key = np.array([n_known, *window], np.int64).tobytes()
+            nats = self._known.pop(key, None)
+            if nats is None and self._store is not None:
+                nats = self._store.find(self._key + key, len(window) - n_known)
+            if nats is None:
+                nats = self._scored(window, n_known, check)
+                if self._store is not None:
+                    self._store.keep(self._key + key, nats)
+            self._known[key] = nats
+            if len(self._known) > _MAX_KNOWN:
+                # Evict the least recently used one.
+                del self._known[next(iter(self._known))]
+            found[end - (len(window) - n_known) : end] = nats
         return found
 
     def _windows(self, tokens: list[int]) -> Iterator[tuple[list[int], int, int]]:
@@ -441,25 +455,6 @@ class SurprisalModel:
             n_known = max(1, len(mark) + first - start)
             if n_known < len(window):
                 yield window, n_known, end
-
-    def _window(
-        self, tokens: list[int], n_known: int, check: Callable[[], None]
-    ) -> NDArray[np.float32]:
-        """The surprisal of a window's tokens from the `n_known`-th on; cached, since the next draft
-        of a text shares most windows before the first change with the previous one."""
-        key = np.array([n_known, *tokens], np.int64).tobytes()
-        nats = self._known.pop(key, None)
-        if nats is None and self._store is not None:
-            nats = self._store.find(self._key + key, len(tokens) - n_known)
-        if nats is None:
-            nats = self._scored(tokens, n_known, check)
-            if self._store is not None:
-                self._store.keep(self._key + key, nats)
-        self._known[key] = nats
-        if len(self._known) > _MAX_KNOWN:
-            # Evict the least recently used one.
-            del self._known[next(iter(self._known))]
-        return nats
 
     def _scored(
         self, tokens: list[int], n_known: int, check: Callable[[], None]

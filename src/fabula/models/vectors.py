@@ -298,23 +298,20 @@ class _LayerVectors(WordVectors):
         with self._lock:
             new = list(dict.fromkeys(word for word in words if word not in self._known))
             if new:
-                self._add(new)
+                found = quantise(self._layer.vectors(new))
+                rows, has_length = np.concatenate(found.blocks), np.concatenate(found.have_length)
+                first, end = self._n_rows, self._n_rows + len(rows)
+                if end >= len(self.matrix):
+                    # Double the size, so that adding stays cheap; the last row is never assigned.
+                    longer = np.zeros((2 * end + 1, self.matrix.shape[1]), np.int16)
+                    longer[:first] = self.matrix[:first]
+                    self.matrix = longer
+                self.matrix[first:end] = rows
+                self._n_rows = end
+                self._known.update(
+                    (word, first + k if has_length[k] else -1) for k, word in enumerate(new)
+                )
             return np.array([self._known[word] for word in words], np.int32)
-
-    def _add(self, words: list[str]) -> None:
-        found = quantise(self._layer.vectors(words))
-        rows, has_length = np.concatenate(found.blocks), np.concatenate(found.have_length)
-        first, end = self._n_rows, self._n_rows + len(rows)
-        if end >= len(self.matrix):
-            # Double the size, so that adding stays cheap; the last row is never assigned.
-            longer = np.zeros((2 * end + 1, self.matrix.shape[1]), np.int16)
-            longer[:first] = self.matrix[:first]
-            self.matrix = longer
-        self.matrix[first:end] = rows
-        self._n_rows = end
-        self._known.update(
-            (word, first + k if has_length[k] else -1) for k, word in enumerate(words)
-        )
 
 
 @dataclass(frozen=True, slots=True)

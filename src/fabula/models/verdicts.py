@@ -401,7 +401,24 @@ def _concluded(sentence: str, scale: Scale, line: int) -> _Stated | None:
 def _beginning(text: str, scale: Scale, line: int = 0) -> _Stated | None:
     """The verdict that some text begins with, or None."""
     if scale.form == "number":
-        return _number(text, scale, line)
+        # `4`, `4/5`, `4 out of 5`, `#2`, `2nd`, `four`.
+        match = re.match(
+            rf"{_MARKS}(?:#|no\.\s?)?(?P<said>{_NUMBER}|(?:{'|'.join(_DIGITS)})\b)"
+            rf"(?:\s{{0,2}}(?:/|out of)\s{{0,2}}(?P<of>\d{{1,4}}))?"
+            rf"(?:(?:st|nd|rd|th)\b(?:\splace\b)?|\s?(?:stars?|points?)\b)?{_CLOSES}"
+            rf"(?P<after>(?:{_ENDS}|\s(?=because|since|as\b)|(?(of)(?=\s{{0,3}}[—–])|(?!))).*)",
+            text,
+            re.IGNORECASE,
+        )
+        if match is None:
+            return None
+        said = match["said"].casefold()
+        value = scale.read(str(_DIGITS.index(said)) if said in _DIGITS else said)
+        is_of_another = match["of"] and (scale.high is None or float(match["of"]) != scale.high)
+        if value is None or is_of_another:
+            return _Stated(None, "out_of_scale", line)
+        is_asked = match["after"].lstrip().startswith("?")
+        return _Stated(None if is_asked else value, "no_verdict" * is_asked, line, match["after"])
     options, names = _options(scale)
     story = r"(?:(?:story|option|text|choice|version)\s)?" if _are_letters(scale) else ""
     match = re.match(
@@ -416,27 +433,6 @@ def _beginning(text: str, scale: Scale, line: int = 0) -> _Stated | None:
         return _Stated(None, "no_verdict", line)
     value = scale.read(names[_bare(match["said"])])
     return _Stated(value, "", line, match["after"])
-
-
-def _number(text: str, scale: Scale, line: int) -> _Stated | None:
-    """`4`, `4/5`, `4 out of 5`, `#2`, `2nd`, `four`."""
-    match = re.match(
-        rf"{_MARKS}(?:#|no\.\s?)?(?P<said>{_NUMBER}|(?:{'|'.join(_DIGITS)})\b)"
-        rf"(?:\s{{0,2}}(?:/|out of)\s{{0,2}}(?P<of>\d{{1,4}}))?"
-        rf"(?:(?:st|nd|rd|th)\b(?:\splace\b)?|\s?(?:stars?|points?)\b)?{_CLOSES}"
-        rf"(?P<after>(?:{_ENDS}|\s(?=because|since|as\b)|(?(of)(?=\s{{0,3}}[—–])|(?!))).*)",
-        text,
-        re.IGNORECASE,
-    )
-    if match is None:
-        return None
-    said = match["said"].casefold()
-    value = scale.read(str(_DIGITS.index(said)) if said in _DIGITS else said)
-    is_of_another = match["of"] and (scale.high is None or float(match["of"]) != scale.high)
-    if value is None or is_of_another:
-        return _Stated(None, "out_of_scale", line)
-    is_asked = match["after"].lstrip().startswith("?")
-    return _Stated(None if is_asked else value, "no_verdict" * is_asked, line, match["after"])
 
 
 def _bare(option: str) -> str:

@@ -225,33 +225,31 @@ class Analyses:
             for spread in grouped(self.spreads).get(by, []):
                 if spread.match == "near":
                     numbers |= {(kind, name): n for name, n in spread.as_printed().items()}
+            differs = [] if self.is_release else ["other texts (the paper's are novels)"]
+            differs.append("another reference than RedPajama")
+            parts = Signature.parse(scored[0].groups.signatures[INDEX]).parts
+            differs += [told for part, told in _TOLD_APART.items() if part in parts]
             found += claims_of(
                 "creativity_index",
                 tables,
                 numbers,
                 missing="not asked for, people and one group of machines in no cluster, not "
                 "5-uniqueness over 50 documents, or no text that falls below a half",
-                why=self._why(scored[0]),
+                why=f"{scored[0].texts} against {scored[0].reference} differs from the paper: "
+                f"{'; '.join([*differs, *self.unlike])}. What can agree is which side stands "
+                "above.",
                 by=by,
             )
         return found
 
-    def _why(self, scored: Scored) -> str:
-        """What differs from the paper in the numbers of these texts against this reference."""
-        found = [] if self.is_release else ["other texts (the paper's are novels)"]
-        found.append("another reference than RedPajama")
-        parts = dict(Signature.parse(scored.groups.signatures[INDEX]).parts)
-        words = {"case": "fold", "punct": "drop"}
-        told = {"case": "upper and lower case are the same", "punct": "punctuation does not count"}
-        found += [told[name] for name, value in words.items() if parts.get(name) == value]
-        return (
-            f"{scored.texts} against {scored.reference} differs from the paper: "
-            f"{'; '.join([*found, *self.unlike])}. What can agree is which side stands above."
-        )
-
 
 _PUBLISHED = TextSettings(case="keep", punct="keep")
 """How the paper's search tells words apart."""
+_TOLD_APART = {
+    ("case", "fold"): "upper and lower case are the same",
+    ("punct", "drop"): "punctuation does not count",
+}
+"""Parts of a signature by which words are told apart otherwise."""
 _PAIRED = "difference of means over clusters, t corrected for skewness"
 _OLMO = "Olmo-7B-instruct"
 _PRINTED: Mapping[str, tuple[str, list[str]]] = {
@@ -360,17 +358,53 @@ def run_analyses(
     for name, texts in plan.texts.items():
         if len({text_digest(d.text) for d in texts}) < 2:
             raise InputError(f"{name}: contains fewer than two different texts")
-        groups = {own_field(d, plan.by) or f"(no {plan.by})" for d in texts}
-        if unknown := [g for pair in plan.aligned for g in pair if g not in groups]:
-            listed = ", ".join(sorted(groups))
+        names = {own_field(d, plan.by) or f"(no {plan.by})" for d in texts}
+        if unknown := [g for pair in plan.aligned for g in pair if g not in names]:
+            listed = ", ".join(sorted(names))
             raise InputError(f"{name}: no group {unknown[0]} by {plan.by}; the groups are {listed}")
     scored: list[Scored] = []
     detectors: list[Detector] = []
     for name, reference, match, file in _score_files(plan, out, report):
         report(f"{name} against {reference}, {match}: comparing")
-        scored.append(_compare(name, reference, match, file, plan))
+        groups = _grouped(file, plan.by, plan)
+        signature = groups.signatures[INDEX]
+        of_index = indices(groups)
+        people = next((g for g in of_index if g.group == plan.label.human), None)
+        others = [] if people is None else [g for g in of_index if g is not people]
+        compared = [contrast(people, g, signature, seed=plan.seed) for g in others if people]
+        above = {one.b: one for one in adjusted(compared)}
+        rows = list(read_rows(file))
+        known = [one for one in others if one.values]
+        scored.append(
+            Scored(
+                texts=name,
+                reference=reference,
+                match=match,
+                path=file,
+                n_copied=sum((row["in_reference"] or 0) >= COPIED_SHARE for row in rows),
+                n_cleared=Counter(
+                    str(row[plan.label.field]) for row in rows if row.get("excluded")
+                ),
+                groups=groups,
+                above=above,
+                people=_grouped(file, plan.label.field, plan),
+                models=compare_all(known, seed=plan.seed) if len(known) > 1 else None,
+                by_level=tuple(_level_differences(rows, list(above), signature, plan)),
+            )
+        )
         detectors += _detectors(name, f"{reference}, {match}", file, plan)
-    detectors += _comparators(plan, out, report)
+    if plan.model is not None:
+        # What a language model's probabilities say about the same texts.
+        with SurprisalModel(plan.model) as model:
+            measure = ProbabilityMeasure(model)
+            for name, texts in plan.texts.items():
+                file = out / "scores" / f"{name}-probability.jsonl"
+                rated = run_measure(measure, texts, file, row_of=probability_row)
+                for k, _ in enumerate(rated, 1):
+                    report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
+                how: Any = {"cluster": CLUSTER, "seed": plan.seed}
+                for calibrated in calibrate_rows(read_rows(file), plan.label, str(file), **how):
+                    detectors.append(Detector(name, "a language model", None, calibrated))
     spreads = [_spread(one, plan) for one in scored]
     return Analyses(
         {name: made_of(texts, plan.label, plan.cluster) for name, texts in plan.texts.items()},
@@ -402,7 +436,18 @@ def _score_files(
             vectors = vectors or open_vectors()
             near = PaperSearch(reference, vectors, load_stop_words())
         for name, texts in plan.texts.items():
-            same = _same_cluster(reference, texts, plan)
+            # A machine's text may be in the reference; those of a text's cluster are excluded for
+            # it. Clusters are known for the texts; the reference's documents have their field.
+            same = None
+            field = cluster_field(list(map(_fields, texts)), plan.cluster)
+            documents = reference.documents(reference.numbers())
+            if field and any(own_field(document, field) is not None for document in documents):
+                joined = {
+                    value: str(document.meta[CLUSTER])
+                    for document in texts
+                    if (value := own_field(document, field)) is not None
+                }
+                same = ExcludeSame.of(reference, field, joined)
             for match in plan.matches:
                 measure = OriginalityMeasure(
                     reference,
@@ -440,51 +485,6 @@ def _detectors(name: str, against: str, file: Path, plan: Plan) -> Iterator[Dete
             yield Detector(name, against, group, found)
 
 
-def _same_cluster(
-    reference: Reference, texts: Sequence[Document], plan: Plan
-) -> ExcludeSame | None:
-    """A machine's text may be in the reference; those of a text's cluster are excluded for it.
-
-    Clusters are known for the texts; the reference's documents have the field that defines them.
-    """
-    field = cluster_field(list(map(_fields, texts)), plan.cluster)
-    documents = reference.documents(reference.numbers())
-    if field is None or all(own_field(document, field) is None for document in documents):
-        return None
-    joined = {
-        value: str(document.meta[CLUSTER])
-        for document in texts
-        if (value := own_field(document, field)) is not None
-    }
-    return ExcludeSame.of(reference, field, joined)
-
-
-def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) -> Scored:
-    groups = _grouped(path, plan.by, plan)
-    signature = groups.signatures[INDEX]
-    of_index = indices(groups)
-    people = next((g for g in of_index if g.group == plan.label.human), None)
-    others = [] if people is None else [g for g in of_index if g is not people]
-    compared = (
-        [] if people is None else [contrast(people, g, signature, seed=plan.seed) for g in others]
-    )
-    above = {one.b: one for one in adjusted(compared)}
-    rows = list(read_rows(path))
-    return Scored(
-        texts=name,
-        reference=reference,
-        match=match,
-        path=path,
-        n_copied=sum((row["in_reference"] or 0) >= COPIED_SHARE for row in rows),
-        n_cleared=Counter(str(row[plan.label.field]) for row in rows if row.get("excluded")),
-        groups=groups,
-        above=above,
-        people=_grouped(path, plan.label.field, plan),
-        models=_all_alike(others, plan.seed),
-        by_level=tuple(_level_differences(rows, list(above), signature, plan)),
-    )
-
-
 def _grouped(path: Path, by: str, plan: Plan) -> Comparison:
     measured = MeasuredTexts(by, CLUSTER, are_rows=True)
     for row, where in located_rows(path):
@@ -495,11 +495,6 @@ def _grouped(path: Path, by: str, plan: Plan) -> Comparison:
 def indices(groups: Comparison) -> list[ComparedGroup]:
     """The groups, in their Creativity Index."""
     return [one for one in groups.groups if one.number == INDEX]
-
-
-def _all_alike(groups: Sequence[ComparedGroup], seed: int) -> Omnibus | None:
-    known = [one for one in groups if one.values]
-    return compare_all(known, seed=seed) if len(known) > 1 else None
 
 
 def _level_differences(
@@ -529,25 +524,6 @@ def _level_differences(
                 gap = Estimate(float(apart.mean()), *ends, n, _PAIRED, signature, n)
             about = {"level": level, "means": means}
             yield Contrast(f"uniqueness_{level}", a, b, gap, details=about)
-
-
-def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[Detector]:
-    """What a language model's probabilities say about the same texts."""
-    if plan.model is None:
-        return []
-    detectors = []
-    with SurprisalModel(plan.model) as model:
-        measure = ProbabilityMeasure(model)
-        for name, texts in plan.texts.items():
-            file = out / "scores" / f"{name}-probability.jsonl"
-            scored = run_measure(measure, texts, file, row_of=probability_row)
-            for k, _ in enumerate(scored, 1):
-                report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
-            calibrations = calibrate_rows(
-                read_rows(file), plan.label, str(file), cluster=CLUSTER, seed=plan.seed
-            )
-            detectors += [Detector(name, "a language model", None, one) for one in calibrations]
-    return detectors
 
 
 def _spread(scored: Scored, plan: Plan) -> Spread | None:
@@ -620,6 +596,14 @@ def analyses_tables(found: Analyses) -> list[Block]:
         """A short mark for a signature, which is printed in full once at the end."""
         return f"[{numbers.setdefault(signature, len(numbers) + 1)}]"
 
+    claims = found.claims
+    columns_by = [name for name in _CLAIMED if any(claim.column == name for claim in claims)]
+    columns = [Column(_CLAIMED[name], ".1f", name=name) for name in columns_by]
+    cells = {(claim.by, claim.column): claim for claim in claims}
+    rows: list[list[Cell]] = [
+        [by, *(cells.get((by, name)) for name in columns_by)]
+        for by in dict.fromkeys(claim.by for claim in claims)
+    ]
     parts: list[Block] = [
         "TEXTS: those of one cluster (a prompt, and copies of each other) count as one in every "
         "mean, interval and test, and are left out of the reference together.",
@@ -639,7 +623,10 @@ def analyses_tables(found: Analyses) -> list[Block]:
         "verbatim matches and with near ones; people's 11-uniqueness above OLMo's; what is left of "
         "5-uniqueness after 50 documents, and how many it takes to push it below a half, with near "
         "ones.",
-        *_claim_parts(found),
+        "",
+        Sheet("paper", [Column("texts, reference"), *columns], rows),
+        "",
+        *agreement_lines(claims),
         "",
         "HUMAN OR MACHINE: the share of pairs in which the human text ranks as more human. Where "
         "its interval includes 0.5, the score cannot tell them apart.",
@@ -703,10 +690,7 @@ def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
             pairs: dict[tuple[str, str], list[Contrast]] = {}
             for one in each.by_level:
                 pairs.setdefault((one.a, one.b), []).append(one)
-            rows += [
-                [f"{a} : {b}", each.match, *(_gap(one) for one in its)]
-                for (a, b), its in pairs.items()
-            ]
+            rows += [[f"{a} : {b}", each.match, *map(_gap, its)] for (a, b), its in pairs.items()]
         if rows:
             yield from ("", name, Sheet("levels", columns, rows, about=("texts", name)))
 
@@ -742,19 +726,6 @@ def _spread_parts(spreads: Sequence[Spread], mark: _Mark) -> Iterator[Block]:
 
 def _half(mean: float | None, n: int, n_all: int) -> str:
     return f"none of {n_all}" if mean is None else f"{mean:.1f} (for {n} of {n_all})"
-
-
-def _claim_parts(found: Analyses) -> list[Block]:
-    claims = found.claims
-    columns_by = [name for name in _CLAIMED if any(claim.column == name for claim in claims)]
-    columns = [Column(_CLAIMED[name], ".1f", name=name) for name in columns_by]
-    cells = {(claim.by, claim.column): claim for claim in claims}
-    rows: list[list[Cell]] = [
-        [by, *(cells.get((by, name)) for name in columns_by)]
-        for by in dict.fromkeys(claim.by for claim in claims)
-    ]
-    sheet = Sheet("paper", [Column("texts, reference"), *columns], rows)
-    return ["", sheet, "", *agreement_lines(claims)]
 
 
 def _detection_parts(found: Analyses, mark: _Mark) -> Iterator[Block]:
@@ -847,42 +818,41 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
         written.append(path)
     if found.spreads:
         written.append(folder / "documents.svg")
-        _save_spreads(found.spreads, written[-1])
+        # Uniqueness against the number of documents, a panel per set and reference.
+        panels = list(grouped(found.spreads).values())
+        n_columns = len({one.reference for one in found.spreads})
+        n_rows = -(-len(panels) // n_columns)
+        # By reference, with the sets of texts below each other.
+        panels.sort(key=lambda panel: panel[0].texts)
+        size = (4.2 * n_columns, 0.4 + 3.2 * n_rows)
+        with figure_of(written[-1], n_rows, n_columns, figsize=size, sharey=True) as (
+            figure,
+            all_axes,
+        ):
+            for axes in all_axes[len(panels) :]:
+                axes.set_axis_off()
+            for axes, panel in zip(all_axes, panels, strict=False):
+                for spread in panel:
+                    for side, colour in (("human", COLOURS[0]), ("machine", COLOURS[1])):
+                        axes.plot(
+                            [100 * value for value in spread.curves[side]],
+                            color=colour,
+                            linestyle="-" if spread.match == "verbatim" else "--",
+                            linewidth=1.5,
+                            label=f"{side}, {spread.match}, n {spread.n[side]}",
+                        )
+                axes.set_title(
+                    f"{panel[0].texts}\nagainst {panel[0].reference}", loc="left", fontsize=9
+                )
+                axes.set_xlabel("best documents that may be used")
+                axes.grid(axis="y", color=LINE, linewidth=0.8)
+                axes.legend(frameon=False, fontsize=7)
+            for axes in all_axes[::n_columns]:
+                axes.set_ylabel("uniqueness, % of words")
+            lines = dict.fromkeys(one.signature for one in found.spreads)
+            figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")
     for texts in dict.fromkeys(one.texts for one in found.detectors):
         written.append(folder / f"{texts}-roc.svg")
         shown = [one for one in found.detectors if one.texts == texts and one.machines is None]
         save_rocs([one.calibration for one in shown], written[-1])
     return written
-
-
-def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
-    """Uniqueness against the number of documents, a panel per set and reference."""
-    panels = list(grouped(spreads).values())
-    n_columns = len({one.reference for one in spreads})
-    n_rows = -(-len(panels) // n_columns)
-    # By reference, with the sets of texts below each other.
-    panels.sort(key=lambda panel: panel[0].texts)
-    size = (4.2 * n_columns, 0.4 + 3.2 * n_rows)
-    with figure_of(path, n_rows, n_columns, figsize=size, sharey=True) as (figure, all_axes):
-        for axes in all_axes[len(panels) :]:
-            axes.set_axis_off()
-        for axes, panel in zip(all_axes, panels, strict=False):
-            for one in panel:
-                for side, colour in (("human", COLOURS[0]), ("machine", COLOURS[1])):
-                    axes.plot(
-                        [100 * value for value in one.curves[side]],
-                        color=colour,
-                        linestyle="-" if one.match == "verbatim" else "--",
-                        linewidth=1.5,
-                        label=f"{side}, {one.match}, n {one.n[side]}",
-                    )
-            axes.set_title(
-                f"{panel[0].texts}\nagainst {panel[0].reference}", loc="left", fontsize=9
-            )
-            axes.set_xlabel("best documents that may be used")
-            axes.grid(axis="y", color=LINE, linewidth=0.8)
-            axes.legend(frameon=False, fontsize=7)
-        for axes in all_axes[::n_columns]:
-            axes.set_ylabel("uniqueness, % of words")
-        lines = dict.fromkeys(one.signature for one in spreads)
-        figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")

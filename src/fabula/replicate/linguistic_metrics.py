@@ -134,7 +134,13 @@ def replicate_table(
     )
     index_cases(corpus, lambda s: report(s, 0, 1))
     if recurrent:
-        _train(corpus, n_epochs, seed, report)
+        from fabula.tasks.continuation.recurrent import Progress, Training, train_recurrent
+
+        def show(progress: Progress) -> None:
+            total = n_epochs * progress.n_windows
+            report("training the recurrent network", progress.window, total)
+
+        train_recurrent(corpus, Training(n_epochs=n_epochs, seed=seed), report=show)
     kinds = {system: kind for system, kind in _KINDS.items() if recurrent or kind != "recurrent"}
     continuations: list[Continuation] = []
     with kept_rows(out / "systems.jsonl", CONTINUATIONS) as kept:
@@ -177,18 +183,6 @@ def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
     for passage in passages_of(chapters, 20, stride):
         chapter = f"{passage.book}/{passage.chapter}"
         yield Story(passage.id, passage.context, passage.gold, chapter, passage.book)
-
-
-def _train(
-    corpus: Corpus, n_epochs: int, seed: int, report: Callable[[str, int, int], None]
-) -> None:
-    from fabula.tasks.continuation.recurrent import Progress, Training, train_recurrent
-
-    def show(progress: Progress) -> None:
-        total = n_epochs * progress.n_windows
-        report("training the recurrent network", progress.window, total)
-
-    train_recurrent(corpus, Training(n_epochs=n_epochs, seed=seed), report=show)
 
 
 def beside_paper(replica: Replica) -> list[Block]:

@@ -712,7 +712,27 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
     for title, crosses, metrics in _TABLES:
         rows = [row for row in found.rows if tuple(row.where) in crosses]
         table = title.partition(":")[0]
-        sheet = _automatic_sheet(table, replica, rows, metrics, claims)
+        # A line for each metric and subset for which either was measured.
+        sources = ("released", "ours") if replica.is_released else ("ours",)
+        cells: list[list[Cell]] = []
+        for metric in metrics:
+            for row in rows:
+                ours = row.ours.get(metric)
+                numbers = {"released": row.released.get(metric), "ours": ours and ours.value}
+                if any(value is not None for value in numbers.values()):
+                    label = ", ".join(row.where.values()) or "all"
+                    values: list[Cell] = [
+                        claims.get((*replica.place(row.where, by), metric), numbers[by])
+                        for by in sources
+                    ]
+                    cells.append([_TITLES[metric], label, row.n, *values])
+        columns = [
+            Column("", name="measure", once=True),
+            Column("", name="feedback"),
+            Column("n", ","),
+            *(Column(by, ".2f") for by in sources),
+        ]
+        sheet = Sheet(table.lower().replace(" ", ""), columns, cells)
         if sheet.rows:
             yield from section(title, sheet, claims=_of(claims, table))
     yield _NOTE
@@ -736,32 +756,6 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
         title = "Are our measures theirs? Answer by answer"
         yield from ("", title, "", Sheet.of("matches", found.matches.items(), columns))
     yield from (found.signature, "") if found.signature else ("",)
-
-
-def _automatic_sheet(
-    table: str, replica: Replica, rows: list[Row], metrics: Sequence[str], claims: Claims
-) -> Sheet:
-    """A line for each metric and subset for which either was measured."""
-    sources = ("released", "ours") if replica.is_released else ("ours",)
-    cells: list[list[Cell]] = []
-    for metric in metrics:
-        for row in rows:
-            ours = row.ours.get(metric)
-            numbers = {"released": row.released.get(metric), "ours": ours and ours.value}
-            if any(value is not None for value in numbers.values()):
-                label = ", ".join(row.where.values()) or "all"
-                values: list[Cell] = [
-                    claims.get((*replica.place(row.where, by), metric), numbers[by])
-                    for by in sources
-                ]
-                cells.append([_TITLES[metric], label, row.n, *values])
-    columns = [
-        Column("", name="measure", once=True),
-        Column("", name="feedback"),
-        Column("n", ","),
-        *(Column(by, ".2f") for by in sources),
-    ]
-    return Sheet(table.lower().replace(" ", ""), columns, cells)
 
 
 def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Block]:

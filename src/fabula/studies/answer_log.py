@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from fabula.studies.assigning import Assignment
 from fabula.studies.database import answers, assignments, now_ms, page_views
-from fabula.studies.forms import Answers, FormError, Key, Page, retired, with_answer
+from fabula.studies.forms import Answers, FormError, Key, Page, clean_text, retired, with_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def save_answers(
         if question is None:
             continue
         try:
-            value = (question.clean_reason if key == question.why else question.clean)(raw)
+            is_reason = key == question.why
+            value = clean_text(raw, question.labels) if is_reason else question.clean(raw)
         except FormError as error:
             problems.append((key, str(error)))
             continue

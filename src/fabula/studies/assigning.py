@@ -183,7 +183,21 @@ def _next_unit(
 ) -> tuple[Assignment | None, str | None, dict[str, Row[Any]]]:
     """Return a participant's open unit, else the key of the next, if any, and those before."""
     _take_turns(connection)
-    _return_idle(connection, design, participant.id)
+    # Release idle places of others.
+    now = now_ms()
+    has_answers = exists().where(answers.c.assignment_id == assignments.c.id)
+    connection.execute(
+        assignments.update()
+        .where(
+            assignments.c.state == "open",
+            assignments.c.participant_id != participant.id,
+            or_(
+                assignments.c.seen_ms < now - design.hours * 3_600_000,
+                (assignments.c.seen_ms < now - design.people.minutes * 60_000) & ~has_answers,
+            ),
+        )
+        .values(state="returned")
+    )
     held = current_assignment(connection, participant, units)
     own = assignments.c.participant_id == participant.id
     mine = {row.unit: row for row in connection.execute(select(assignments).where(own))}
@@ -315,24 +329,6 @@ def _take_turns(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(4702112)"))
 
 
-def _return_idle(connection: Connection, design: StudyDesign, keep: int) -> None:
-    """Release idle places, except that of participant `keep`."""
-    now = now_ms()
-    has_answers = exists().where(answers.c.assignment_id == assignments.c.id)
-    connection.execute(
-        assignments.update()
-        .where(
-            assignments.c.state == "open",
-            assignments.c.participant_id != keep,
-            or_(
-                assignments.c.seen_ms < now - design.hours * 3_600_000,
-                (assignments.c.seen_ms < now - design.people.minutes * 60_000) & ~has_answers,
-            ),
-        )
-        .values(state="returned")
-    )
-
-
 def finish(connection: Connection, assignment: Assignment) -> None:
     connection.execute(
         assignments.update()
@@ -391,37 +387,30 @@ def workload_of(design: StudyDesign, units: Sequence[Unit]) -> Workload:
             per_story = 1 if version is None else design.per_story
             n_of_story += math.ceil(n * design.raters / per_story)
         n_people = max(n_people, n_of_story)
+    # Simulate assignment; return how many people arrive until everything is read.
+    if n_people * n_for_one * len(units) > _MOST_STEPS:
+        n_shared_out = None
+    else:
+        known = {unit.key: unit for unit in units}
+        taken: Counter[str] = Counter()
+        person = 0
+        while any(taken[key] < design.raters for key in known):
+            person += 1
+            seen, mine = Seen(design.per_story), set[str]()
+            while len(mine) < design.per_participant:
+                key = choose_unit(design, known, taken, seen, person, mine)
+                if key is None:
+                    break
+                seen.add(known[key])
+                mine.add(key)
+                taken[key] += 1
+        n_shared_out = person
     return Workload(
         n_readings=n_readings,
         n_for_one_person=n_for_one,
         n_people=n_people,
-        n_people_shared_out=_shared_out(design, units, n_for_one, n_people),
+        n_people_shared_out=n_shared_out,
         giving_away=tuple(
             unit.key for unit in units if unit.n_versions > 1 and len(unit.documents) > 1
         ),
     )
-
-
-def _shared_out(
-    design: StudyDesign, units: Sequence[Unit], n_for_one: int, n_people: int
-) -> int | None:
-    """Simulate assignment; return how many people arrive until everything is read.
-
-    Each person gets units until none is left for them.
-    """
-    if n_people * n_for_one * len(units) > _MOST_STEPS:
-        return None
-    known = {unit.key: unit for unit in units}
-    taken: Counter[str] = Counter()
-    person = 0
-    while any(taken[key] < design.raters for key in known):
-        person += 1
-        seen, mine = Seen(design.per_story), set[str]()
-        while len(mine) < design.per_participant:
-            key = choose_unit(design, known, taken, seen, person, mine)
-            if key is None:
-                break
-            seen.add(known[key])
-            mine.add(key)
-            taken[key] += 1
-    return person

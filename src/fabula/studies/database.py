@@ -281,7 +281,7 @@ class Store:
         self._turn = threading.Lock()
         self._is_stuck = False
         self.shown = ""
-        """What this process shows, once known (`study_engine._shown_by`, as JSON)."""
+        """What this process shows, once known: digests as JSON."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

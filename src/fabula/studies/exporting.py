@@ -22,7 +22,7 @@ from fabula.control_characters import as_text
 from fabula.errors import InputError
 from fabula.packages import pyarrow
 from fabula.store import dump_json, measurement_row, write_whole
-from fabula.studies.assigning import Assignment, Order, order_of
+from fabula.studies.assigning import Assignment, order_of
 from fabula.studies.database import IS_ACTIVE, answers, assignments, participants, time_of
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, BEST, CHECK, TIE, WHY, WORST, Answers, Key, pages_of
@@ -136,9 +136,26 @@ def _of_pairs(
             signature=str(_signature(design, design.rubric)),
             details={"unit": held.unit.key, "state": state},
         )
-        given = [kept[part, item.id] for part in ("unit", BEST, WORST) if (part, item.id) in kept]
-        saved = time_of(max((at_ms for _, at_ms in given), default=None))
-        is_whole, compared = _compared(design, item.id, kept, held.order)
+        parts = [part for part in ("unit", BEST, WORST) if (part, item.id) in kept]
+        given = {part: kept[part, item.id] for part in parts}
+        saved = time_of(max((at_ms for _, at_ms in given.values()), default=None))
+        # The index of the document that each part names.
+        places = {
+            part: None if answer == TIE else held.order[int(answer[-1]) - 1]
+            for part, (answer, _) in given.items()
+        }
+        # Comparisons: the indexes of two documents and the index of the preferred one.
+        compared: list[tuple[tuple[int, int], int | None]]
+        if design.at_once == 2:
+            is_whole = "unit" in places
+            compared = [((0, 1), places["unit"])] if is_whole else []
+        else:
+            best, worst = places.get(BEST), places.get(WORST)
+            worst = None if worst == best else worst
+            is_whole = best is not None and worst is not None
+            compared = [
+                ((min(two), max(two)), two[0]) for two in preferences(best, worst, design.at_once)
+            ]
         for pair, preferred in compared:
             orders = said_of(pair, preferred, held.order)
             yield replace(
@@ -150,30 +167,6 @@ def _of_pairs(
             )
         if not is_whole:
             yield whole
-
-
-def _compared(
-    design: StudyDesign, item: str, kept: Mapping[Key, tuple[str, int]], order: Order
-) -> tuple[bool, list[tuple[tuple[int, int], int | None]]]:
-    """Return whether all of an item's questions are answered, and the comparisons.
-
-    A comparison holds the indexes of two documents and the index of the preferred one.
-    """
-
-    def place_of(part: str) -> int | None:
-        answer = kept.get((part, item), ("", 0))[0]
-        return order[int(answer[-1]) - 1] if answer and answer != TIE else None
-
-    if design.at_once == 2:
-        is_answered = ("unit", item) in kept
-        return is_answered, [((0, 1), place_of("unit"))] if is_answered else []
-    best, worst = place_of(BEST), place_of(WORST)
-    if worst == best:
-        worst = None
-    pairs: list[tuple[tuple[int, int], int | None]] = [
-        ((min(two), max(two)), two[0]) for two in preferences(best, worst, design.at_once)
-    ]
-    return best is not None and worst is not None, pairs
 
 
 def preferences(best: int | None, worst: int | None, n: int) -> Iterator[tuple[int, int]]:
@@ -284,7 +277,27 @@ def _write(
     elif format_ == "csv":
         data = _csv(rows, columns, words)
     elif format_ == "xlsx":
-        data = _workbook(rows, columns, path)
+        # Return a workbook of one sheet: numbers as numbers, all else as text, never formulas.
+        import xlsxwriter
+
+        if len(rows) >= _MOST_ROWS:
+            raise InputError(
+                f"{path}: a sheet has at most {_MOST_ROWS - 1:,} rows; choose another format"
+            )
+        sink = io.BytesIO()
+        with xlsxwriter.Workbook(sink, {"in_memory": True}) as book:
+            # Otherwise the same answers would produce different bytes each time.
+            book.set_properties({"created": datetime(2000, 1, 1)})
+            sheet = book.add_worksheet("answers")
+            lines = [columns, *([row.get(name) for name in columns] for row in rows)]
+            for place, cells in enumerate(lines):
+                for column, cell in enumerate(cells):
+                    if isinstance(cell, str):
+                        sheet.write_string(place, column, cell.encode(errors="replace").decode())
+                    elif cell is not None:
+                        sheet.write_number(place, column, cell)
+            sheet.freeze_panes(1, 0)
+        data = sink.getvalue()
     else:
         pa = pyarrow(what=f"{path}: writing .parquet")
         pq = pyarrow("parquet", what=f"{path}: writing .parquet")
@@ -299,30 +312,6 @@ def _write(
 
 def json_lines(rows: Iterable[Row]) -> bytes:
     return "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace")
-
-
-def _workbook(rows: Sequence[Row], columns: Sequence[str], path: Path) -> bytes:
-    """Return a workbook of one sheet: numbers as numbers, all else as text, never formulas."""
-    import xlsxwriter
-
-    if len(rows) >= _MOST_ROWS:
-        raise InputError(
-            f"{path}: a sheet has at most {_MOST_ROWS - 1:,} rows; choose another format"
-        )
-    sink = io.BytesIO()
-    with xlsxwriter.Workbook(sink, {"in_memory": True}) as book:
-        # Otherwise the same answers would produce different bytes each time.
-        book.set_properties({"created": datetime(2000, 1, 1)})
-        sheet = book.add_worksheet("answers")
-        lines = [columns, *([row.get(name) for name in columns] for row in rows)]
-        for place, cells in enumerate(lines):
-            for column, cell in enumerate(cells):
-                if isinstance(cell, str):
-                    sheet.write_string(place, column, cell.encode(errors="replace").decode())
-                elif cell is not None:
-                    sheet.write_number(place, column, cell)
-        sheet.freeze_panes(1, 0)
-    return sink.getvalue()
 
 
 def _csv(rows: Sequence[Row], columns: Sequence[str], words: frozenset[str]) -> bytes:

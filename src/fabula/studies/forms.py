@@ -103,10 +103,6 @@ class Question:
             raise FormError(self.labels("write_number_in_steps", low=low, high=high, step=step))
         return text
 
-    def clean_reason(self, reason: str) -> str:
-        """Return the reason for an answer in stored form. Raises `FormError`."""
-        return clean_text(reason, self.labels)
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -168,7 +164,20 @@ def pages_of(
         pages = [Page("pair", title, shows, tuple(asked))]
     else:
         pages = list(_story_pages(design, n_documents))
-    pages = [_with_attention(design, page, n_documents, number) for page in pages]
+    for k, page in enumerate(pages):
+        # Attention items come among the other questions.
+        checks = [
+            Question(CHECK, one.item(id_))
+            for id_, one in design.people.attention_items.items()
+            if (
+                page.name == f"story-{min(one.at, n_documents)}"
+                if design.kind == "ttcw"
+                else page.name in ("feedback", "pair") and number in (None, one.at)
+            )
+        ]
+        middle = len(page.questions) // 2
+        questions = (*page.questions[:middle], *checks, *page.questions[middle:])
+        pages[k] = replace(page, questions=questions)
     is_due = (
         n_documents > 1
         if design.kind == "ttcw"
@@ -176,41 +185,22 @@ def pages_of(
     )
     if design.people.repeat and is_due:
         place = n_documents if design.kind == "ttcw" else len(pages)
-        pages.insert(place, _page_again(design, pages))
+        # The repeated questions, next to the texts they are about.
+        items = {
+            q.item.id: q.item
+            for page in pages
+            for q in page.questions
+            if page.name != "group" and q.part != WORST
+        }
+        together = tuple(f"again-{number}" for number in range(1, design.at_once + 1))
+        texts = {"ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": together}
+        questions = tuple(Question(AGAIN, items[id_]) for id_ in design.people.repeat)
+        pages.insert(place, Page(AGAIN, design.labels("once_more"), texts[design.kind], questions))
     own = design.labels
     return tuple(
         replace(page, labels=own, questions=tuple(replace(q, labels=own) for q in page.questions))
         for page in pages
     )
-
-
-def _with_attention(design: StudyDesign, page: Page, n_documents: int, number: int | None) -> Page:
-    """Return the page with its attention items inserted among the questions."""
-    found = [
-        Question(CHECK, one.item(id_))
-        for id_, one in design.people.attention_items.items()
-        if (
-            page.name == f"story-{min(one.at, n_documents)}"
-            if design.kind == "ttcw"
-            else page.name in ("feedback", "pair") and number in (None, one.at)
-        )
-    ]
-    middle = len(page.questions) // 2
-    return replace(page, questions=(*page.questions[:middle], *found, *page.questions[middle:]))
-
-
-def _page_again(design: StudyDesign, pages: Sequence[Page]) -> Page:
-    """Return the page of repeated questions, next to the texts they are about."""
-    asked = {
-        q.item.id: q.item
-        for page in pages
-        for q in page.questions
-        if page.name != "group" and q.part != WORST
-    }
-    together = tuple(f"again-{number}" for number in range(1, design.at_once + 1))
-    shows = {"ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": together}
-    questions = tuple(Question(AGAIN, asked[id_]) for id_ in design.people.repeat)
-    return Page(AGAIN, design.labels("once_more"), shows[design.kind], questions)
 
 
 def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:

@@ -43,17 +43,7 @@ from fabula.studies.participants import (
 )
 from fabula.studies.platforms import NotAdmitted, arrival_of, check_arrival, join
 from fabula.studies.quality import is_inattentive
-from fabula.studies.views import (
-    OpenPage,
-    base_of,
-    field_of,
-    go,
-    keys_of,
-    let_in,
-    render,
-    respond,
-    told,
-)
+from fabula.studies.views import OpenPage, base_of, field_of, go, let_in, render, respond, told
 from fabula.web.guard import address_of, csrf_of, form_fields
 
 router = APIRouter()
@@ -244,8 +234,20 @@ def _not_reading(visitor: Visit) -> Response:
             version=consent_version(design),
         )
     if state == "consented":
-        waiting = _next_step(visitor)
-        return _quiz(visitor) if waiting is None else waiting
+        if (waiting := _next_step(visitor)) is not None:
+            return waiting
+        with visitor.store.reading() as connection:
+            n_before, n_right = quiz_so_far(connection, visitor.participant)
+        return visitor.page(
+            "quiz.html.j2",
+            title=say("before_you_begin"),
+            instructions=told(design.texts.instructions),
+            quiz=[(number, q, told(q.text)) for number, q in enumerate(design.quiz, 1)],
+            number=n_before + 1,
+            n_tries=design.people.quiz_tries,
+            n_right=n_right,
+            n_needed=design.quiz_pass,
+        )
     if state == "declined":
         heading = "you_do_not_take_part"
         return _ending(visitor, heading, [say("declined")], "declined", "declined.html.j2")
@@ -331,22 +333,6 @@ def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
             pass_step(connection, visitor.participant, "tutorial")
             begin_now(connection, visitor.participant)
     return visitor.go("/")
-
-
-def _quiz(visitor: Visit) -> Response:
-    design = visitor.design
-    with visitor.store.reading() as connection:
-        n_before, n_right = quiz_so_far(connection, visitor.participant)
-    return visitor.page(
-        "quiz.html.j2",
-        title=visitor.say("before_you_begin"),
-        instructions=told(design.texts.instructions),
-        quiz=[(number, q, told(q.text)) for number, q in enumerate(design.quiz, 1)],
-        number=n_before + 1,
-        n_tries=design.people.quiz_tries,
-        n_right=n_right,
-        n_needed=design.quiz_pass,
-    )
 
 
 @router.post("/quiz")
@@ -554,7 +540,9 @@ def _saved(
     held = _held(visitor, connection, form)
     pages = visitor.study.pages(held)
     page = _page(pages, name)
-    saved = save_answers(connection, held, pages, keys_of(form), revision)
+    named = ((field.partition(":"), value) for field, value in form.items())
+    given = {(part, item): value for (part, colon, item), value in named if colon}
+    saved = save_answers(connection, held, pages, given, revision)
     opened = opened_pages(connection, held.id)
     design = visitor.design
     here = OpenPage(design, held, pages, page, saved.answers, saved.revision, opened)

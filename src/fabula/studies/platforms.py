@@ -238,30 +238,25 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
             # A simultaneous click came first.
             found = connection.execute(known).scalar_one()
         else:
-            _drop_longest_waiting(connection)
+            # Delete the earliest people without consent in excess of `MAX_WAITING`.
+            waiting = (
+                participants.c.platform_id.is_not(None),
+                participants.c.state.in_(("invited", "declined")),
+                ~exists().where(assignments.c.participant_id == participants.c.id),
+            )
+            n_over = count_rows(connection, participants, *waiting) - MAX_WAITING
+            if n_over > 0:
+                oldest = select(participants.c.id).where(*waiting).order_by(participants.c.id)
+                ids = connection.execute(oldest.limit(n_over)).scalars().all()
+                for table in (tokens, *OF_PEOPLE):
+                    connection.execute(delete(table).where(table.c.participant_id.in_(ids)))
+                connection.execute(delete(participants).where(participants.c.id.in_(ids)))
     if found is not None:
         mine = tokens.c.participant_id == found
         if count_rows(connection, tokens, mine) >= MAX_TOKENS:
             connection.execute(delete(tokens).where(mine))
         connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=found))
     return token
-
-
-def _drop_longest_waiting(connection: Connection) -> None:
-    """Delete the earliest people without consent in excess of `MAX_WAITING`."""
-    waiting = (
-        participants.c.platform_id.is_not(None),
-        participants.c.state.in_(("invited", "declined")),
-        ~exists().where(assignments.c.participant_id == participants.c.id),
-    )
-    n_over = count_rows(connection, participants, *waiting) - MAX_WAITING
-    if n_over <= 0:
-        return
-    oldest = select(participants.c.id).where(*waiting).order_by(participants.c.id).limit(n_over)
-    ids = connection.execute(oldest).scalars().all()
-    for table in (tokens, *OF_PEOPLE):
-        connection.execute(delete(table).where(table.c.participant_id.in_(ids)))
-    connection.execute(delete(participants).where(participants.c.id.in_(ids)))
 
 
 class PlatformFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)

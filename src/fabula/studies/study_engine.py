@@ -145,9 +145,13 @@ def _check_tables(store: Store, where: str) -> None:
         )
 
 
-def _shown_by(design: StudyDesign, units: Sequence[Unit]) -> dict[str, str]:
-    """Return a digest of each thing that participants see or that decides their answers."""
-    shown: dict[str, object] = {
+def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: str) -> None:
+    """Check that a database holds this study, as it was started if it was.
+
+    Raises `InputError` naming what differs.
+    """
+    # What participants see or what decides their answers, of which digests are kept.
+    things: dict[str, object] = {
         "design": design.kind,
         "rubric": (design.rubric.digest, design.group_rubric and design.group_rubric.digest),
         "reason_words": design.reason_words,
@@ -158,26 +162,21 @@ def _shown_by(design: StudyDesign, units: Sequence[Unit]) -> dict[str, str]:
         "language": (design.labels.language, design.labels.digest),
         "tutorial, about, attention or repeat": design.people.questions_digest,
     }
-    shown |= {f"texts.{name}": text for name, text in design.texts.model_dump().items()}
+    things |= {f"texts.{name}": text for name, text in design.texts.model_dump().items()}
     for unit in units:
         for one in unit.documents:
             own = sorted((str(name), str(value)) for name, value in one.meta.items())
-            shown[f"document {one.id}"] = (own, one.text, one.author)
-    shown["the groups of documents"] = sorted(
+            things[f"document {one.id}"] = (own, one.text, one.author)
+    things["the groups of documents"] = sorted(
         (unit.key, [one.id for one in unit.documents]) for unit in units
     )
-    return {
-        name: hashlib.sha256(repr(value).encode(errors="replace")).hexdigest()[:16]
-        for name, value in shown.items()
-    }
-
-
-def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: str) -> None:
-    """Check that a database holds this study, as it was started if it was.
-
-    Raises `InputError` naming what differs.
-    """
-    store.shown = json.dumps(_shown_by(design, units), sort_keys=True)
+    store.shown = json.dumps(
+        {
+            name: hashlib.sha256(repr(value).encode(errors="replace")).hexdigest()[:16]
+            for name, value in things.items()
+        },
+        sort_keys=True,
+    )
     with store.writing() as connection:
         held = read_setting(connection, "study")
         if held not in (None, design.id):

@@ -70,7 +70,25 @@ def read_units(design: StudyDesign) -> list[Unit]:
     else:
         groups = _groups(_stories(path), design)
         if design.kind == "pairs":
-            groups = _pairs(groups, design)
+            size, listed = design.at_once, list(groups.values())
+            for group, members in groups.items():
+                where = f"{design.documents}: the group {group!r} contains only"
+                if len(members) == 1:
+                    raise InputError(
+                        f"{where} one story, with nothing to compare it with; remove it, or name "
+                        f"another group_field in {design.path}"
+                    )
+                if len(members) < size:
+                    raise InputError(
+                        f"{where} {len(members)} stories, and {size} are shown at a time; remove "
+                        f"it, or set at_once = 2 in {design.path}"
+                    )
+            chosen: Sequence[Sequence[Document]] = (
+                chosen_pairs(listed, design.max_pairs, design.seed)
+                if size == 2
+                else chosen_sets(listed, size, design.max_pairs, design.seed)
+            )
+            groups = {pair_key(*together): together for together in chosen}
         units = [Unit(key, tuple(own), {}, *_marks(own)) for key, own in groups.items()]
     if not units:
         raise InputError(f"{path}: contains nothing to read")
@@ -169,30 +187,6 @@ def group_field_of(path: Path) -> str:
     return "prompt_id" if is_written and not has_groups else "group"
 
 
-def _pairs(
-    groups: Mapping[str, Sequence[Document]], design: StudyDesign
-) -> dict[str, Sequence[Document]]:
-    """Return the groups of documents to compare, by name. Raises `InputError`."""
-    size, listed = design.at_once, list(groups.values())
-    for group, members in groups.items():
-        if len(members) == 1:
-            raise InputError(
-                f"{design.documents}: the group {group!r} contains only one story, with nothing to "
-                f"compare it with; remove it, or name another group_field in {design.path}"
-            )
-        if len(members) < size:
-            raise InputError(
-                f"{design.documents}: the group {group!r} contains only {len(members)} stories, "
-                f"and {size} are shown at a time; remove it, or set at_once = 2 in {design.path}"
-            )
-    chosen: Sequence[Sequence[Document]] = (
-        chosen_pairs(listed, design.max_pairs, design.seed)
-        if size == 2
-        else chosen_sets(listed, size, design.max_pairs, design.seed)
-    )
-    return {pair_key(*together): together for together in chosen}
-
-
 def _groups(stories: Sequence[Document], design: StudyDesign) -> dict[str, Sequence[Document]]:
     check_ids(stories)
     groups: dict[str, list[Document]] = {}
@@ -254,7 +248,18 @@ def chosen_sets(
     equally often, and all stories of a group are connected. Raises `InputError`.
     """
     drawn: list[tuple[Document, ...]] = []
-    shares = _shares(groups, size, n)
+    every = [sum(1 for _ in combinations(range(len(group)), size)) for group in groups]
+    shares = [min(of, _SETS_A_STORY * len(group)) for of, group in zip(every, groups, strict=True)]
+    if n is not None:
+        shares = [-(-(len(group) - 1) // (size - 1)) for group in groups]
+        if n < (least := sum(shares)):
+            raise InputError(
+                f"max_pairs: at least {least:,} sets are needed to connect all stories"
+            )
+        # Add one at a time, to the group with the fewest sets for its size.
+        for _ in range(min(n, sum(every)) - least):
+            open_ = [k for k, share in enumerate(shares) if share < every[k]]
+            shares[min(open_, key=lambda k: shares[k] / len(groups[k]))] += 1
     for group, share in zip(groups, shares, strict=True):
         places = [*combinations(range(len(group)), size)]
         if share < len(places):
@@ -265,25 +270,6 @@ def chosen_sets(
             places = sorted(_balanced_sets(len(group), size, share, rng))
         drawn += [tuple(group[place] for place in one) for one in places]
     return drawn
-
-
-def _shares(groups: Sequence[Sequence[Document]], size: int, n: int | None) -> list[int]:
-    """Return the number of sets per group. Raises `InputError` if too few to connect a group."""
-    every = [sum(1 for _ in combinations(range(len(group)), size)) for group in groups]
-    least = [-(-(len(group) - 1) // (size - 1)) for group in groups]
-    usual = [min(of, _SETS_A_STORY * len(group)) for of, group in zip(every, groups, strict=True)]
-    if n is None:
-        return usual
-    if n < sum(least):
-        raise InputError(
-            f"max_pairs: at least {sum(least):,} sets are needed to connect all stories"
-        )
-    shares = least
-    # Add one at a time, to the group with the fewest sets for its size.
-    for _ in range(min(n, sum(every)) - sum(least)):
-        open_ = [k for k, share in enumerate(shares) if share < every[k]]
-        shares[min(open_, key=lambda k: shares[k] / len(groups[k]))] += 1
-    return shares
 
 
 def _balanced_sets(

@@ -95,12 +95,6 @@ def told(text: str) -> list[str]:
     return [visible(paragraph) for paragraph in paragraphs_of(text) if paragraph.strip()]
 
 
-def keys_of(form: Mapping[str, str]) -> dict[Key, str]:
-    """Return the answers in a submitted form."""
-    named = ((name.partition(":"), value) for name, value in form.items())
-    return {(part, item): value for (part, colon, item), value in named if colon}
-
-
 @dataclass(frozen=True, slots=True)
 class Field:
     """A question as shown on the page."""
@@ -214,7 +208,18 @@ class OpenPage:
             )
             parts.append(say("at_most", where=where, n=n_for_one) if number <= n_for_one else where)
         if self.design.kind != "feedback":
-            minutes = self._minutes()
+            # Estimate the minutes to read the stories without answers and to answer what is open.
+            minutes = 0.0
+            for page in self.pages:
+                if not any(self.answers.get(question.key) for question in page.questions):
+                    # Texts of repeated questions have been read before.
+                    for part in page.shows if page.name != AGAIN else ():
+                        text = self.held.unit.documents[self.held.document(part)].text
+                        minutes += len(TextSettings().words(text)) / _WORDS_A_MINUTE
+                for question in page.questions:
+                    if not self.answers.get(question.key):
+                        has_reason = bool(question.min_words)
+                        minutes += _MINUTES_A_QUESTION + _MINUTES_A_REASON * has_reason
             if steps := round(minutes / _STEP_MINUTES):
                 parts.append(say("minutes_left", n=steps * _STEP_MINUTES))
             elif minutes:
@@ -262,17 +267,3 @@ class OpenPage:
             asked = [field for field in fields if field.question.part == str(number)]
             found.append({"number": number, "begins": begins, "fields": asked})
         return found
-
-    def _minutes(self) -> float:
-        """Estimate the minutes to read the stories without answers and to answer what is open."""
-        minutes = 0.0
-        for page in self.pages:
-            if not any(self.answers.get(question.key) for question in page.questions):
-                # Texts of repeated questions have been read before.
-                for part in page.shows if page.name != AGAIN else ():
-                    text = self.held.unit.documents[self.held.document(part)].text
-                    minutes += len(TextSettings().words(text)) / _WORDS_A_MINUTE
-            for question in page.questions:
-                if not self.answers.get(question.key):
-                    minutes += _MINUTES_A_QUESTION + _MINUTES_A_REASON * bool(question.min_words)
-        return minutes

@@ -71,27 +71,6 @@ def guarded_app(
     def answer(request: Request, status: int, text: str) -> Response:
         return refuse(request, status, texts.get(status, text))
 
-    app = FastAPI(
-        title=title,
-        version=__version__,
-        description=description,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/openapi.json" if description else None,
-        lifespan=lifespan,
-        exception_handlers=_error_handlers(answer, statuses, rules),
-        middleware=[Middleware(Guard, rules=rules, refuse=answer)],
-    )
-    if static is not None:
-        _serve_static(app, static)
-    return app
-
-
-def _error_handlers(
-    answer: Refuse, statuses: Mapping[type[Exception], int], rules: Rules
-) -> _Handlers:
-    """By kind of error, what makes the response."""
-
     async def on_http_error(request: Request, error: StarletteHTTPException) -> Response:
         if error.status_code == 303:
             return RedirectResponse(error.detail, 303)
@@ -118,13 +97,26 @@ def _error_handlers(
         response.headers.update({**rules.headers, "cache-control": "no-store"})
         return response
 
-    return {
-        StarletteHTTPException: on_http_error,
-        RequestValidationError: on_invalid_request,
-        ClientDisconnect: on_disconnect,
-        Exception: on_failure,
-        **dict.fromkeys(statuses, on_known_error),
-    }
+    app = FastAPI(
+        title=title,
+        version=__version__,
+        description=description,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json" if description else None,
+        lifespan=lifespan,
+        exception_handlers={
+            StarletteHTTPException: on_http_error,
+            RequestValidationError: on_invalid_request,
+            ClientDisconnect: on_disconnect,
+            Exception: on_failure,
+            **dict.fromkeys(statuses, on_known_error),
+        },
+        middleware=[Middleware(Guard, rules=rules, refuse=answer)],
+    )
+    if static is not None:
+        _serve_static(app, static)
+    return app
 
 
 def _serve_static(app: FastAPI, static: StaticFiles) -> None:

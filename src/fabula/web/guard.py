@@ -7,7 +7,7 @@ import hmac
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fastapi import HTTPException, Request
@@ -138,7 +138,13 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = self._completed(message.get("headers", ()))
+                # The rules' headers in place of the response's own of the same name.
+                own = message.get("headers", ())
+                kept = [pair for pair in own if pair[0].lower() not in self._headers]
+                kept += self._headers.items()
+                if not any(name.lower() == b"cache-control" for name, _ in kept):
+                    kept.append((b"cache-control", b"no-store"))
+                message["headers"] = kept
             await send(message)
 
         n_read = 0
@@ -156,14 +162,6 @@ class Guard:
             await self._app(scope, receive_counted, send_guarded)
         else:
             await self._refuse(Request(scope), *refusal)(scope, receive, send_guarded)
-
-    def _completed(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        """The headers of a response, with the rules' in place of its own of the same name."""
-        kept = [(name, value) for name, value in headers if name.lower() not in self._headers]
-        kept += self._headers.items()
-        if not any(name.lower() == b"cache-control" for name, _ in kept):
-            kept.append((b"cache-control", b"no-store"))
-        return kept
 
     def _refusal(self, request: HTTPConnection) -> Refusal | None:
         if self._rules.own_names_only and not _is_own(request.headers.get("host", "")):

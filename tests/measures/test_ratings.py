@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from tests.commands import write_rows
 
 from fabula.errors import InputError
-from fabula.measures.categories import category_shares, label_accuracy, read_gold
 from fabula.measures.ratings import (
+    category_shares,
     group_estimates,
     group_means,
     item_agreement,
+    label_accuracy,
     mean_scores,
     rater_agreement,
+    read_gold,
     score_table,
 )
 from fabula.rubrics.load import load_rubric
@@ -71,7 +73,9 @@ RATINGS = st.lists(
 
 @given(RATINGS)
 def test_agreement_is_that_of_a_slow_count(ratings: list[list[float]]):
-    found = item_agreement({"x": {str(k): values for k, values in enumerate(ratings)}})["x"]
+    found = item_agreement({"sanity": {str(k): row for k, row in enumerate(ratings)}}, RUBRIC)[
+        "sanity"
+    ]
     several = [values for values in ratings if len(values) > 1]
     pairs = [1 - abs(a - b) for v in several for k, a in enumerate(v) for b in v[k + 1 :]]
     assert found.similarity == (pytest.approx(np.mean(pairs)) if pairs else None)
@@ -81,10 +85,10 @@ def test_a_rater_is_compared_with_people_where_both_answered():
     mine = {"1": 1.0, "2": 0.0, "3": 0.5, "5": 1.0}
     theirs = {"1": 1.0, "2": 0.5, "3": 0.0, "4": 1.0}
     found = rater_agreement(mine, theirs, lambda document: document)
-    assert found.n == 3
-    assert found.similarity.value == pytest.approx(np.mean([1, 0.5, 0.5]))
-    assert found.correlation.value == pytest.approx(np.corrcoef([1, 0, 0.5], [1, 0.5, 0])[0, 1])
-    assert rater_agreement({}, theirs, str).similarity.value is None
+    assert found["similarity"].n == 3
+    assert found["similarity"].value == pytest.approx(np.mean([1, 0.5, 0.5]))
+    assert found["correlation"].value == pytest.approx(np.corrcoef([1, 0, 0.5], [1, 0.5, 0])[0, 1])
+    assert rater_agreement({}, theirs, str)["similarity"].value is None
 
 
 def test_shares_leave_out_what_has_no_label():

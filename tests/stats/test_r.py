@@ -23,12 +23,12 @@ from tests.stats.contrasted import clusters, means
 from fabula.measures.detector import Labelled, calibrate
 from fabula.stats.agreement import (
     Confusion,
+    alpha,
     association_within,
     cohen,
     concordance,
     fleiss,
     icc,
-    krippendorff_alpha,
     pearson,
     spearman,
 )
@@ -262,7 +262,7 @@ def test_alpha_and_fleisss_kappa_by_analysis_of_variance(case: str):
     """
     ratings, of_r = array(CASES[case]["data"]["ratings"]), CASES[case]["result"]
     for level in ("nominal", "ordinal", "interval"):
-        found = krippendorff_alpha(ratings, level)
+        found = alpha(ratings, level).value
         assert found == pytest.approx(of_r[level], rel=_EXACT, abs=1e-12), level
     assert fleiss(ratings).value == pytest.approx(of_r["fleiss"], rel=_EXACT)
 

@@ -17,9 +17,8 @@ from tests.measures.test_comparison import compare_scores
 from tests.stats.contrasted import means, percent
 
 from fabula.measures.agreement import panel_agreement, panel_of
-from fabula.measures.categories import label_accuracy
 from fabula.measures.detector import Labelled, calibrate
-from fabula.measures.ratings import rater_agreement
+from fabula.measures.ratings import label_accuracy, rater_agreement
 from fabula.presentation.contrast_tables import comparison_tables
 from fabula.presentation.sheet import interval_notes, interval_shown, render
 from fabula.rubrics.load import load_rubric
@@ -94,7 +93,7 @@ def of_validation(n: int) -> Estimate:
 def of_raters(n: int) -> Estimate:
     mine = dict(zip(map(str, range(3 * n)), values(3 * n).tolist(), strict=True))
     theirs = {id_: value + int(id_) % 2 for id_, value in mine.items()}
-    return rater_agreement(mine, theirs, lambda id_: f"{int(id_) % n}").similarity
+    return rater_agreement(mine, theirs, lambda id_: f"{int(id_) % n}")["similarity"]
 
 
 def of_labels(n: int) -> Estimate:

@@ -103,7 +103,7 @@ def test_people_answer_which_of_two_and_the_order_is_balanced(pairs: Running):
     assert all(abs(n[0] - n[1]) <= 3 for n in by_pair.values()), "an answer to each of three items"
     agreed = agreement_by_item(found, pairs.design)["overall"]
     assert agreed.n == len(units)
-    assert agreed.alpha is None
+    assert agreed.alpha.value is None
     assert people[1].n_compared > 0
     assert 0 <= (people[1].agreement or 0) <= 1
     ranked = analyse_pairs(pairs.design, pairs.units, found, seed=0).to_json()

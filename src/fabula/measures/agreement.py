@@ -104,13 +104,13 @@ class AmongPeople:
     name: str
     n: int
     """Subjects that several answered, the only ones that have pairs."""
-    kappa: Estimate
-    """Fleiss's of yes-no items; of others, between two people."""
-    alpha: Estimate
-    """Krippendorff's, at the scale's level."""
     similarity: float | None
     """Mean over pairs of 1 - |a - b|, relative to the scale's span; for choices, share equal."""
-    why_missing: Mapping[str, str]
+    kappa: Estimate = _NOTHING
+    """Fleiss's of yes-no items; of others, between two people."""
+    alpha: Estimate = _NOTHING
+    """Krippendorff's, at the scale's level."""
+    why_missing: Mapping[str, str] = field(default_factory=dict)
     """Which of the estimates have no value."""
     ac1: Estimate = _NOTHING
     """Gwet's AC1 of yes-no items, which does not collapse where Yes or No is rare."""
@@ -266,9 +266,9 @@ def panel_agreement(
             AmongPeople(
                 name,
                 kappa.n,
+                None if percent is None else percent / 100,
                 kappa,
                 alphas,
-                None if percent is None else percent / 100,
                 _reasons(kappa=(kappa, why), alpha=(alphas, why)),
                 ac1,
                 float(np.nanmean(ratings)) if ratings.size else None,

@@ -1,23 +1,26 @@
-"""Raters' answers about pieces of feedback, as numbers: means by group, and agreement.
+"""Raters' answers about pieces of feedback: means by group, agreement, and shares of topics.
 
 Rashkin et al. 2025, sections 6.2 and 6.3 and appendix D.4: an answer is a value between 0 and 1
 (the rubric's `values`); the values of all raters of a piece are averaged; a question that was not
-asked, or has no answer, is not part of any mean. People and models are treated alike.
+asked, or has no answer, is not part of any mean. People and models are treated alike. Appendix G:
+the label of a topic is right if it is among the gold labels of a piece.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from types import MappingProxyType
+from itertools import combinations, zip_longest
+from typing import Any
 
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.stats.agreement import krippendorff_alpha, pearson
+from fabula.measures.agreement import AmongPeople
+from fabula.stats.agreement import alpha, pearson
 from fabula.stats.contrasts import pooled_estimate
 from fabula.types import Estimate, Item, Measurement, Rubric, by_rater
 
@@ -32,26 +35,6 @@ class GroupMean:
     n: int
     mean: float | None
     error: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ItemAgreement:
-    """Agreement among raters on one item, over the documents that several rated (Table 2)."""
-
-    n: int
-    similarity: float | None
-    """Mean over pairs of raters of a document of 1 - |a - b|, relative to the scale's span."""
-    alpha: float | None
-    """Krippendorff's, with |a - b| as the distance."""
-
-
-@dataclass(frozen=True, slots=True)
-class RaterAgreement:
-    """A rater's values against other raters' means on one item, over what both rated."""
-
-    n: int
-    similarity: Estimate
-    correlation: Estimate
 
 
 def value_of(item: Item, answer: float | str | None) -> float | None:
@@ -87,30 +70,33 @@ def mean_scores(scores: Scores) -> dict[str, dict[str, float]]:
     }
 
 
+def _members(
+    means: Mapping[str, Mapping[str, float]], group_of: Callable[[str], str | None]
+) -> dict[str, dict[str, list[str]]]:
+    """By group, then by item: the documents with a mean; those whose group is None are excluded."""
+    members: dict[str, dict[str, list[str]]] = {}
+    for item, given in means.items():
+        for document in given:
+            group = group_of(document)
+            if group is not None:
+                members.setdefault(group, {}).setdefault(item, []).append(document)
+    return members
+
+
 def group_means(
     means: Mapping[str, Mapping[str, float]], group_of: Callable[[str], str | None]
 ) -> dict[str, dict[str, GroupMean]]:
-    """By group, then by item: the mean of the documents' means and its standard error.
-
-    Documents whose group is None are excluded.
-    """
-    groups: dict[str, dict[str, list[float]]] = {}
-    for item, given in means.items():
-        for document, value in given.items():
-            group = group_of(document)
-            if group is not None:
-                groups.setdefault(group, {}).setdefault(item, []).append(value)
-    return {
-        group: {item: _mean(by_item.get(item, [])) for item in means}
-        for group, by_item in groups.items()
-    }
-
-
-def _mean(values: Sequence[float]) -> GroupMean:
-    if not values:
-        return GroupMean(0, None, None)
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
-    return GroupMean(len(values), statistics.fmean(values), error)
+    """By group, then by item: the mean of the documents' means and its standard error."""
+    found: dict[str, dict[str, GroupMean]] = {}
+    for group, by_item in _members(means, group_of).items():
+        found[group] = {}
+        for item, given in means.items():
+            values = [given[document] for document in by_item.get(item, ())]
+            n = len(values)
+            mean = statistics.fmean(values) if n else None
+            error = statistics.stdev(values) / math.sqrt(n) if n > 1 else None
+            found[group][item] = GroupMean(n, mean, error)
+    return found
 
 
 def group_estimates(
@@ -122,55 +108,43 @@ def group_estimates(
 ) -> dict[str, dict[str, Estimate]]:
     """By group, then by item: the mean of the documents' means, with an interval over stories.
 
-    An item without a value in a group is absent; documents whose group is None are excluded.
+    An item without a value in a group is absent.
     """
-    members: dict[str, dict[str, list[str]]] = {}
-    for item, given in means.items():
-        for document in given:
-            group = group_of(document)
-            if group is not None:
-                members.setdefault(group, {}).setdefault(item, []).append(document)
     return {
         group: {
             item: pooled_estimate(
-                np.array([means[item][one] for one in those], np.float64),
-                np.ones(len(those)),
-                [story_of(one) for one in those],
+                np.array([means[item][document] for document in documents], np.float64),
+                np.ones(len(documents)),
+                list(map(story_of, documents)),
                 method="mean over documents, by story",
                 signature=signature,
             )
-            for item, those in by_item.items()
+            for item, documents in by_item.items()
         }
-        for group, by_item in members.items()
+        for group, by_item in _members(means, group_of).items()
     }
 
 
-def spans_of(rubric: Rubric) -> dict[str, float]:
-    """By item: the largest distance of two values, which `similarity` is relative to."""
-    return {item.id: item.scale.span for item in rubric.items}
+def item_agreement(scores: Scores, rubric: Rubric) -> dict[str, AmongPeople]:
+    """Agreement of the raters of a document, by item (Table 2).
 
-
-def item_agreement(
-    scores: Scores, spans: Mapping[str, float] = MappingProxyType({})
-) -> dict[str, ItemAgreement]:
-    """Agreement of the raters of a document, by item; `spans` default to 1."""
-    return {
-        item: _agreement(list(given.values()), spans.get(item, 1.0))
-        for item, given in scores.items()
-    }
-
-
-def _agreement(ratings: Sequence[Sequence[float]], span: float) -> ItemAgreement:
-    several = [values for values in ratings if len(values) > 1]
-    pairs = [1 - abs(a - b) / span for values in several for a, b in combinations(values, 2)]
-    if not pairs:
-        return ItemAgreement(0, None, None)
-    table = np.full((len(several), max(map(len, several))), np.nan)
-    for row, values in zip(table, several, strict=True):
-        row[: len(values)] = values
-    # The library does not square distances that it is given.
-    alpha = krippendorff_alpha(table, lambda a, b: abs(a - b))
-    return ItemAgreement(len(several), statistics.fmean(pairs), alpha)
+    Similarity is the mean over pairs of 1 - |a - b|, relative to the scale's span; the distance of
+    Krippendorff's alpha is |a - b|.
+    """
+    found = {}
+    for item, given in scores.items():
+        several = [values for values in given.values() if len(values) > 1]
+        span = rubric.item(item).scale.span
+        near = [1 - abs(a - b) / span for values in several for a, b in combinations(values, 2)]
+        table = np.array(list(zip_longest(*several, fillvalue=np.nan)), np.float64).T
+        value = alpha(table, "absolute").value if several else None
+        found[item] = AmongPeople(
+            item,
+            len(several),
+            alpha=Estimate(value, None, None, len(several), "Krippendorff's alpha (|a - b|)", ""),
+            similarity=statistics.fmean(near) if near else None,
+        )
+    return found
 
 
 def rater_agreement(
@@ -181,24 +155,25 @@ def rater_agreement(
     span: float = 1.0,
     seed: int = 0,
     signature: str = "",
-) -> RaterAgreement:
-    """Values by document of one rater and of others; intervals are over stories.
+) -> dict[str, Estimate]:
+    """`similarity` and `correlation` of a rater's values by document with others' means.
 
-    `span` is the largest distance of two values.
+    Over what both rated; intervals are over stories. `span` is the largest distance of two values.
     """
     both = [document for document in mine if document in theirs]
-    a = np.array([mine[document] for document in both], np.float64)
-    b = np.array([theirs[document] for document in both], np.float64)
-    stories = [story_of(document) for document in both]
-    near = 1 - np.abs(a - b) / span
+    a, b = (np.array([side[name] for name in both], np.float64) for side in (mine, theirs))
+    stories = list(map(story_of, both))
     similarity = pooled_estimate(
-        near, np.ones(len(both)), stories, method="mean of 1 - |a - b| over stories",
+        1 - np.abs(a - b) / span,
+        np.ones(len(both)),
+        stories,
+        method="mean of 1 - |a - b| over stories",
         signature=signature,
-    )  # fmt: skip
+    )
     correlation = pearson(a, b).estimate(
         stories, seed=seed, method="Pearson over stories", signature=signature
     )
-    return RaterAgreement(len(both), similarity, correlation)
+    return {"similarity": similarity, "correlation": correlation}
 
 
 def agreements_with_people(
@@ -208,7 +183,7 @@ def agreements_with_people(
     story_of: Callable[[str], str],
     *,
     seed: int = 0,
-) -> dict[str, dict[str, RaterAgreement]]:
+) -> dict[str, dict[str, dict[str, Estimate]]]:
     """By rater and item: agreement with people's means, where people answered."""
     return {
         rater: {
@@ -225,3 +200,108 @@ def agreements_with_people(
         }
         for rater, mine in by_rater(measurements).items()
     }
+
+
+# Topics.
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryShares:
+    """The distribution of one group's labels. A piece without a label is not part of `shares`."""
+
+    group: tuple[str, ...]
+    n: int
+    n_missing: int
+    shares: Mapping[str, float]
+    intervals: Mapping[str, Estimate]
+    """The shares with their intervals over stories; empty if stories are unknown."""
+
+
+def category_shares(
+    labels: Mapping[str, str | None],
+    categories: Sequence[str],
+    group_of: Callable[[str], tuple[str, ...]],
+    story_of: Callable[[str], str] | None = None,
+    *,
+    signature: str = "",
+) -> list[CategoryShares]:
+    """Shares by group, groups in order of first appearance; labels None are missing.
+
+    With `story_of` they have intervals, over stories.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for document in labels:
+        groups.setdefault(group_of(document), []).append(document)
+    found = []
+    for group, members in groups.items():
+        given = [one for one in members if labels[one] is not None]
+        counts = Counter(labels[one] for one in given)
+        n = len(given)
+        shares = {name: counts[name] / n for name in categories} if n else {}
+        intervals = (
+            {}
+            if story_of is None
+            else {
+                name: pooled_estimate(
+                    np.array([labels[one] == name for one in given], np.float64),
+                    np.ones(n),
+                    [story_of(one) for one in given],
+                    method="share of labels over stories",
+                    signature=signature,
+                    is_share=True,
+                )
+                for name in shares
+            }
+        )
+        found.append(CategoryShares(group, n, len(members) - n, shares, intervals))
+    return found
+
+
+def read_gold(
+    rows: Iterable[tuple[Mapping[str, Any], str]], categories: Sequence[str], source: str
+) -> dict[str, frozenset[str]]:
+    """Gold labels by piece, from rows with `id` and `labels` (a list) or `label`.
+
+    rows: each with its place. Raises `InputError`, also for a label that is not a category.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for row, where in rows:
+        given = row.get("labels", row.get("label"))
+        labels = [given] if isinstance(given, str) else given
+        if not isinstance(row.get("id"), str) or not isinstance(labels, list) or not labels:
+            raise InputError(f"{where}: a gold row needs an id and labels")
+        unknown = [label for label in labels if label not in categories]
+        if unknown:
+            raise InputError(
+                f"{where}: {unknown[0]!r} is not a category; the categories are "
+                f"{', '.join(categories)}"
+            )
+        if row["id"] in found:
+            raise InputError(f"{where}: the id {row['id']!r} occurs twice")
+        found[row["id"]] = frozenset(labels)
+    if not found:
+        raise InputError(f"{source}: contains no gold labels")
+    return found
+
+
+def label_accuracy(
+    labels: Mapping[str, str | None],
+    gold: Mapping[str, frozenset[str]],
+    story_of: Callable[[str], str],
+    *,
+    signature: str = "",
+) -> Estimate:
+    """The share of labels that are among the gold labels; `n` counts the pieces that have both.
+
+    A piece without a label is neither right nor wrong. The interval is over stories.
+    """
+    both = [document for document in gold if labels.get(document) is not None]
+    right = np.array([labels[document] in gold[document] for document in both], np.float64)
+    return pooled_estimate(
+        right,
+        np.ones(len(both)),
+        [story_of(document) for document in both],
+        method="share of labels among the gold ones, over stories",
+        signature=signature,
+        is_share=True,
+    )

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fabula.measures.agreement import AmongPeople, GradedAgreement, JudgeWithPeople
-from fabula.measures.categories import CategoryShares
-from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
+from fabula.measures.ratings import CategoryShares, GroupMean
 from fabula.presentation.charts import COLOURS, LINE, figure_of
 from fabula.presentation.sheet import (
     Block,
@@ -60,7 +59,7 @@ def estimates_table(title: str, groups: Mapping[str, Mapping[str, Estimate]]) ->
     return Sheet(f"means_{title}", columns, rows).with_notes("stories")
 
 
-def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Sheet:
+def agreement_table(agreement: Mapping[str, AmongPeople]) -> Sheet:
     """Agreement among raters, by item (the form of Table 2)."""
     columns = [
         Column("among raters", name="item"),
@@ -68,11 +67,11 @@ def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Sheet:
         Column("similarity", ".2f"),
         Column("alpha", ".2f"),
     ]
-    rows = [[item, one.n, one.similarity, one.alpha] for item, one in agreement.items()]
+    rows = [[item, one.n, one.similarity, one.alpha.value] for item, one in agreement.items()]
     return Sheet("raters", columns, rows)
 
 
-def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Block]:
+def people_table(rater: str, agreement: Mapping[str, Mapping[str, Estimate]]) -> list[Block]:
     """A model's answers compared with people's means, by item."""
     columns = [
         Column(f"{rater} with people", name="item"),
@@ -82,8 +81,9 @@ def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Bl
         Column("Pearson", "+.2f", with_interval=True),
     ]
     rows: list[list[Cell]] = [
-        [item, one.n, one.similarity.n_units, one.similarity, one.correlation]
+        [item, near.n, near.n_units, near, one["correlation"]]
         for item, one in agreement.items()
+        for near in (one["similarity"],)
     ]
     return Sheet("people", columns, rows, about=("rater", rater)).with_notes("stories")
 

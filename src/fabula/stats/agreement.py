@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations_with_replacement, product
 from typing import Literal
 
@@ -43,7 +44,7 @@ MIN_CHANCE = 15
 """Several items have no interval if fewer answers would differ by chance: Yes, or No, is then too
 rare for one."""
 _MAX_PRIOR = 256
-Level = Literal["nominal", "ordinal", "interval", "ratio"]
+Level = Literal["nominal", "ordinal", "interval", "absolute"]
 Association = Literal["correlation", "slope"]
 Sums = Floats
 Parts = Callable[[Sums, int], tuple[Sums, Sums]]
@@ -246,100 +247,48 @@ def gwet(
 # Krippendorff's alpha.
 
 
-def krippendorff_alpha(
-    ratings: Floats, level: Level | Callable[[float, float], float] = "nominal"
-) -> float | None:
-    """Krippendorff's alpha, 1 - disagreement within subjects / by chance; ratings may be missing.
+def alpha(
+    ratings: Floats, level: Level = "nominal", items: Sequence[object] | None = None
+) -> Statistic:
+    """Krippendorff's alpha, 1 - disagreement within subjects / by chance.
 
     As defined in "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D.
 
-    ratings: float64, shape (n_subjects, n_raters), NaN if missing. `level` is a level of
-    measurement, or a distance of two values, which is used as is, not squared. A subject with a
-    single rating has no pair and is ignored. None if no subject has two ratings, or if all values
-    coincide (distance 0 from each other), so that no disagreement is possible. Raises `ValueError`
-    for negative ratings on the level "ratio".
+    ratings: float64, shape (n_subjects, n_raters), NaN if missing; a subject with a single rating
+    has no pair and is ignored. The distance of two values is that of the level; "absolute" is
+    |a - b|, not squared. items: the item of each subject, if there are several, for nominal
+    ratings: disagreement, and disagreement by chance, are then summed over items.
     """
-    paired = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
-    subjects, raters = np.nonzero(~np.isnan(paired))
-    values, places = np.unique(paired[subjects, raters], return_inverse=True)
-    counts = np.zeros((len(paired), len(values)))
-    np.add.at(counts, (subjects, places), 1)
-    totals = counts.sum(axis=0)
-    distances = _distances(values, totals, level)
-    by_chance = totals @ distances @ totals / (totals.sum() - 1)
-    if not by_chance > 0:
-        return None
-    others = counts.sum(axis=1, keepdims=True) - 1
-    within = ((counts / others) @ distances * counts).sum()
-    return float(1 - within / by_chance)
-
-
-def _distances(
-    values: Floats, totals: Floats, level: Level | Callable[[float, float], float]
-) -> Floats:
-    """The distances between values (ibid., section D): shape (n_values, n_values).
-
-    values: ascending, shape (n_values,); totals: how often each was given.
-    """
-    if not isinstance(level, str):
-        table = [[0.0 if a == b else level(a, b) for b in values.tolist()] for a in values.tolist()]
-        return np.array(table, np.float64).reshape(len(values), len(values))
-    if level == "nominal":
-        return 1.0 - np.eye(len(values))
-    if level == "ratio" and (values < 0).any():
-        raise ValueError("ratings on a ratio scale cannot be negative; use 'interval'")
-    # On an ordinal scale, a value is placed in the middle of the ranks of the ratings that gave it.
-    scale = np.cumsum(totals) - totals / 2 if level == "ordinal" else values
-    apart = scale[:, None] - scale
-    if level == "ratio":
-        apart /= np.maximum(scale[:, None] + scale, np.finfo(np.float64).tiny)
-    squares: Floats = apart**2
-    return squares
-
-
-def alpha(
-    ratings: Floats,
-    level: Literal["nominal", "ordinal", "interval"] = "nominal",
-    items: Sequence[object] | None = None,
-) -> Statistic:
-    """Krippendorff's alpha; ratings as in `krippendorff_alpha`.
-
-    items: the item of each subject, if there are several, for nominal ratings: disagreement, and
-    disagreement by chance, are then summed over items.
-    """
-    # Together, so that both have the same values and the same middle.
-    rows, parts = _alpha_rows(_with_prior(ratings), level)
+    # Ratings and prior together, so that both have the same values and the same middle.
+    every = _with_prior(ratings)
+    given = ~np.isnan(every)
+    n = np.where(given.sum(axis=1) > 1, given.sum(axis=1), 0)
+    others = np.maximum(n - 1, 1)
+    parts: Parts
+    if level == "interval":
+        # Half the sum of squared differences of all pairs is n times the squares minus the square.
+        middle = float(every[given].mean()) if given.any() else 0.0
+        x = np.where(given & (n > 0)[:, None], every - middle, 0.0)
+        total, squares = x.sum(axis=1), (x**2).sum(axis=1)
+        rows = np.column_stack([(n * squares - total**2) / others, total, squares, n])
+        parts = _interval_parts
+    else:
+        values = np.unique(every[given])
+        counts = (every[:, :, None] == values).sum(axis=1) * (n > 0)[:, None]
+        apart = ((n**2 - (counts**2).sum(axis=1)) / others)[:, None]
+        parts = _nominal_parts
+        if level != "nominal":
+            # Distances may depend on how often each value was given, so each subject has the whole
+            # table of its pairs of values.
+            k = len(values)
+            pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(k)) / others[:, None, None]
+            apart = pairs.reshape(len(pairs), k * k)
+            parts = partial(_table_parts, values=None if level == "ordinal" else values)
+        rows = np.column_stack([apart, counts, n]).astype(np.float64)
     rows, prior = rows[: len(ratings)], rows[len(ratings) :]
     n_prior = 2.0 if level == "nominal" else 1.0
     found = Statistic(rows, parts, prior, int(rows.any(axis=1).sum()), n_prior)
     return found if items is None else found.over(items)
-
-
-def _alpha_rows(
-    ratings: Floats, level: Literal["nominal", "ordinal", "interval"]
-) -> tuple[Sums, Parts]:
-    """What alpha needs of each subject, ending with its number of ratings, and its `parts`.
-
-    A subject with a single rating has zeros. For ordinal ratings the distances depend on how often
-    each value was given, so each subject then has the whole table of its pairs of values.
-    """
-    given = ~np.isnan(ratings)
-    n = np.where(given.sum(axis=1) > 1, given.sum(axis=1), 0)
-    others = np.maximum(n - 1, 1)
-    if level == "interval":
-        # Half the sum of squared differences of all pairs is n times the squares minus the square.
-        middle = float(ratings[given].mean()) if given.any() else 0.0
-        x = np.where(given & (n > 0)[:, None], ratings - middle, 0.0)
-        total, squares = x.sum(axis=1), (x**2).sum(axis=1)
-        rows = np.column_stack([(n * squares - total**2) / others, total, squares, n])
-        return rows, _interval_parts
-    counts = (ratings[:, :, None] == np.unique(ratings[given])).sum(axis=1) * (n > 0)[:, None]
-    if level == "nominal":
-        apart = (n**2 - (counts**2).sum(axis=1)) / others
-        return np.column_stack([apart, counts, n]).astype(np.float64), _nominal_parts
-    k = counts.shape[1]
-    pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(k)) / others[:, None, None]
-    return np.column_stack([pairs.reshape(len(pairs), k * k), counts, n]), _ordinal_parts
 
 
 def _interval_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
@@ -355,12 +304,16 @@ def _nominal_parts(sums: Sums, n_items: int) -> tuple[Sums, Sums]:
     return (by_chance - sums[..., 0]).sum(axis=-1), by_chance.sum(axis=-1)
 
 
-def _ordinal_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
+def _table_parts(sums: Sums, _: int, values: Floats | None) -> tuple[Sums, Sums]:
+    """values: those that distances are between; ordinal ones are placed by how many gave each."""
     k = round((4 * sums.shape[-1] - 3) ** 0.5 / 2 - 0.5)
     pairs, totals = sums[..., : k * k].reshape(*sums.shape[:-1], k, k), sums[..., k * k : -1]
-    # A value is placed in the middle of the ranks of the ratings that gave it.
-    places = np.cumsum(totals, axis=-1) - totals / 2
-    apart = (places[..., :, None] - places[..., None, :]) ** 2
+    if values is None:
+        # A value is placed in the middle of the ranks of the ratings that gave it.
+        places = np.cumsum(totals, axis=-1) - totals / 2
+        apart = (places[..., :, None] - places[..., None, :]) ** 2
+    else:
+        apart = np.broadcast_to(np.abs(values[:, None] - values), pairs.shape)
     by_chance = np.einsum("...i,...ij,...j->...", totals, apart, totals) / (sums[..., -1] - 1)
     return by_chance - (pairs * apart).sum(axis=(-2, -1)), by_chance
 

@@ -22,7 +22,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from fabula.measures.ratings import ItemAgreement, item_agreement, score_table, spans_of, value_of
+from fabula.measures.agreement import AmongPeople
+from fabula.measures.ratings import item_agreement, score_table, value_of
 from fabula.studies.database import (
     IS_ACTIVE,
     about_answers,
@@ -318,16 +319,16 @@ def agreement_with_others(
 
 def agreement_by_item(
     measurements: Sequence[Measurement], design: StudyDesign
-) -> dict[str, ItemAgreement]:
+) -> dict[str, AmongPeople]:
     """Return the agreement on each item; for pairs, how often two participants prefer the same."""
     if design.kind != "pairs":
-        return item_agreement(score_table(measurements, design.rubric), spans_of(design.rubric))
+        return item_agreement(score_table(measurements, design.rubric), design.rubric)
     found = {}
     for item in design.rubric.items:
         compared = [one for one in compared_answers(measurements) if one.item == item.id]
         n = sum(one.n_others for one in compared)
         same = sum(one.n_same for one in compared) / n if n else None
-        found[item.id] = ItemAgreement(len({one.document_id for one in compared}), same, None)
+        found[item.id] = AmongPeople(item.id, len({one.document_id for one in compared}), same)
     return found
 
 

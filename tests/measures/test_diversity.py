@@ -185,7 +185,7 @@ def test_templates_are_the_commonest_sequences_within_sentences():
 
 def shared_of(ids: list[str], texts: list[list[str]], owners: Any = None) -> dict[str, SharedText]:
     places = [TextWords(one, np.arange(len(one)), np.arange(len(one))) for one in texts]
-    table = PairTable.of(Located.of(ids, places), WordTable.of(texts), 3, owners)
+    table = PairTable(Located(ids, places), WordTable.of(texts), 3, owners)
     return {one.id: one for one in table.shared_texts()}
 
 
@@ -484,7 +484,7 @@ def test_what_is_not_installed_is_left_out_with_the_reason(monkeypatch: pytest.M
     def absent() -> None:
         raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'")
 
-    monkeypatch.setattr("fabula.measures.diversity.measure.Tagger", absent)
+    monkeypatch.setattr("fabula.measures.diversity.shared_ngrams.Tagger", absent)
     rng = random.Random(11)
     found = measured([*texts_of(rng, 3, "a"), *texts_of(rng, 3, "b")], extras=("templates",))
     assert "pip install 'fabula[nlp]'" in found.left_out["templates"]

@@ -94,7 +94,7 @@ def test_a_rater_is_compared_with_people_where_both_answered():
 def test_shares_leave_out_what_has_no_label():
     labels = {"1": "style", "2": "none", "3": None, "4": "style"}
     groups = {"1": "m", "2": "m", "3": "m", "4": "people"}
-    shares = category_shares(labels, ["none", "style", "other"], lambda id_: (groups[id_],))
+    shares = category_shares(labels, ["none", "style", "other"], lambda id_: (groups[id_],), str)
     assert [(s.group, s.n, s.n_missing, s.shares) for s in shares] == [
         (("m",), 2, 1, {"none": 0.5, "style": 0.5, "other": 0.0}),
         (("people",), 1, 0, {"none": 0.0, "style": 1.0, "other": 0.0}),

@@ -187,7 +187,7 @@ def by_cluster(n_clusters: int, seed: int) -> Comparisons:
 def test_errors_are_those_of_leaving_out_each_pair_or_cluster_in_one_step(units: str):
     if units == "pairs":
         answers = simulated([1, 0.3, 0, -0.4, -0.9], 0.4, 3, np.random.default_rng(5), 0.5)
-        unit_of, n_things = answers.pairs(), 5
+        unit_of, n_things = answers.units().of, 5
     else:
         answers = by_cluster(14, 3)
         # Clusters of several sizes: some lack a group, or have one comparison only.

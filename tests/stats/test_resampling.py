@@ -24,13 +24,7 @@ from fabula.presentation.sheet import interval_notes, interval_shown, render
 from fabula.rubrics.load import load_rubric
 from fabula.stats.agreement import cohen
 from fabula.stats.contrasts import mean_estimate, pooled_estimate
-from fabula.stats.paired import (
-    Tokens,
-    compare_pairs,
-    mean_estimates,
-    ratio_difference,
-    ratio_estimate,
-)
+from fabula.stats.paired import Tokens, compare_pairs, mean_estimates, ratio_estimate
 from fabula.stats.resampling import (
     MIN_UNITS,
     auroc_interval,
@@ -126,8 +120,8 @@ MAKERS: dict[str, Callable[[int], Estimate]] = {
     "difference of systems": lambda n: pair_of(n)[0],
     "Cohen's d of systems": lambda n: pair_of(n)[1],
     "ratio": lambda n: ratio_estimate(of_ratios(n)),
-    "difference of ratios": lambda n: ratio_difference(
-        of_ratios(n), Tokens(of_ratios(n).types // 3, of_ratios(n).ends), ""
+    "difference of ratios": lambda n: ratio_estimate(
+        of_ratios(n), minus=Tokens(of_ratios(n).types // 3, of_ratios(n).ends)
     ),
     "feedback": of_feedback,
     "feedback and people": of_validation,

@@ -28,22 +28,8 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.labels import read_labels
-from fabula.stats.agreement import (
-    Confusion,
-    Statistic,
-    alpha,
-    cohen,
-    concordance,
-    describe_raters,
-    difference,
-    fleiss,
-    gwet,
-    icc,
-    pearson,
-    percent_agreement,
-    pooled_pairs,
-    spearman,
-)
+from fabula.stats import agreement as stats
+from fabula.stats.agreement import Confusion
 from fabula.types import Contrast, Estimate, Item, Measurement, Rubric, by_rater
 
 Grouping = Literal["item", "dimension", "author"]
@@ -191,19 +177,9 @@ def read_experts(path: Path, rubric: Rubric) -> Panel:
 
     Only yes-no items count. Raises `InputError`, also for duplicate answers by an expert.
     """
-    return experts_of(read_labels(path, rubric), rubric, path.name, where=str(path))
-
-
-def experts_of(
-    labels: Sequence[Measurement], rubric: Rubric, source: str, *, where: str = ""
-) -> Panel:
-    """The panel of labels; at least one must be on a yes-no item.
-
-    `where` names their origin in errors, if that says more than `source`. Raises `InputError`.
-    """
-    panel = panel_of_labels(labels, rubric, source)
+    panel = panel_of_labels(read_labels(path, rubric), rubric, path.name)
     if not panel.subjects:
-        raise InputError(f"{where or source}: contains no verdicts on yes-no items of {rubric.id}")
+        raise InputError(f"{path}: contains no verdicts on yes-no items of {rubric.id}")
     return panel
 
 
@@ -249,19 +225,19 @@ def panel_agreement(
     groups = _groups(panel.subjects, rubric, by, panel.authors)
     for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
         ratings = panel.ratings[places]
-        n_raters = describe_raters(ratings)
+        n_raters = stats.describe_raters(ratings)
         stories, items = ([panel.subjects[place][k] for place in places] for k in (0, 1))
         signature = f"experts:{panel.source}|raters:{n_raters}|rubric:{rubric.id}-{rubric.version}"
         kappa, ac1, alphas = (
             statistic.estimate(stories, seed=seed, method=method, signature=signature)
             for statistic, method in (
-                (fleiss(ratings, items), f"Fleiss kappa of {n_raters} raters"),
-                (gwet(ratings, items), f"Gwet's AC1 of {n_raters} raters"),
-                (alpha(ratings, items=items), "Krippendorff's alpha (nominal)"),
+                (stats.fleiss(ratings, items), f"Fleiss kappa of {n_raters} raters"),
+                (stats.gwet(ratings, items), f"Gwet's AC1 of {n_raters} raters"),
+                (stats.alpha(ratings, items=items), "Krippendorff's alpha (nominal)"),
             )
         )
         why = _SAME if kappa.n else _ALONE
-        percent = percent_agreement(ratings)
+        percent = stats.percent_agreement(ratings)
         rows.append(
             AmongPeople(
                 name,
@@ -311,8 +287,8 @@ def judge_agreement(
                 stories, seed=seed, method=f"{name} with the majority", signature=signature
             )
             for statistic, name in (
-                (cohen(a, b, items), "Cohen kappa"),
-                (gwet(np.column_stack([a, b]), items), "Gwet's AC1"),
+                (stats.cohen(a, b, items), "Cohen kappa"),
+                (stats.gwet(np.column_stack([a, b]), items), "Gwet's AC1"),
             )
         )
         counts = Confusion.of(a, b)
@@ -321,8 +297,16 @@ def judge_agreement(
         rows.append(
             JudgeWithPeople(name, counts.n, kappa, reasons, int(np.isnan(a).sum()), ac1, counts)
         )
-    mine, theirs, stories = _story_scores(judge, panel, rubric)
-    correlation = pearson(mine, theirs).estimate(
+    # The numbers of tests passed, for stories that have both.
+    counted = aggregates(judge, rubric)
+    passed = {
+        document: float(np.nanmean(row))
+        for document, row in zip(*_panel_scores(panel, rubric), strict=True)
+        if document in counted and not np.isnan(row).all()
+    }
+    stories = list(passed)
+    mine, theirs = np.array([counted[story] for story in stories]), np.array([*passed.values()])
+    correlation = stats.pearson(mine, theirs).estimate(
         stories,
         seed=seed,
         method="Pearson of tests passed with the experts' mean",
@@ -338,7 +322,7 @@ def judge_agreement(
         rows=tuple(rows[:-1]),
         overall=rows[-1],
         pearson=correlation,
-        spearman=spearman(mine, theirs).value,
+        spearman=stats.spearman(mine, theirs).value,
         n_stories=len(stories),
         n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
         why_no_correlation=None if correlation.value is not None else why,
@@ -416,8 +400,8 @@ def expert_correlation(panel: Panel, rubric: Rubric, *, seed: int = 0) -> Estima
     Its interval is over stories.
     """
     stories, scores = _panel_scores(panel, rubric)
-    a, b, places = pooled_pairs(scores)
-    return pearson(a, b).estimate(
+    a, b, places = stats.pooled_pairs(scores)
+    return stats.pearson(a, b).estimate(
         [stories[place] for place in places],
         seed=seed,
         method="Pearson of tests passed between two readers of a story",
@@ -441,22 +425,6 @@ def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.f
     ]
     table = [[scores.get(document, np.nan) for scores in by_rater] for document in documents]
     return documents, np.array(table, np.float64).reshape(len(documents), len(by_rater))
-
-
-def _story_scores(
-    judge: Ratings, panel: Panel, rubric: Rubric
-) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
-    """The judge's and the experts' mean number of tests passed, for stories that have both."""
-    mine = aggregates(judge, rubric)
-    documents, scores = _panel_scores(panel, rubric)
-    theirs = {
-        document: float(np.nanmean(row))
-        for document, row in zip(documents, scores, strict=True)
-        if not np.isnan(row).all()
-    }
-    stories = [document for document in documents if document in mine and document in theirs]
-    pairs = np.array([(mine[story], theirs[story]) for story in stories]).reshape(len(stories), 2)
-    return pairs[:, 0], pairs[:, 1], stories
 
 
 def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
@@ -519,49 +487,39 @@ def _one_among(
     item: str, panel: Panel, rows: Sequence[int], judge: Ratings | None
 ) -> PeopleAgreement:
     ratings, items = panel.ratings[rows], [panel.subjects[k][1] for k in rows]
-    one, rest, subjects = _one_with_rest(ratings)
     documents = [panel.subjects[k][0] for k in rows]
-    among, strata = [documents[k] for k in subjects], [items[k] for k in subjects]
-    found = PeopleAgreement(
-        item=item,
-        n_documents=len(set(documents)),
-        one_with_rest=cohen(one, rest, strata).value,
-        fleiss=fleiss(ratings, items).value,
-    )
-    if judge is None:
-        return found
-    mine = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])
-    theirs = np.where(np.isnan(mine), np.nan, one)
-    less = difference(
-        (cohen(mine, rest, strata), among),
-        (cohen(theirs, rest, strata), among),
-        method="difference of Cohen kappas with the majorities of the others",
-        signature=f"experts:{panel.source}",
-    )
-    return replace(found, judge_less=less)
-
-
-def _one_with_rest(
-    ratings: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
-    """Each rating, the majority of the others of its subject, and the subject's row.
-
-    ratings: float64 of 0 and 1, shape (n_subjects, n_raters), NaN if missing. Ratings are left out
-    if the others are tied or fewer than two; with only two people, each is compared with the other.
-    """
+    # Each rating, the majority of the others of its subject, and the subject's row. Ratings are
+    # left out if the others are tied or fewer than two; of only two people each is compared with
+    # the other.
     n_least = 2 if ratings.shape[1] > 2 else 1
-    one: list[float] = []
-    rest: list[float] = []
+    each: list[tuple[float, float]] = []
     subjects: list[int] = []
     for row, values in enumerate(ratings):
         given = values[~np.isnan(values)]
         for k, value in enumerate(given):
             others = np.delete(given, k)
             if len(others) >= n_least and 2 * others.sum() != len(others):
-                one.append(float(value))
-                rest.append(float(2 * others.sum() > len(others)))
+                each.append((value, 2 * others.sum() > len(others)))
                 subjects.append(row)
-    return np.array(one), np.array(rest), subjects
+    one, rest = np.array(each, np.float64).reshape(-1, 2).T
+    among, strata = [documents[k] for k in subjects], [items[k] for k in subjects]
+    found = PeopleAgreement(
+        item=item,
+        n_documents=len(set(documents)),
+        one_with_rest=stats.cohen(one, rest, strata).value,
+        fleiss=stats.fleiss(ratings, items).value,
+    )
+    if judge is None:
+        return found
+    mine = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])
+    theirs = np.where(np.isnan(mine), np.nan, one)
+    less = stats.difference(
+        (stats.cohen(mine, rest, strata), among),
+        (stats.cohen(theirs, rest, strata), among),
+        method="difference of Cohen kappas with the majorities of the others",
+        signature=f"experts:{panel.source}",
+    )
+    return replace(found, judge_less=less)
 
 
 # Other items: numbers, choices, places.
@@ -614,46 +572,31 @@ def graded_pairs(
             for name, measurements in judges.items()
         }
         for first, second in combinations([name for name in answers if answers[name]], 2):
-            if any(name in answers[second] for name in answers[first]):
-                signature = f"{judges[first][0].signature}|against:{second}"
-                pairs.append(_two_judges(first, second, answers, people, item, signature, seed))
+            both = [name for name in answers[first] if name in answers[second]]
+            if not both:
+                continue
+            signature = f"{judges[first][0].signature}|against:{second}"
+            columns, sides = [], []
+            for mine in (answers[first], answers[second]):
+                columns.append(np.array([mine[name] for name in both]))
+                own, theirs, names = _with_people({name: mine[name] for name in both}, people)
+                sides.append((_statistic(own, theirs, item), names))
+            apart = stats.difference(
+                *sides,
+                method=f"difference of the kappas of two judges with people, {_OVER}",
+                signature=signature,
+            )
+            agreement = _kappa(columns[0], columns[1], both, item, signature, seed)
+            labelled = any(name in people for name in both)
+            alike = (
+                "a judge and people said the same"
+                if labelled
+                else "nobody labelled these documents"
+            )
+            why = _reasons(difference=(apart, alike), agreement=(agreement, _SAME))
+            details = {"agreement": agreement, "why_missing": why}
+            pairs.append(Contrast(item.id, first, second, apart, details=details))
     return pairs
-
-
-def _two_judges(
-    first: str,
-    second: str,
-    answers: Mapping[str, Mapping[str, float]],
-    people: Mapping[str, Mapping[str, float]],
-    item: Item,
-    signature: str,
-    seed: int,
-) -> Contrast:
-    a, b = answers[first], answers[second]
-    both = [name for name in a if name in b]
-    sides = []
-    for mine in (a, b):
-        own, theirs, names = _with_people({name: mine[name] for name in both}, people)
-        sides.append((_statistic(own, theirs, item), names))
-    apart = difference(
-        sides[0],
-        sides[1],
-        method=f"difference of the kappas of two judges with people, {_OVER}",
-        signature=signature,
-    )
-    agreement = _kappa(
-        np.array([a[name] for name in both]),
-        np.array([b[name] for name in both]),
-        both,
-        item,
-        signature,
-        seed,
-    )
-    labelled = any(name in people for name in both)
-    alike = "a judge and people said the same" if labelled else "nobody labelled these documents"
-    why = _reasons(difference=(apart, alike), agreement=(agreement, _SAME))
-    details = {"agreement": agreement, "why_missing": why}
-    return Contrast(item.id, first, second, apart, details=details)
 
 
 def graded_items(rubric: Rubric) -> list[Item]:
@@ -681,8 +624,8 @@ def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, d
     return found
 
 
-def _statistic(a: Values, b: Values, item: Item) -> Statistic:
-    return cohen(a, b) if item.scale.level == "nominal" else concordance(a, b)
+def _statistic(a: Values, b: Values, item: Item) -> stats.Statistic:
+    return stats.cohen(a, b) if item.scale.level == "nominal" else stats.concordance(a, b)
 
 
 def _pairs_of_people(
@@ -717,11 +660,19 @@ def _people(
     alphas, iccs = (
         statistic.estimate(names, seed=seed, method=method, signature=signature)
         for statistic, names, method in (
-            (alpha(table, level), several, f"Krippendorff's alpha ({level})"),
-            (icc(numbers), several[: len(numbers)], "ICC(2,1)"),
+            (stats.alpha(table, level), several, f"Krippendorff's alpha ({level})"),
+            (stats.icc(numbers), several[: len(numbers)], "ICC(2,1)"),
         )
     )
-    same = _SAME if several else _ALONE
+    same = no_icc = _SAME if several else _ALONE
+    if level != "interval":
+        no_icc = "the answers are not numbers"
+    elif several and np.isnan(table).any():
+        no_icc = "not everybody answered about every document"
+    elif len(several) == 1:
+        no_icc = "several answered about one document only"
+    elif several and np.ptp(table) > 0:
+        no_icc = "it would divide by zero"
     return AmongPeople(
         item.id,
         n=len(several),
@@ -729,26 +680,13 @@ def _people(
         alpha=alphas,
         icc=iccs,
         similarity=float(1 - apart.mean()) if len(apart) and level != "ordinal" else None,
-        why_missing=_reasons(
-            kappa=(kappa, same), alpha=(alphas, same), icc=(iccs, _why_no_icc(table, level) or same)
-        ),
+        why_missing=_reasons(kappa=(kappa, same), alpha=(alphas, same), icc=(iccs, no_icc)),
     )
 
 
 def _reasons(**figures: tuple[Estimate, str]) -> dict[str, str]:
     """By name, the reasons of the estimates without a value."""
     return {name: why for name, (one, why) in figures.items() if one.value is None}
-
-
-def _why_no_icc(table: Values, level: str) -> str | None:
-    """None if all answers are equal, or no document has two."""
-    if level != "interval":
-        return "the answers are not numbers"
-    if len(table) and np.isnan(table).any():
-        return "not everybody answered about every document"
-    if len(table) == 1:
-        return "several answered about one document only"
-    return "it would divide by zero" if len(table) and np.ptp(table) > 0 else None
 
 
 def _kappa(
@@ -787,17 +725,22 @@ def _judge(
     has_order = item.scale.level != "nominal"
     kappa = _kappa(mine, theirs, names, item, signature, seed)
     people = _kappa(a, b, among, item, signature, seed)
-    apart = difference(
+    apart = stats.difference(
         (_statistic(mine, theirs, item), names),
         (_statistic(a, b, item), among),
         method=f"difference of kappas, {_OVER}",
         signature=signature,
     )
     ordered = means if has_order else np.full(len(means), np.nan)
-    correlation = pearson(own, ordered).estimate(
+    correlation = stats.pearson(own, ordered).estimate(
         both, seed=seed, method="Pearson with people's means over documents", signature=signature
     )
     alone = _SAME if among else _ALONE
+    no_correlation = f"{'people' if np.ptp(own) else 'the judge'} said the same of every document"
+    if not has_order:
+        no_correlation = "the options have no order"
+    elif len(own) < 2:
+        no_correlation = "judge and people answered about one document only"
     return JudgeWithPeople(
         item.id,
         n=len(both),
@@ -809,14 +752,6 @@ def _judge(
             kappa=(kappa, _SAME),
             people=(people, alone),
             difference=(apart, alone if people.value is None else _SAME),
-            correlation=(correlation, _why_uncorrelated(own, means, has_order=has_order)),
+            correlation=(correlation, no_correlation),
         ),
     )
-
-
-def _why_uncorrelated(own: Values, means: Values, *, has_order: bool) -> str:
-    if not has_order:
-        return "the options have no order"
-    if len(own) < 2:
-        return "judge and people answered about one document only"
-    return f"{'people' if np.ptp(own) else 'the judge'} said the same of every document"

@@ -94,7 +94,7 @@ def find_clusters(
     for a, b in [*equal, *_sharing(openings), *_sharing(runs), *_nearly_same(sketches)]:
         own.join(a, b)
         all_.join(a, b)
-    roots = all_.roots()
+    roots = list(map(all_.root, range(len(keys))))
     least: dict[int, str] = {}
     of_copies: dict[int, set[str]] = {}
     for place, key in enumerate(keys):
@@ -137,9 +137,6 @@ class _Components:
 
     def join(self, a: int, b: int) -> None:
         self._parent[self.root(a)] = self.root(b)
-
-    def roots(self) -> list[int]:
-        return [self.root(place) for place in range(len(self._parent))]
 
 
 def _sharing(values: Sequence[Sequence[int] | NDArray[np.uint64]]) -> list[tuple[int, int]]:

@@ -5,24 +5,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from fabula.errors import InputError
 from fabula.measures.clusters import USUAL_FIELDS, has_value, joined_keys
-from fabula.stats.contrasts import (
-    Clustered,
-    Omnibus,
-    adjusted,
-    cell_means,
-    compare_clusters,
-    compare_means,
-    kruskal_wallis,
-    mean_estimate,
-    permutation_f,
-)
+from fabula.stats import contrasts as stats
+from fabula.stats.contrasts import Clustered, Omnibus, adjusted, cell_means
 from fabula.text.sketch import Sketch
 from fabula.types import Contrast, Estimate, Signature
 
@@ -89,7 +80,33 @@ class MeasuredTexts:
         self.fields[text] |= {k: v for k in self._wanted if has_value(v := there.get(k))}
         if self.cluster is not None:
             self.sketches[text] = Sketch.of_row(row.get("sketch")) or self.sketches[text]
-        found = dict(self._numbers(text, row, where))
+        values, found = row.get("values"), dict[str, float | None]()
+        if "item" in row and "rater" in row:
+            item, value = str(row["item"]), row["value"]
+            if not _is_number(value) or item in _NOT_STYLE:
+                return
+            if row["signature"].startswith(_JUDGES):
+                found[f"{item}, {row['rater']}"] = value
+            else:
+                # Of people, or an instrument, the mean so far.
+                given = self._answers.setdefault((text, item), [])
+                given += [] if value is None else [value]
+                found[item] = math.fsum(given) / len(given) if given else None
+        else:
+            if not isinstance(values, dict):
+                # A frame has the metrics of a profile as columns.
+                from fabula.measures.linguistic.profile import PROFILE_METRICS
+
+                names = (*_COLUMNS, *(metric.id for metric in PROFILE_METRICS))
+                values = {name: row[name] for name in names if name in row}
+                curve = row.get(CURVE)
+                if isinstance(curve, dict):
+                    # Curves are over the texts that have a value at every L.
+                    is_whole = None not in curve.values()
+                    values |= {f"{CURVE}_{k}": v if is_whole else None for k, v in curve.items()}
+            if any(not _is_number(value) for value in values.values()):
+                raise InputError(f"{where}: its numbers are damaged; measure the texts again")
+            found = {key: value for key, value in values.items() if key not in _NOT_STYLE}
         if not found and "item" not in row:
             raise InputError(
                 f"{where}: has no number to compare; use rows of `originality`, `profile`, "
@@ -119,38 +136,6 @@ class MeasuredTexts:
                 f"{where}: {self.places[text]} has {number} twice; are two texts called so?"
             )
         values[text] = math.nan if value is None else value
-
-    def _numbers(
-        self, text: int, row: Mapping[str, Any], where: str
-    ) -> Iterable[tuple[str, float | None]]:
-        if "item" in row and "rater" in row:
-            return self._verdict(text, row)
-        values = row.get("values")
-        if not isinstance(values, dict):
-            # A frame has the metrics of a profile as columns.
-            from fabula.measures.linguistic.profile import PROFILE_METRICS
-
-            names = (*_COLUMNS, *(metric.id for metric in PROFILE_METRICS))
-            values = {name: row[name] for name in names if name in row}
-            curve = row.get(CURVE)
-            if isinstance(curve, dict):
-                # Curves are over the texts that have a value at every L.
-                is_whole = None not in curve.values()
-                values |= {f"{CURVE}_{k}": v if is_whole else None for k, v in curve.items()}
-        if any(not _is_number(value) for value in values.values()):
-            raise InputError(f"{where}: its numbers are damaged; measure the texts again")
-        return [(key, value) for key, value in values.items() if key not in _NOT_STYLE]
-
-    def _verdict(self, text: int, row: Mapping[str, Any]) -> list[tuple[str, float | None]]:
-        """A judge's answer; of people, or an instrument, the mean so far."""
-        item, value = str(row["item"]), row["value"]
-        if not _is_number(value) or item in _NOT_STYLE:
-            return []
-        if row["signature"].startswith(_JUDGES):
-            return [(f"{item}, {row['rater']}", value)]
-        given = self._answers.setdefault((text, item), [])
-        given += [] if value is None else [value]
-        return [(item, math.fsum(given) / len(given) if given else None)]
 
     def groups(self, unnamed: str | None) -> list[str]:
         """The group of each text; `unnamed` for those without the field. Raises `InputError`."""
@@ -296,7 +281,26 @@ def compare_groups(
     groups: list[ComparedGroup] = []
     contrasts, omnibus = list[Contrast](), dict[str, Omnibus]()
     for number, signature in signatures.items():
-        mine = dict(_groups(measured, number, signature, groups_of_texts, clusters))
+        values: dict[str, dict[str, list[float]]] = {}
+        missing: dict[str, Counter[str]] = {}
+        why = measured.missing.get(number, {})
+        for text, value in enumerate(measured.numbers[number]):
+            if value == _ABSENT:
+                continue
+            name = groups_of_texts[text]
+            of_group = values.setdefault(name, {})
+            if math.isnan(value):
+                missing.setdefault(name, Counter())[why.get(text, NOT_SAID)] += 1
+            else:
+                unit = f"{text:09}" if clusters is None else clusters[text]
+                of_group.setdefault(unit, []).append(value)
+        mine = {}
+        for name in sorted(values):
+            mean = stats.mean_estimate(list(cell_means(values[name]).values()), signature=signature)
+            lacking = dict(missing.get(name, {}))
+            mine[name] = ComparedGroup(
+                number, name, mean, lacking, values[name], clusters is not None
+            )
         groups += mine.values()
         known = {name: one for name, one in mine.items() if one.values}
         if number.startswith(f"{CURVE}_") or len(known) < 2:
@@ -319,44 +323,14 @@ def compare_groups(
     )
 
 
-def _groups(
-    measured: MeasuredTexts,
-    number: str,
-    signature: str,
-    groups_of_texts: Sequence[str],
-    clusters: Sequence[str] | None,
-) -> Iterable[tuple[str, ComparedGroup]]:
-    """A number in each group that has it, by the group's name."""
-    values: dict[str, dict[str, list[float]]] = {}
-    missing: dict[str, Counter[str]] = {}
-    why = measured.missing.get(number, {})
-    for text, value in enumerate(measured.numbers[number]):
-        if value == _ABSENT:
-            continue
-        name = groups_of_texts[text]
-        own = values.setdefault(name, {})
-        if math.isnan(value):
-            missing.setdefault(name, Counter())[why.get(text, NOT_SAID)] += 1
-        else:
-            own.setdefault(f"{text:09}" if clusters is None else clusters[text], []).append(value)
-    for name in sorted(values):
-        mean = mean_estimate(list(cell_means(values[name]).values()), signature=signature)
-        yield (
-            name,
-            ComparedGroup(
-                number, name, mean, dict(missing.get(name, {})), values[name], clusters is not None
-            ),
-        )
-
-
 def contrast(a: ComparedGroup, b: ComparedGroup, signature: str, *, seed: int) -> Contrast:
     """How group A differs from B in a number: cluster by cluster if its texts are clustered."""
     sides = {a.group: a.values, b.group: b.values}
     if a.is_clustered:
-        found = compare_clusters(a.number, sides, seed=seed, signature=signature)
+        found = stats.compare_clusters(a.number, sides, seed=seed, signature=signature)
     else:
         texts = {name: list(cell_means(values).values()) for name, values in sides.items()}
-        found = compare_means(a.number, texts, signature=signature)
+        found = stats.compare_means(a.number, texts, signature=signature)
     if a.number == INDEX:
         return found
     # A share of the mean says something of a number that begins at 0.
@@ -370,7 +344,7 @@ def compare_all(groups: Sequence[ComparedGroup], *, seed: int) -> Omnibus:
     Clustered texts: the permutation F that the pairs have too.
     """
     if groups[0].is_clustered:
-        return permutation_f([one.values for one in groups], seed=seed)
+        return stats.permutation_f([one.values for one in groups], seed=seed)
     values = [list(cell_means(one.values).values()) for one in groups]
-    statistic, p = kruskal_wallis(values)
+    statistic, p = stats.kruskal_wallis(values)
     return Omnibus("Kruskal-Wallis H", statistic, p, len(groups), sum(map(len, values)), False)

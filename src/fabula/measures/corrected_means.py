@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
@@ -20,20 +22,10 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.ratings import mean_scores, score_table
+from fabula.stats import prediction_powered as powered
 from fabula.stats.agreement import pearson
 from fabula.stats.contrasts import adjusted
-from fabula.stats.prediction_powered import (
-    MIN_LABELS,
-    MIN_VERDICTS,
-    Corrected,
-    corrected_difference,
-    corrected_mean,
-    is_covered,
-    n_labels_for,
-    n_worth,
-    stratified,
-    transfer,
-)
+from fabula.stats.prediction_powered import MIN_LABELS, MIN_VERDICTS, Corrected
 from fabula.stats.resampling import Units
 from fabula.types import Contrast, Estimate, Item, Measurement, Rubric
 
@@ -178,15 +170,9 @@ def correct(
     items = averaged_items(rubric)
     said = _decided(measurements, rubric)
     known = _decided(labels, rubric)
-    if truth == "majority":
-        known = {
-            name: {
-                document: float(share > 0.5) for document, share in given.items() if share != 0.5
-            }
-            if rubric.item(name).scale.is_test
-            else given
-            for name, given in known.items()
-        }
+    for name, given in known.items() if truth == "majority" else ():
+        if rubric.item(name).scale.is_test:
+            known[name] = {text: float(mean > 0.5) for text, mean in given.items() if mean != 0.5}
     tables = {
         item.id: _Table(said.get(item.id, {}), known.get(item.id, {}))
         for item in rubric.items
@@ -199,7 +185,11 @@ def correct(
             "no document has both an answer of the judge and a label; check that the ids match"
         )
     documents = list(dict.fromkeys(one.document_id for one in measurements))
-    groups = _groups([name for name in documents if name in table.judged], group_of)
+    by_group: dict[str, list[str]] = {}
+    for name in documents:
+        if group_of is not None and name in table.judged:
+            by_group.setdefault(group_of(name), []).append(name)
+    groups = dict(sorted(by_group.items()))
     how = _Method(about == "texts", cluster_of)
     parts = {name: _row(name, table.of(members), how) for name, members in groups.items()}
     overall, found = _stratified(table, parts, how)
@@ -217,7 +207,7 @@ def correct(
         transfers=tuple(_transfers(table, groups, how)),
         about=about,
         width=width * scale.span,
-        n_labels_for_width=None if found is None else n_labels_for(found, width * scale.span),
+        n_labels_for_width=found and powered.n_labels_for(found, width * scale.span),
         to_label=_next(table, groups, parts, n_next, seed),
         left_out=tuple(
             item.id for item in rubric.items if item.id in answered and item.id not in corrected
@@ -270,37 +260,25 @@ def _overall(by_item: Mapping[str, _Table]) -> tuple[_Table, int]:
     n_items = sum(bool(table.labelled) for table in by_item.values())
     whole = {name: values for name, values in labelled.items() if len(values) == n_items}
     n_partly = sum(name in judged and name not in whole for name in labelled)
-    return _Table(_means(judged), _means(whole)), n_partly
-
-
-def _means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    return {name: math.fsum(given) / len(given) for name, given in values.items()}
-
-
-def _groups(
-    documents: Sequence[str], group_of: Callable[[str], str] | None
-) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    if group_of is not None:
-        for name in documents:
-            groups.setdefault(group_of(name), []).append(name)
-    return dict(sorted(groups.items()))
+    sides = ({name: fmean(of_items[name]) for name in of_items} for of_items in (judged, whole))
+    return _Table(*sides), n_partly
 
 
 def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Corrected | None]:
     documents, (labels, predicted, others) = table.split()
     clusters = how.clusters(documents)
-    raw = math.fsum(table.judged.values()) / len(table.judged) if table.judged else None
+    raw = fmean(table.judged.values()) if table.judged else None
     n, n_labelled = len(table.judged), len(labels)
     if not n_labelled:
         return CorrectedRow(name, raw, None, None, None, 0, n, reason="nothing is labelled"), None
-    if not is_covered(
+    if not powered.is_covered(
         Units.by(clusters[:n_labelled]).means(predicted),
         Units.by(clusters[n_labelled:]).means(others),
     ):
         reason = "labelled documents are unlike the others"
         return CorrectedRow(name, raw, None, None, None, n_labelled, n, reason=reason), None
-    found = corrected_mean(labels, predicted, others, is_finite=how.is_finite, clusters=clusters)
+    sides = labels, predicted, others
+    found = powered.corrected_mean(*sides, is_finite=how.is_finite, clusters=clusters)
     assert found is not None
     row = _of(name, raw, found)
     if found.n_worth is None:
@@ -308,7 +286,7 @@ def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Correcte
     r = pearson(labels, predicted).estimate(clusters[:n_labelled], seed=0, method="", signature="")
     # Predictions that run against the labels get no weight, so they are worth nothing.
     least, most = (
-        None if end is None else n_worth(1 - max(0.0, end) ** 2, n_labelled, n)
+        None if end is None else powered.n_worth(1 - max(0.0, end) ** 2, n_labelled, n)
         for end in (r.low, r.high)
     )
     if least is not None and most is not None:
@@ -340,7 +318,7 @@ def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method)
         rest, of_rest = table.of([one for one in table.judged if one not in mine]).split()
         if min(len(of_mine[0]), len(of_rest[0])) >= MIN_LABELS:
             clusters = how.clusters(here), how.clusters(rest)
-            level, apart, p = transfer(of_mine, of_rest, clusters)
+            level, apart, p = powered.transfer(of_mine, of_rest, clusters)
             if p is not None:
                 about = {"level": level, "n_labelled": len(of_mine[0])}
                 names = name, "by the others' labels"
@@ -366,7 +344,7 @@ def _stratified(
         n = whole.n_labelled, whole.n
         why = f"see {', '.join(lacking)}"
         return CorrectedRow("all", whole.raw, None, None, None, *n, reason=why), None
-    found = stratified(known)
+    found = powered.stratified(known)
     return _of("all", whole.raw, found), found
 
 
@@ -377,7 +355,7 @@ def _differences(parts: Mapping[str, tuple[CorrectedRow, Corrected | None]]) -> 
             continue
         apart, p = Estimate(None, None, None, row_a.n + row_b.n, "", ""), None
         if mine is not None and other is not None:
-            apart, p = corrected_difference(mine, other)
+            apart, p = powered.corrected_difference(mine, other)
         raw = {"raw": row_a.raw - row_b.raw}
         found.append(Contrast("mean", a, b, apart, p, test="Welch", details=raw))
     return adjusted(found)
@@ -401,21 +379,19 @@ def _next(
     for name, members in (groups or {"all": list(table.judged)}).items():
         left = [one for one in members if one not in table.labelled]
         free[name] = [left[k] for k in rng.permutation(len(left))]
-    n_labelled = {name: one.n_labelled if one else 0 for name, one in found.items()}
+    n_labelled = Counter({name: one.n_labelled for name, one in found.items() if one})
+
+    def gain(name: str) -> float:
+        """How much another label reduces the variance of the mean over all documents (Neyman)."""
+        one, n = found.get(name), n_labelled[name]
+        return math.inf if one is None or n < 2 else one.n**2 * one.spread * (1 / n - 1 / (n + 1))
+
     taken: list[str] = []
     while len(taken) < n_next and any(free.values()):
-        open_groups = [name for name in free if free[name]]
-        best = max(open_groups, key=lambda name: _gain(found.get(name), n_labelled.get(name, 0)))
+        best = max((name for name in free if free[name]), key=gain)
         taken.append(free[best].pop())
-        n_labelled[best] = n_labelled.get(best, 0) + 1
+        n_labelled[best] += 1
     return tuple(taken)
-
-
-def _gain(found: Corrected | None, n_labelled: int) -> float:
-    """How much another label reduces the variance of the mean over all documents (Neyman)."""
-    if found is None or n_labelled < 2:
-        return math.inf
-    return found.n**2 * found.spread * (1 / n_labelled - 1 / (n_labelled + 1))
 
 
 def _signature(

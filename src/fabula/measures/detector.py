@@ -244,10 +244,6 @@ class Calibration:
     collected: Collected | None = None
     """Origin and kind of the texts, if known."""
 
-    def probability(self, oriented: float) -> float:
-        """The probability that a text is human, for a mixture like the calibration texts."""
-        return float(_logistic(np.array([self.slope * oriented + self.intercept]))[0])
-
 
 def calibrate(
     texts: Labelled,
@@ -472,7 +468,6 @@ def calibrate_rows(
     Raises `InputError` if a row lacks the label or the field, `MixError` if rows were not measured
     in the same way.
     """
-    found = []
     rows = list(_checked(given, path))
     measured = _measured(rows[0])
     chosen = [name for name in scores or measured if name in measured]
@@ -497,25 +492,32 @@ def calibrate_rows(
     sketches = [_sketch(row, path, k) for k, row in enumerate(rows, 1)]
     digests = [str(row["text_digest"]) for row in rows]
     field = cluster_field(rows, cluster)
-    clusters = find_clusters(_keys(rows, field, path), sketches, is_human.tolist(), digests)
+    # The cluster of each row, as far as its fields say.
+    keys = [f"text={digest}" for digest in digests]
+    for k, row in enumerate(rows, 1):
+        if field is None:
+            break
+        if not has_value(row.get(field)):
+            raise InputError(
+                f"{path}, line {k}: no field {field!r} to cluster by; clusters keep texts that "
+                "belong together from counting as independent: add the field, or choose another "
+                "field (`id` for none)"
+            )
+        keys[k - 1] = f"{field}={row[field]}"
+    clusters = find_clusters(keys, sketches, is_human.tolist(), digests)
     layout = {
         name: auroc(np.array([traits(sketch)[name] for sketch in sketches]), is_human)
         for name in (traits(sketches[0]) if not is_human.all() else ())
     }
-    collected = Collected(
-        kind=Kind.of(sketches, is_human, clusters.numbers, digests),
-        n_copies=len(clusters.copies),
-        n_clusters_before=clusters.n_before,
-        cluster=field,
-        layout=layout,
-    )
+    kind = Kind.of(sketches, is_human, clusters.numbers, digests)
+    collected = Collected(kind, len(clusters.copies), clusters.n_before, field, layout)
+    found = []
     for name in chosen:
         known = np.array([row.get(name) is not None for row in rows])
         values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
-        texts = Labelled(np.array(values, np.float64), is_human[known], clusters.numbers[known])
         found.append(
             calibrate(
-                texts,
+                Labelled(np.array(values, np.float64), is_human[known], clusters.numbers[known]),
                 score=name,
                 signature=str(rows[0]["signature"]),
                 n_missing=int((~known).sum()),
@@ -569,20 +571,6 @@ def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
             "score the texts again"
         )
     return sketch
-
-
-def _keys(rows: Sequence[dict[str, Any]], field: str | None, path: str) -> list[str]:
-    """The cluster key of each row, as far as its fields say."""
-    for number, row in enumerate(rows, 1):
-        if field is not None and not has_value(row.get(field)):
-            raise InputError(
-                f"{path}, line {number}: no field {field!r} to cluster by; clusters keep texts "
-                "that belong together from counting as independent: add the field, or choose "
-                "another field (`id` for none)"
-            )
-    return [
-        f"text={row['text_digest']}" if field is None else f"{field}={row[field]}" for row in rows
-    ]
 
 
 def write_detectors(
@@ -662,57 +650,52 @@ def apply_to_rows(
         raise InputError(
             f"a rate of {target:g}: the detector was calibrated for {known}; choose one of these"
         )
+    low, high = sorted(detector["direction"] * end for end in detector["score_range"])
+    slack = (high - low) / 10
+    kind, high_rate = detector["kind"], limit["false_positives_high"]
+    of_detector = None
+    if detector["outcome"] != "separates":
+        of_detector = f"{_NO_VERDICT}: {OUTCOMES[detector['outcome']]}"
+    elif high_rate > _MAX_EXCESS * limit["target"]:
+        of_detector = (
+            f"it may flag up to {high_rate:.1%} of such people's texts (95 % confidence), far "
+            f"above the {limit['target']:.1%} that was asked; calibrate on texts by more people, "
+            f"or ask for a higher rate"
+        )
     for number, row in enumerate(rows, 1):
-        yield _verdict(detector, row, _sketch(row, path, number), limit)
+        sketch, value = _sketch(row, path, number), row[detector["score"]]
+        verdict, probability = None, None
+        is_known = kind.holds(sketch, str(row["text_digest"]))
+        missing = of_detector or (_CALIBRATED_ON if is_known else None)
+        if missing is None and value is None:
+            missing = row.get("missing_reason") or "no score"
+        if missing is None:
+            missing = kind.refusal(sketch)
+        if missing is None and not low - slack <= value <= high + slack:
+            missing = (
+                f"of another kind than the calibration texts: a score of {value:.4g} (theirs: "
+                f"{low:.4g} to {high:.4g})"
+            )
+        if missing is None:
+            oriented = detector["direction"] * value
+            stated = _logistic(np.array([detector["slope"] * oriented + detector["intercept"]]))
+            probability = round(float(stated[0]), 4)
+            verdict = "machine" if oriented < limit["value"] else "not flagged"
+        yield {
+            "id": row["id"],
+            "verdict": verdict,
+            "missing_reason": missing,
+            "probability_human": probability,
+            "score": detector["score"],
+            "value": value,
+            "calibrated_on": is_known,
+            "false_positives": limit["false_positives"],
+            "false_positives_high": high_rate,
+            "signature": row["signature"],
+        }
 
 
 def _differences(detector: dict[str, Any], row: dict[str, Any]) -> list[str]:
     own = Signature.parse(str(detector["signature"]))
     found = own.differences(Signature.parse(str(row["signature"])))
     return found if detector["score"] in _measured(row) else [*found, f"no {detector['score']}"]
-
-
-def _verdict(
-    detector: dict[str, Any], row: dict[str, Any], sketch: Sketch, limit: dict[str, float]
-) -> dict[str, Any]:
-    value, kind = row[detector["score"]], detector["kind"]
-    verdict, probability = None, None
-    is_known = kind.holds(sketch, str(row["text_digest"]))
-    low, high = sorted(detector["direction"] * end for end in detector["score_range"])
-    slack = (high - low) / 10
-    asked, most = limit["target"], limit["false_positives_high"]
-    missing = _CALIBRATED_ON if is_known else None
-    if detector["outcome"] != "separates":
-        missing = f"{_NO_VERDICT}: {OUTCOMES[detector['outcome']]}"
-    elif most > _MAX_EXCESS * asked:
-        missing = (
-            f"it may flag up to {most:.1%} of such people's texts (95 % confidence), far above the "
-            f"{asked:.1%} that was asked; calibrate on texts by more people, or ask for a higher "
-            f"rate"
-        )
-    if missing is None and value is None:
-        missing = row.get("missing_reason") or "no score"
-    if missing is None:
-        missing = kind.refusal(sketch)
-    if missing is None and not low - slack <= value <= high + slack:
-        missing = (
-            f"of another kind than the calibration texts: a score of {value:.4g} (theirs: "
-            f"{low:.4g} to {high:.4g})"
-        )
-    if missing is None:
-        oriented = detector["direction"] * value
-        stated = _logistic(np.array([detector["slope"] * oriented + detector["intercept"]]))
-        probability = round(float(stated[0]), 4)
-        verdict = "machine" if oriented < limit["value"] else "not flagged"
-    return {
-        "id": row["id"],
-        "verdict": verdict,
-        "missing_reason": missing,
-        "probability_human": probability,
-        "score": detector["score"],
-        "value": value,
-        "calibrated_on": is_known,
-        "false_positives": limit["false_positives"],
-        "false_positives_high": most,
-        "signature": row["signature"],
-    }

@@ -9,7 +9,8 @@ is preferred.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,26 @@ def read_labels(path: Path, rubric: Rubric) -> list[Measurement]:
     Raises `InputError` for a file without them, with its columns, for an item that the rubric
     lacks, an answer that its scale lacks, and a second answer by one person.
     """
-    if path.suffix == ".json":
-        return labels_of(_released(path, rubric), rubric, path.name)
-    return labels_of(read_table(path), rubric, path.name)
+    if path.suffix != ".json":
+        return labels_of(read_table(path), rubric, path.name)
+    # The authors' release, whose story ids name the author.
+    if rubric.id != "ttcw":
+        raise InputError(f"{path}: contains verdicts on ttcw, not on {rubric.id}")
+    rows = (
+        (
+            {
+                "document": one.story_id,
+                "item": str(one.index),
+                "rater": one.expert,
+                "value": "Yes" if one.passed else "No",
+                "reason": one.rationale,
+                "author": split_story_id(one.story_id)[1],
+            },
+            f"{path}, row {number}",
+        )
+        for number, one in enumerate(read_expert_verdicts(path), 1)
+    )
+    return labels_of(rows, rubric, path.name)
 
 
 def labels_of(
@@ -55,35 +73,30 @@ def labels_of(
     """
     items = {str(name): item for item in rubric.items for name in (item.index, item.id)}
     found: dict[tuple[str, str, str], Measurement] = {}
-    for row, where in _long(rows, rubric):
-        label = _label(where, row, items, rubric, source)
-        if label is None:
-            continue
-        key = label.document_id, label.item, label.rater
-        if key in found:
-            raise InputError(
-                f"{where}: {label.rater} has a second answer on {label.item} of "
-                f"{label.document_id}; keep one of them"
-            )
-        found[key] = label
+    for row, where in rows:
+        own = [item.id for item in rubric.items if item.id in row]
+        answers = [row]
+        if own and not any(name in row for name in COLUMNS["item"]):
+            # A column for each item.
+            kept = {name: row[name] for name in row if name in _KEPT}
+            answers = [
+                kept | {"item": id_, "value": row[id_], "reason": row.get(f"{id_}.why")}
+                for id_ in own
+            ]
+        for answer in answers:
+            label = _label(where, answer, items, rubric, source)
+            if label is None:
+                continue
+            key = label.document_id, label.item, label.rater
+            if key in found:
+                raise InputError(
+                    f"{where}: {label.rater} has a second answer on {label.item} of "
+                    f"{label.document_id}; keep one of them"
+                )
+            found[key] = label
     if not any(one.value is not None for one in found.values()):
         raise InputError(f"{source}: contains no answers to items of {rubric.id}")
     return list(found.values())
-
-
-def _long(
-    rows: Iterable[tuple[Mapping[str, Any], str]], rubric: Rubric
-) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """A row for each answer, also from rows with a column for each item of the rubric."""
-    for row, where in rows:
-        own = [item.id for item in rubric.items if item.id in row]
-        if not own or any(name in row for name in COLUMNS["item"]):
-            yield row, where
-            continue
-        for id_ in own:
-            said = {"item": id_, "value": row[id_], "reason": row.get(f"{id_}.why")}
-            kept = {name: row[name] for name in row if name in _KEPT}
-            yield kept | said, where
 
 
 def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
@@ -123,8 +136,30 @@ def _label(
         )
     document = str(_cell(row, "document", where)).strip()
     answer = _cell(row, "value", where, may_lack=True)
-    side = _side(document, answer) if isinstance(answer, str) else None
-    value = _value(item, answer, where) if side is None else side
+    value: float | str | None = _side(document, answer) if isinstance(answer, str) else None
+    if value is None and answer is not None:
+        scale = item.scale
+        word = f"{answer:g}" if isinstance(answer, float) else str(answer).strip()
+        if scale.is_test and word.lower() in (*_TRUE, *_FALSE):
+            value = float(word.lower() in _TRUE)
+        else:
+            if scale.form == "option":
+                # An apostrophe keeps spreadsheets from treating an answer as a formula.
+                said = (word.casefold(), word.removeprefix("'").casefold())
+                word = next((one for one in scale.answers if one.casefold() in said), word)
+            with contextlib.suppress(ValueError):
+                value = scale.read(word.replace(",", ".") if scale.form == "number" else word)
+        if value is None:
+            # A share of Yes, or the worth of a choice's option.
+            with contextlib.suppress(ValueError):
+                number = float(word)
+                options = dict(zip(scale.values, scale.options, strict=False))
+                value = number if scale.is_test and 0 <= number <= 1 else options.get(number)
+        if value is None:
+            raise InputError(
+                f"{where}: {str(answer)[:80]!r} is not an answer to {item.id}; allowed: "
+                f"{scale.allowed}"
+            )
     reason = row.get("missing_reason") or "no_answer"
     text = _cell(row, "reason", where, may_lack=True)
     return Measurement(
@@ -154,56 +189,3 @@ def _cell(row: Mapping[str, Any], holds: str, where: str, *, may_lack: bool = Fa
             f"optionally, reason, but the columns here are {there}"
         )
     return value
-
-
-def _value(item: Item, answer: Any, where: str) -> float | str | None:
-    """An answer in measurement form. Raises `InputError` for one that the scale lacks."""
-    if answer is None:
-        return None
-    scale = item.scale
-    word = f"{answer:g}" if isinstance(answer, float) else str(answer).strip()
-    if scale.is_test and word.lower() in (*_TRUE, *_FALSE):
-        return float(word.lower() in _TRUE)
-    if scale.form == "option":
-        # An apostrophe keeps spreadsheets from treating an answer as a formula.
-        said = (word.casefold(), word.removeprefix("'").casefold())
-        word = next((one for one in scale.answers if one.casefold() in said), word)
-    try:
-        value = scale.read(word.replace(",", ".") if scale.form == "number" else word)
-    except ValueError:
-        value = None
-    if value is None:
-        value = _share_or_worth(item, word)
-    if value is None:
-        raise InputError(
-            f"{where}: {str(answer)[:80]!r} is not an answer to {item.id}; allowed: {scale.allowed}"
-        )
-    return value
-
-
-def _share_or_worth(item: Item, word: str) -> float | str | None:
-    """An answer given as a number: a share of Yes, or the worth of a choice's option."""
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    if item.scale.is_test and 0 <= number <= 1:
-        return number
-    options = dict(zip(item.scale.values, item.scale.options, strict=False))
-    return options.get(number)
-
-
-def _released(path: Path, rubric: Rubric) -> Iterator[tuple[dict[str, Any], str]]:
-    """The rows of the authors' release, whose story ids name the author."""
-    if rubric.id != "ttcw":
-        raise InputError(f"{path}: contains verdicts on ttcw, not on {rubric.id}")
-    for number, one in enumerate(read_expert_verdicts(path), 1):
-        row = {
-            "document": one.story_id,
-            "item": str(one.index),
-            "rater": one.expert,
-            "value": "Yes" if one.passed else "No",
-            "reason": one.rationale,
-            "author": split_story_id(one.story_id)[1],
-        }
-        yield row, f"{path}, row {number}"

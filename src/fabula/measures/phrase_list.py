@@ -84,53 +84,48 @@ def read_phrases(path: Path) -> PhraseList:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text; is this a list of phrases?") from error
+    a, b, n_texts, date, settings = path.stem, "", None, "", TextSettings()
+    phrases = []
     try:
-        found = _external(path, text) if text.lstrip().startswith("[") else _own(path, text)
+        if text.lstrip().startswith("["):
+            for entry in json.loads(text):
+                one = entry if isinstance(entry, list) else [entry]
+                if not one or len(one) > 2 or not isinstance(one[0], str):
+                    raise ValueError(f"{entry!r:.60}")
+                # A count is additional information.
+                [float(count) for count in one[1:]]
+                phrases.append(ListedPhrase(one[0]))
+        else:
+            if not text.startswith(f'{{"{PHRASES.field}":'):
+                raise ValueError("its first line is not a phrase list header")
+            header, *rows = read_rows(path)
+            PHRASES.check(header, path)
+            a, b, date = str(header["a"]["name"]), str(header["b"]["name"]), str(header["date"])
+            n_a, n_b = n_texts = int(header["a"]["n_compared"]), int(header["b"]["n_compared"])
+            parts = dict(Signature.parse(header["signature"]).parts)
+            case, punct = parts["case"], parts["punct"]
+            if case not in ("fold", "keep") or punct not in ("drop", "keep"):
+                raise ValueError(f"words by case {case!r} and punct {punct!r}")
+            settings = TextSettings(cast("Any", case), cast("Any", punct))
+            phrases = [
+                ListedPhrase(
+                    str(row["phrase"]),
+                    f"{a} {float(row['rate_a']):.2f}, {b} {float(row['rate_b']):.2f} in 1,000 "
+                    f"words; in {int(row['texts_a']):,} of {n_a:,} and {int(row['texts_b']):,} of "
+                    f"{n_b:,} texts",
+                )
+                for row in rows
+                # A template can stand for any words; marking them would be meaningless.
+                if row["over"] == a and row["kind"] == "words"
+            ]
     except DAMAGE as error:
         raise InputError(
             f"{path}: not a list of phrases ({error}); use the output of "
             "`fabula phrases --out`, or a JSON list of phrases or of [phrase, count]"
         ) from error
-    if not found.phrases:
+    if not phrases:
         raise InputError(f"{path}: contains no phrases")
-    return found
-
-
-def _own(path: Path, text: str) -> PhraseList:
-    if not text.startswith(f'{{"{PHRASES.field}":'):
-        raise ValueError("its first line is not a phrase list header")
-    header, *rows = read_rows(path)
-    PHRASES.check(header, path)
-    a, b = str(header["a"]["name"]), str(header["b"]["name"])
-    n_a, n_b = int(header["a"]["n_compared"]), int(header["b"]["n_compared"])
-    parts = dict(Signature.parse(header["signature"]).parts)
-    case, punct = parts["case"], parts["punct"]
-    if case not in ("fold", "keep") or punct not in ("drop", "keep"):
-        raise ValueError(f"words by case {case!r} and punct {punct!r}")
-    phrases = [
-        ListedPhrase(
-            str(row["phrase"]),
-            f"{a} {float(row['rate_a']):.2f}, {b} {float(row['rate_b']):.2f} in 1,000 words; in "
-            f"{int(row['texts_a']):,} of {n_a:,} and {int(row['texts_b']):,} of {n_b:,} texts",
-        )
-        for row in rows
-        # A template can stand for any words; marking them would be meaningless.
-        if row["over"] == a and row["kind"] == "words"
-    ]
-    settings = TextSettings(cast("Any", case), cast("Any", punct))
-    return PhraseList(a, b, (n_a, n_b), str(header["date"]), settings, phrases, checksum(path)[:8])
-
-
-def _external(path: Path, text: str) -> PhraseList:
-    phrases = []
-    for entry in json.loads(text):
-        one = entry if isinstance(entry, list) else [entry]
-        if not one or len(one) > 2 or not isinstance(one[0], str):
-            raise ValueError(f"{entry!r:.60}")
-        # A count is additional information.
-        [float(count) for count in one[1:]]
-        phrases.append(ListedPhrase(one[0]))
-    return PhraseList(path.stem, "", None, "", TextSettings(), phrases, checksum(path)[:8])
+    return PhraseList(a, b, n_texts, date, settings, phrases, checksum(path)[:8])
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,21 +214,18 @@ class CategoryShares:
     n_missing: int
     shares: Mapping[str, float]
     intervals: Mapping[str, Estimate]
-    """The shares with their intervals over stories; empty if stories are unknown."""
+    """The shares with their intervals over stories."""
 
 
 def category_shares(
     labels: Mapping[str, str | None],
     categories: Sequence[str],
     group_of: Callable[[str], tuple[str, ...]],
-    story_of: Callable[[str], str] | None = None,
+    story_of: Callable[[str], str],
     *,
     signature: str = "",
 ) -> list[CategoryShares]:
-    """Shares by group, groups in order of first appearance; labels None are missing.
-
-    With `story_of` they have intervals, over stories.
-    """
+    """Shares by group, groups in order of first appearance; labels None are missing."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for document in labels:
         groups.setdefault(group_of(document), []).append(document)
@@ -238,21 +235,17 @@ def category_shares(
         counts = Counter(labels[one] for one in given)
         n = len(given)
         shares = {name: counts[name] / n for name in categories} if n else {}
-        intervals = (
-            {}
-            if story_of is None
-            else {
-                name: pooled_estimate(
-                    np.array([labels[one] == name for one in given], np.float64),
-                    np.ones(n),
-                    [story_of(one) for one in given],
-                    method="share of labels over stories",
-                    signature=signature,
-                    is_share=True,
-                )
-                for name in shares
-            }
-        )
+        intervals = {
+            name: pooled_estimate(
+                np.array([labels[one] == name for one in given], np.float64),
+                np.ones(n),
+                list(map(story_of, given)),
+                method="share of labels over stories",
+                signature=signature,
+                is_share=True,
+            )
+            for name in shares
+        }
         found.append(CategoryShares(group, n, len(members) - n, shares, intervals))
     return found
 

@@ -196,8 +196,7 @@ def _percent(group: CategoryShares, category: str) -> tuple[float | None, str]:
     """The share in percent and its interval."""
     if not group.shares:
         return None, ""
-    one = group.intervals.get(category)
-    shown = "" if one is None else interval_shown(one, ".0%").replace("%", "")
+    shown = interval_shown(group.intervals[category], ".0%").replace("%", "")
     return 100 * group.shares[category], shown
 
 

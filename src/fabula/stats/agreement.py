@@ -27,17 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resampling import (
-    JACKKNIFE,
-    MIN_UNITS,
-    NONE,
-    POSTERIOR,
-    Floats,
-    Units,
-    agreement_interval,
-    estimate,
-    jackknife_interval,
-)
+from fabula.stats import resampling
+from fabula.stats.resampling import JACKKNIFE, NONE, Floats, OfSums, Units, estimate
 from fabula.types import Estimate
 
 MIN_CHANCE = 15
@@ -82,30 +73,30 @@ class Statistic:
 
     @property
     def value(self) -> float | None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = float(self.of_sums(self.rows.sum(axis=0)))
-        return found if np.isfinite(found) else None
+        return _value(self.of_sums, self.rows)
 
     def estimate(
         self, groups: Sequence[object], *, seed: int, method: str, signature: str
     ) -> Estimate:
         """With its interval over groups (stories), one for each subject; `n` counts subjects."""
         units, value = Units.by(groups).known_sums(self.rows), self.value
-        ends, by = NONE, POSTERIOR if self.n_items == 1 else JACKKNIFE
+        ends, by = NONE, resampling.POSTERIOR if self.n_items == 1 else JACKKNIFE
         if self.n_items > 1:
             method = f"{method} within items"
             with np.errstate(divide="ignore", invalid="ignore"):
                 possible = self.parts(self.rows.sum(axis=0), self.n_items)[1]
             if value is not None and possible >= MIN_CHANCE:
-                ends = jackknife_interval(units, self.of_sums)
+                ends = resampling.jackknife_interval(units, self.of_sums)
                 if ends == NONE:
                     # No unit makes a difference, as with perfect agreement; others might.
                     every = np.tile(self.prior, (1, self.n_items))
-                    ends, by = agreement_interval(units, self.of_sums, every, seed=seed, n_prior=1)
+                    ends, by = resampling.agreement_interval(
+                        units, self.of_sums, every, seed=seed, n_prior=1
+                    )
         elif value is not None:
             # A unit of the prior is as large as a group is on average.
             prior = self.prior * (int(self.rows.any(axis=1).sum()) / max(1, len(units)))
-            ends, by = agreement_interval(
+            ends, by = resampling.agreement_interval(
                 units, self.of_sums, prior, seed=seed, n_prior=self.n_prior
             )
         return estimate(value, ends, self.n, len(units), of=method, by=by, signature=signature)
@@ -133,11 +124,16 @@ def difference(
         return found
 
     n_units = int((units[:, :n_a].any(axis=1) & units[:, n_a:].any(axis=1)).sum())
+    value = _value(apart, units)
+    ends = NONE if value is None else resampling.jackknife_interval(units, apart, on_z=False)
+    return estimate(value, ends, n_units, n_units, of=method, by=JACKKNIFE, signature=signature)
+
+
+def _value(of_sums: OfSums, rows: Sums) -> float | None:
+    """A statistic of the rows' sum; None if it is undefined."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(apart(units.sum(axis=0)))
-    known = value if np.isfinite(value) else None
-    ends = NONE if known is None else jackknife_interval(units, apart, on_z=False)
-    return estimate(known, ends, n_units, n_units, of=method, by=JACKKNIFE, signature=signature)
+        value = float(of_sums(rows.sum(axis=0)))
+    return value if np.isfinite(value) else None
 
 
 def _items_of(sums: Sums, n_items: int) -> Sums:
@@ -170,19 +166,18 @@ def cohen(a: Floats, b: Floats, items: Sequence[object] | None = None) -> Statis
     both = ~(np.isnan(a) | np.isnan(b))
     categories = np.unique(np.concatenate([a[both], b[both]]))
     cells = (a[:, None] == categories)[:, :, None] & (b[:, None] == categories)[:, None, :]
-    rows = (cells & both[:, None, None]).reshape(len(a), len(categories) ** 2).astype("f8")
-    found = Statistic(rows, _cohen_parts, np.eye(rows.shape[1]), int(both.sum()))
+    k = len(categories)
+    rows = (cells & both[:, None, None]).reshape(len(a), k**2).astype("f8")
+
+    def parts(sums: Sums, n_items: int) -> tuple[Sums, Sums]:
+        table = sums.reshape(*sums.shape[:-1], n_items, k, k)
+        n = table.sum(axis=(-2, -1))
+        observed = np.trace(table, axis1=-2, axis2=-1) / n
+        rows, columns = table.sum(axis=-1) / n[..., None], table.sum(axis=-2) / n[..., None]
+        return _beyond_chance(n, observed, (rows * columns).sum(axis=-1))
+
+    found = Statistic(rows, parts, np.eye(k**2), int(both.sum()))
     return found if items is None else found.over(items)
-
-
-def _cohen_parts(sums: Sums, n_items: int) -> tuple[Sums, Sums]:
-    sums = _items_of(sums, n_items)
-    k = round(sums.shape[-1] ** 0.5)
-    table = sums.reshape(*sums.shape[:-1], k, k)
-    n = table.sum(axis=(-2, -1))
-    observed = np.trace(table, axis1=-2, axis2=-1) / n
-    rows, columns = table.sum(axis=-1) / n[..., None], table.sum(axis=-2) / n[..., None]
-    return _beyond_chance(n, observed, (rows * columns).sum(axis=-1))
 
 
 def fleiss(ratings: Floats, items: Sequence[object] | None = None) -> Statistic:
@@ -323,7 +318,13 @@ def _table_parts(sums: Sums, _: int, values: Floats | None) -> tuple[Sums, Sums]
 
 def pearson(a: Floats, b: Floats) -> Statistic:
     """Pearson's r over the complete pairs. a, b: float64, shape (n,)."""
-    return _of_pairs(a, b, _pearson_parts, 2.0)
+
+    def parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
+        n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
+        spread = _known(n * xx - x * x, n * xx) * _known(n * yy - y * y, n * yy)
+        return n * xy - x * y, np.sqrt(spread)
+
+    return _of_pairs(a, b, parts, 2.0)
 
 
 def concordance(a: Floats, b: Floats) -> Statistic:
@@ -363,12 +364,6 @@ def _pair_rows(x: Floats, y: Floats) -> Sums:
     return np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
 
 
-def _pearson_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
-    n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
-    spread = _known(n * xx - x * x, n * xx) * _known(n * yy - y * y, n * yy)
-    return n * xy - x * y, np.sqrt(spread)
-
-
 def concordance_parts(sums: Sums, _: int = 1) -> tuple[Sums, Sums]:
     """The `parts` of kappa with quadratic weights."""
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
@@ -397,12 +392,7 @@ def icc(ratings: Floats) -> Statistic:
         np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
         for x in (given - middle, could - middle)
     )
-    return Statistic(rows, _icc_parts if is_whole else _no_parts, prior, n, 1.0)
-
-
-def _no_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
-    nothing = np.zeros(sums.shape[:-1])
-    return nothing, nothing
+    return Statistic(rows, _icc_parts, prior, n, 1.0)
 
 
 def _icc_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
@@ -511,34 +501,25 @@ def association_within(
     # Count, sums, squares and products by cluster and stratum: (n_clusters, n_strata, 6).
     n_strata = max(1, of_stratum.n)
     table = np.zeros((of_cluster.n, n_strata, 6))
-    rows = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
-    np.add.at(table, (of_cluster.of, of_stratum.of), rows)
+    np.add.at(table, (of_cluster.of, of_stratum.of), _pair_rows(x, y))
     sums = table.reshape(of_cluster.n, 6 * n_strata)
 
     def of_sums(sums: Sums) -> Floats:
-        return _associations(_items_of(sums, n_strata), kind)
+        n, x, y, xx, yy, xy = (_items_of(sums, n_strata)[..., k] for k in range(6))
+        n = np.maximum(n, 1)
+        within_xx = np.round((xx - x * x / n).sum(axis=-1), 9)
+        within_yy = np.round((yy - y * y / n).sum(axis=-1), 9)
+        within_xy = (xy - x * y / n).sum(axis=-1)
+        below = within_xx if kind == "slope" else np.sqrt(within_xx * within_yy)
+        defined = (within_xx > 0) & ((within_yy > 0) | (kind == "slope"))
+        return np.where(defined, within_xy / np.where(defined, below, 1), np.nan)
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(of_sums(sums.sum(axis=0)))
+    value = _value(of_sums, sums)
     n_units = of_cluster.n if n_units is None else n_units
-    known = value if np.isfinite(value) else None
     ends = NONE
-    if known is not None and n_units >= MIN_UNITS:
-        ends = jackknife_interval(sums, of_sums, on_z=kind == "correlation")
-    return estimate(known, ends, len(x), n_units, of=method, by=JACKKNIFE, signature=signature)
-
-
-def _associations(sums: Floats, kind: Association) -> Floats:
-    """Associations from summed rows, shape (..., n_strata, 6) to (...); NaN if undefined."""
-    n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
-    n = np.maximum(n, 1)
-    within_xx = np.round((xx - x * x / n).sum(axis=-1), 9)
-    within_yy = np.round((yy - y * y / n).sum(axis=-1), 9)
-    within_xy = (xy - x * y / n).sum(axis=-1)
-    below = within_xx if kind == "slope" else np.sqrt(within_xx * within_yy)
-    defined = (within_xx > 0) & ((within_yy > 0) | (kind == "slope"))
-    found: Floats = np.where(defined, within_xy / np.where(defined, below, 1), np.nan)
-    return found
+    if value is not None and n_units >= resampling.MIN_UNITS:
+        ends = resampling.jackknife_interval(sums, of_sums, on_z=kind == "correlation")
+    return estimate(value, ends, len(x), n_units, of=method, by=JACKKNIFE, signature=signature)
 
 
 @dataclass(frozen=True, slots=True)

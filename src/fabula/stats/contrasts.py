@@ -34,22 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.resampling import (
-    FIELLER,
-    MIN_UNITS,
-    N_PERMUTATIONS,
-    NONE,
-    SLACK,
-    STUDENT,
-    WILSON,
-    Floats,
-    Units,
-    estimate,
-    influence_interval,
-    mean_interval,
-    ratio_interval,
-    share_interval,
-)
+from fabula.stats import resampling
+from fabula.stats.resampling import MIN_UNITS, NONE, SLACK, Floats, Units, estimate
 from fabula.types import Contrast, Estimate
 
 Clustered = Mapping[str, Sequence[float]]
@@ -62,8 +48,8 @@ def mean_estimate(values: Sequence[float] | Floats, *, signature: str) -> Estima
     """The mean of independent values with its 95 % interval."""
     data = np.asarray(values, np.float64)
     n = len(data)
-    value, ends = (float(data.mean()), mean_interval(data)) if n else (None, NONE)
-    return estimate(value, ends, n, n, of="mean", by=STUDENT, signature=signature)
+    value, ends = (float(data.mean()), resampling.mean_interval(data)) if n else (None, NONE)
+    return estimate(value, ends, n, n, of="mean", by=resampling.STUDENT, signature=signature)
 
 
 def pooled_estimate(
@@ -87,10 +73,10 @@ def pooled_estimate(
     if whole:
         value = float(parts.sum()) / whole
         if is_share:
-            ends = share_interval(units[:, 1], units[:, 0])
+            ends = resampling.share_interval(units[:, 1], units[:, 0])
         else:
-            ends = influence_interval(value, (units[:, 1] - value * units[:, 0]) / whole)
-    by = WILSON if is_share else STUDENT
+            ends = resampling.influence_interval(value, (units[:, 1] - value * units[:, 0]) / whole)
+    by = resampling.WILSON if is_share else resampling.STUDENT
     return estimate(value, ends, n, len(units), of=method, by=by, signature=signature)
 
 
@@ -142,10 +128,16 @@ def compare_clusters(
     n = 0 if not n_units else n_units if is_paired else len(a.keys() | b.keys())
     over = " over shared clusters" if is_paired else " over clusters of each group"
     percent, gap = _differences(first, second, n, over, signature, are_paired=is_paired)
-    details = {
-        "percent": percent,
-        "superiority": _superiority(first, second, is_paired) if n_units else None,
-    }
+    # How often a cluster mean of A exceeds B's in the same cluster, or in any; ties half.
+    superiority = None
+    if n_units and is_paired:
+        superiority = float(np.mean((first > second) + 0.5 * (first == second)))
+    elif n_units:
+        # A cluster that equals k others is above half of them; a table of all pairs could be huge.
+        order = np.sort(second)
+        below = np.searchsorted(order, first, "left") + np.searchsorted(order, first, "right")
+        superiority = float(below.sum()) / (2 * len(first) * len(second))
+    details = {"percent": percent, "superiority": superiority}
     p = permutation_f([a, b], seed=seed).p if n_units >= MIN_UNITS else None
     return Contrast(number, name_a, name_b, gap, p, None, "permutation", details=details)
 
@@ -161,27 +153,17 @@ def _differences(
         of_a, of_b = (a - mean_a) / len(a), (b - mean_b) / len(b)
         gap, percent = mean_a - mean_b, 100 * (mean_a - mean_b) / mean_b if mean_b else None
         samples = [(of_a, of_b)] if are_paired else [(of_a, 0 * of_a), (0 * of_b, of_b)]
-        low, high = ratio_interval(mean_a, mean_b, *samples)
+        low, high = resampling.ratio_interval(mean_a, mean_b, *samples)
         ends = None if low is None else 100 * (low - 1), None if high is None else 100 * (high - 1)
-        ends_of_gap = influence_interval(gap, *([of_a - of_b] if are_paired else [of_a, -of_b]))
+        added = [of_a - of_b] if are_paired else [of_a, -of_b]
+        ends_of_gap = resampling.influence_interval(gap, *added)
     n_units = min(len(a), len(b))
+    how, gap_how = f"percentage difference of means{over}", f"difference of means{over}"
+    by, gap_by = resampling.FIELLER, resampling.STUDENT
     return (
-        estimate(percent, ends, n, n_units, of=f"percentage difference of means{over}", by=FIELLER,
-                 signature=signature),
-        estimate(gap, ends_of_gap, n, n_units, of=f"difference of means{over}", by=STUDENT,
-                 signature=signature),
-    )  # fmt: skip
-
-
-def _superiority(first: Floats, second: Floats, is_paired: bool) -> float:
-    """How often a cluster mean of A exceeds B's in the same cluster, or in any; ties half."""
-    if is_paired:
-        apart = first - second
-        return float(np.mean((apart > 0) + 0.5 * (apart == 0)))
-    second = np.sort(second)
-    # A cluster that equals k others is above half of them; a table of all pairs could be huge.
-    below = np.searchsorted(second, first, "left") + np.searchsorted(second, first, "right")
-    return float(below.sum()) / (2 * len(first) * len(second))
+        estimate(percent, ends, n, n_units, of=how, by=by, signature=signature),
+        estimate(gap, ends_of_gap, n, n_units, of=gap_how, by=gap_by, signature=signature),
+    )
 
 
 def adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
@@ -241,7 +223,7 @@ def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def permutation_f(
-    groups: Sequence[Clustered], *, seed: int, n_permutations: int = N_PERMUTATIONS
+    groups: Sequence[Clustered], *, seed: int, n_permutations: int = resampling.N_PERMUTATIONS
 ) -> Omnibus:
     """Test whether group means differ, by permutation in blocks; no p below ten clusters.
 

@@ -24,21 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.permute import count_types, draw_labels, sum_chosen
+from fabula.stats import resampling
 from fabula.stats.contrasts import holm, pooled_estimate
-from fabula.stats.resampling import (
-    JACKKNIFE,
-    MIN_UNITS,
-    N_PERMUTATIONS,
-    NONE,
-    SLACK,
-    STUDENT,
-    Floats,
-    Units,
-    estimate,
-    influence_interval,
-    jackknife_error,
-    reach,
-)
+from fabula.stats.resampling import NONE, Floats, Units, estimate
 from fabula.types import Contrast, Estimate
 
 _N_GROUPS = 50
@@ -83,7 +71,7 @@ def compare_pairs(
     controls: Collection[str] = (),
     design: Design = "paired",
     seed: int = 0,
-    n_permutations: int = N_PERMUTATIONS,
+    n_permutations: int = resampling.N_PERMUTATIONS,
     signature: str = "",
 ) -> list[Contrast]:
     """Test every pair of systems in every metric, over the items that both have.
@@ -100,7 +88,8 @@ def compare_pairs(
     by_metric = [*means.values(), *ratios.values()]
     systems = list(by_metric[0]) if by_metric else []
     pairs = list(combinations(systems, 2))
-    found: dict[tuple[str, str, str], _P] = {}
+    found: dict[tuple[str, str, str], tuple[float, float]] = {}
+    """Each p, and the smallest that its test can give."""
     for a, b in pairs:
         # Sorted, so that the order of the systems does not change the draws.
         first, second = sorted((a, b))
@@ -109,16 +98,27 @@ def compare_pairs(
             found.update({(metric, a, b): p for metric, p in p_values})
     tests: list[Contrast] = []
     for metric in [*means, *ratios]:
-        ps = {pair: found[metric, *pair] for pair in pairs if (metric, *pair) in found}
-        corrected = _correct(ps, controls)
+        # By Bonferroni, by Holm, and the smallest by Bonferroni.
+        corrected: dict[tuple[str, str], tuple[float, float | None, float]] = {}
+        for with_control in (False, True):
+            family = [
+                pair
+                for pair in pairs
+                if (metric, *pair) in found and any(s in controls for s in pair) == with_control
+            ]
+            by_holm = holm([found[metric, *pair][0] for pair in family])
+            for pair, p_holm in zip(family, by_holm, strict=True):
+                of_pair, smallest = (min(1.0, p * len(family)) for p in found[metric, *pair])
+                corrected[pair] = of_pair, p_holm, smallest
         for a, b in pairs:
             if metric in means:
                 columns = means[metric][a], means[metric][b]
                 difference, d = _effect(*columns, clusters, signature)
             else:
-                both = ratios[metric][a], ratios[metric][b]
-                difference, d = ratio_difference(*both, signature, clusters=clusters), None
-            p = ps[a, b].value if (a, b) in ps else None
+                mine, other = ratios[metric][a], ratios[metric][b]
+                difference = ratio_estimate(mine, signature, clusters=clusters, minus=other)
+                d = None
+            p = found.get((metric, a, b), (None, None))[0]
             bonferroni, p_holm, least = corrected.get((a, b), (None, None, None))
             details: dict[str, Any] = {"cohens_d": d, "p_bonferroni": bonferroni, "least": least}
             test = f"permutation, {design}"
@@ -170,55 +170,47 @@ def _effect(
                 units.sums(variances - variances.mean()),
             )
             d = value / pooled
-            ends = influence_interval(d, added / pooled - d * of_pooled / below / (2 * pooled**2))
+            added = added / pooled - d * of_pooled / below / (2 * pooled**2)
+            ends = resampling.influence_interval(d, added)
     n_units = difference.n_units or 0
     how = f"Cohen's d over {_UNITS}"
-    return difference, estimate(d, ends, n, n_units, of=how, by=STUDENT, signature=signature)
+    by = resampling.STUDENT
+    return difference, estimate(d, ends, n, n_units, of=how, by=by, signature=signature)
 
 
 def ratio_estimate(
-    tokens: Tokens, signature: str = "", *, clusters: NDArray[np.int64] | None = None
+    tokens: Tokens,
+    signature: str = "",
+    *,
+    clusters: NDArray[np.int64] | None = None,
+    minus: Tokens | None = None,
 ) -> Estimate:
-    """The type-token ratio with its 95 % interval.
+    """The type-token ratio, or the difference of two over the items that both have, with its 95 %
+    interval.
 
     By leaving out each of 50 groups of clusters of passages. A bootstrap would be biased: passages
     drawn twice repeat their words, which lowers the ratio.
     """
-    return _ratio([tokens], tokens.lengths() > 0, clusters, "ratio", 0.0, signature)
-
-
-def ratio_difference(
-    a: Tokens, b: Tokens, signature: str, *, clusters: NDArray[np.int64] | None = None
-) -> Estimate:
-    """The difference of two ratios over the items that both have, with its 95 % interval."""
-    kept = (a.lengths() > 0) & (b.lengths() > 0)
-    return _ratio([a, b], kept, clusters, "difference of ratios", -1.0, signature)
-
-
-def _ratio(
-    sides: Sequence[Tokens],
-    kept: NDArray[np.bool_],
-    clusters: NDArray[np.int64] | None,
-    what: str,
-    least: float,
-    signature: str,
-) -> Estimate:
-    """The ratio of the kept items, or the difference of two, from its values without groups."""
+    sides = [tokens] if minus is None else [tokens, minus]
+    kept = np.logical_and.reduce([side.lengths() > 0 for side in sides])
     units = Units.by(np.arange(len(kept)) if clusters is None else clusters).take(kept)
     n_groups = max(1, min(_N_GROUPS, units.n))
-    first, *others = (tokens.take(kept) for tokens in sides)
-    value, left = first.ratio(), _without_groups(first, units.of % n_groups, n_groups)
-    for other in others:
-        below = other.ratio()
-        value = None if value is None or below is None else value - below
-        left = left - _without_groups(other, units.of % n_groups, n_groups)
-    ends = NONE
-    if value is not None and units.n >= MIN_UNITS and (error := jackknife_error(left)) is not None:
-        half = reach(error, n_groups)
+    values, left = [], []
+    for side in sides:
+        values.append(side.take(kept).ratio())
+        left.append(_without_groups(side.take(kept), units.of % n_groups, n_groups))
+    value, ends, without = values[0], NONE, left[0]
+    what, least = "ratio", 0.0
+    if minus is not None:
+        what, least, without = "difference of ratios", -1.0, left[0] - left[1]
+        value = None if value is None or values[1] is None else value - values[1]
+    error = resampling.jackknife_error(without)
+    if value is not None and units.n >= resampling.MIN_UNITS and error is not None:
+        half = resampling.reach(error, n_groups)
         ends = max(least, value - half), min(1.0, value + half)
     how = f"{what} over groups of {_UNITS}"
     n = int(kept.sum())
-    return estimate(value, ends, n, units.n, of=how, by=JACKKNIFE, signature=signature)
+    return estimate(value, ends, n, units.n, of=how, by=resampling.JACKKNIFE, signature=signature)
 
 
 def _without_groups(tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups: int) -> Floats:
@@ -235,35 +227,6 @@ def _without_groups(tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups
     left = (len(groups) - np.bincount(groups, minlength=n_groups)).astype(np.float64)
     ratios: Floats = np.divide(n_left, left, out=np.full(n_groups, np.nan), where=left > 0.5)
     return ratios
-
-
-@dataclass(frozen=True, slots=True)
-class _P:
-    """A p-value, and the smallest one this test can give."""
-
-    value: float
-    least: float
-
-
-def _correct(
-    p_values: Mapping[tuple[str, str], _P], controls: Collection[str]
-) -> dict[tuple[str, str], tuple[float, float | None, float]]:
-    """p after Bonferroni, p after Holm, and the smallest possible p after Bonferroni.
-
-    Pairs of systems and pairs with a control are corrected separately.
-    """
-    corrected = {}
-    for with_control in (False, True):
-        family = {
-            pair: p
-            for pair, p in p_values.items()
-            if any(system in controls for system in pair) == with_control
-        }
-        by_holm = holm([p.value for p in family.values()])
-        for (pair, p), p_holm in zip(family.items(), by_holm, strict=True):
-            times = len(family)
-            corrected[pair] = min(1.0, p.value * times), p_holm, min(1.0, p.least * times)
-    return corrected
 
 
 def _pools(
@@ -302,8 +265,8 @@ class _Pool:
         self.means: dict[str, Floats] = {}
         self.ratios: dict[str, tuple[Tokens, Tokens]] = {}
 
-    def p_values(self, n_permutations: int, seed: int) -> Iterator[tuple[str, _P]]:
-        """Two-sided p-values of all metrics."""
+    def p_values(self, n_permutations: int, seed: int) -> Iterator[tuple[str, tuple[float, float]]]:
+        """Two-sided p-values of all metrics, each with the smallest that is possible."""
         columns = list(self.means.values())
         shared = []
         for first, second in self.ratios.values():
@@ -314,23 +277,20 @@ class _Pool:
         observed = np.zeros((1, 2 * self.n), np.uint64)
         observed[0, : self.n] = ~np.uint64(0)
         seen = self._differences(observed, table, shared)[:, 0]
-        labels, n_ways, is_exact = self._labels(n_permutations, seed)
+        if self.design == "two-sample":
+            n_words, n_ways, is_exact = -(-n_permutations // 64), n_permutations, False
+            labels = _drawn_labels(2 * self.n, self.n, n_words, seed)
+        else:
+            signs, n_ways, is_exact = _signs(self.units.n, n_permutations, seed)
+            mine = signs[:, self.units.of]
+            labels = np.concatenate([mine, ~mine], axis=1)
         drawn = self._differences(labels, table, shared)[:, :n_ways]
         # The observed labelling is one of all, but not one of those drawn.
         more = 0 if is_exact else 1
         for metric, one, others in zip([*self.means, *self.ratios], seen, drawn, strict=True):
-            slack = SLACK * max(1e-300, abs(one), float(np.abs(others).max()))
+            slack = resampling.SLACK * max(1e-300, abs(one), float(np.abs(others).max()))
             n_extreme = np.count_nonzero(np.abs(others) >= abs(one) - slack)
-            yield metric, _P(float(n_extreme + more) / (n_ways + more), 1 / (n_ways + more))
-
-    def _labels(self, n_permutations: int, seed: int) -> tuple[NDArray[np.uint64], int, bool]:
-        """Random labels as from `draw_labels`, their number, and whether they are all."""
-        if self.design == "two-sample":
-            n_words = -(-n_permutations // 64)
-            return _drawn_labels(2 * self.n, self.n, n_words, seed), n_permutations, False
-        signs, n_ways, is_exact = _signs(self.units.n, n_permutations, seed)
-        mine = signs[:, self.units.of]
-        return np.concatenate([mine, ~mine], axis=1), n_ways, is_exact
+            yield metric, (float(n_extreme + more) / (n_ways + more), 1 / (n_ways + more))
 
     def _differences(
         self,
@@ -375,10 +335,8 @@ def _signs(n_clusters: int, n_permutations: int, seed: int) -> tuple[NDArray[np.
     return drawn, n_permutations, False
 
 
-@functools.lru_cache(maxsize=2)
-def _drawn_labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArray[np.uint64]:
-    """Pairs of the same sizes share permutations, which leaves each test valid."""
-    return draw_labels(n_items, n_chosen, n_words, seed)
+_drawn_labels = functools.lru_cache(maxsize=2)(draw_labels)
+"""Pairs of the same sizes share permutations, which leaves each test valid."""
 
 
 def _group_types(

@@ -82,35 +82,40 @@ def plan_sizes(
     for m in n_raters:
         rng = np.random.default_rng([seed, m])
         pools = [_pool(_told(ratings), m, is_graded=is_graded, rng=rng) for ratings in groups]
+        wider = np.mean([_missed(n_pilot) for _, n_pilot in pools]) ** 0.5
         for n in n_stories:
-            n_items = 0 if is_graded else groups[0].shape[1]
-            yield _size(pools, n, m, n_items, np.random.default_rng([seed, m, n]))
-
-
-def _size(
-    pools: Sequence[tuple[Floats, int]], n: int, m: int, n_items: int, rng: np.random.Generator
-) -> Size:
-    """n_items: of yes-no items, each with the chance of its own base rate; 0 for numbers."""
-    drawn = np.stack([_summed(rows, n, rng) for rows, _ in pools])
-    wider, means = np.mean([_missed(n_pilot) for _, n_pilot in pools]) ** 0.5, drawn[..., 0] / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        total = drawn.sum(axis=0)[:, 2:]
-        kappas = ratios(*(fleiss_parts(total, n_items) if n_items else concordance_parts(total)))
-        difference, is_found = None, None
-        if len(pools) == 2:
-            difference = means[1] - means[0]
-            squares = (drawn[..., 1] / n - means**2) / (n - 1)
-            t = np.abs(difference) / np.sqrt(squares.sum(axis=0))
-            freedom = squares.sum(axis=0) ** 2 / (squares**2 / (n - 1)).sum(axis=0)
-            is_found = t > scipy("stats").t.ppf(0.975, freedom)
-    return Size(
-        n_stories=n,
-        n_raters=m,
-        mean_width=_width(means.mean(axis=0)),
-        kappa_width=None if (width := _width(kappas)) is None else width * float(wider),
-        difference_width=None if difference is None else _width(difference),
-        power=None if is_found is None else float(is_found.mean()),
-    )
+            rng = np.random.default_rng([seed, m, n])
+            # Sums of n rows drawn with replacement, shape (_N_DRAWS, n_columns), for each group.
+            sums = []
+            for rows, _ in pools:
+                step = max(1, _BLOCK // (n * rows.shape[1]))
+                blocks = [
+                    rows[rng.integers(len(rows), size=(min(step, _N_DRAWS - at), n))].sum(axis=1)
+                    for at in range(0, _N_DRAWS, step)
+                ]
+                sums.append(np.concatenate(blocks))
+            drawn = np.stack(sums)
+            means, difference, is_found = drawn[..., 0] / n, None, None
+            with np.errstate(divide="ignore", invalid="ignore"):
+                total = drawn.sum(axis=0)[:, 2:]
+                # Each yes-no item has the chance of its own base rate.
+                n_items = groups[0].shape[1]
+                parts = concordance_parts(total) if is_graded else fleiss_parts(total, n_items)
+                kappa_width = _width(ratios(*parts))
+                if len(pools) == 2:
+                    difference = means[1] - means[0]
+                    squares = (drawn[..., 1] / n - means**2) / (n - 1)
+                    t = np.abs(difference) / np.sqrt(squares.sum(axis=0))
+                    freedom = squares.sum(axis=0) ** 2 / (squares**2 / (n - 1)).sum(axis=0)
+                    is_found = t > scipy("stats").t.ppf(0.975, freedom)
+            yield Size(
+                n_stories=n,
+                n_raters=m,
+                mean_width=_width(means.mean(axis=0)),
+                kappa_width=None if kappa_width is None else kappa_width * float(wider),
+                difference_width=None if difference is None else _width(difference),
+                power=None if is_found is None else float(is_found.mean()),
+            )
 
 
 def _width(values: Floats) -> float | None:
@@ -124,16 +129,6 @@ def _width(values: Floats) -> float | None:
 def _missed(n_stories: int) -> float:
     """By how much a variance is larger than that of drawing from a sample of so many stories."""
     return n_stories / (n_stories - 1)
-
-
-def _summed(rows: Floats, n: int, rng: np.random.Generator) -> Floats:
-    """Sums of n rows drawn with replacement: shape (_N_DRAWS, n_columns)."""
-    step = max(1, _BLOCK // (n * rows.shape[1]))
-    blocks = [
-        rows[rng.integers(len(rows), size=(min(step, _N_DRAWS - at), n))].sum(axis=1)
-        for at in range(0, _N_DRAWS, step)
-    ]
-    return np.concatenate(blocks)
 
 
 def _told(ratings: Floats) -> Floats:
@@ -156,7 +151,18 @@ def _pool(
     counts = _n_raters(ratings)
     able = ratings[counts >= m]
     if len(able) < MIN_UNITS:
-        means = _drawn_together(ratings, m)
+        # The means of stories, varying as much as with m raters, which are more than they have.
+        n_given = (~np.isnan(ratings)).sum(axis=1)
+        by_rater = np.nansum(ratings, axis=1) / np.maximum(1, n_given)
+        by_rater[n_given == 0] = np.nan
+        means = np.nanmean(by_rater, axis=1)
+        if not (counts > 1).any() or means.var() == 0:
+            means = np.full(len(means), np.nan)
+        else:
+            within = float(np.nanvar(by_rater[counts > 1], axis=1, ddof=1).mean())
+            averaged_out = within * (float((1 / counts).mean()) - 1 / m)
+            wanted = max(0.0, float(means.var(ddof=1)) - averaged_out)
+            means = means.mean() + (means - means.mean()) * np.sqrt(wanted / means.var())
         n_sums = 6 if is_graded else 4 * ratings.shape[1]
         nothing = np.full((len(means), n_sums), np.nan)
         return np.column_stack([means, means**2, nothing]), len(means)
@@ -175,21 +181,6 @@ def _pool(
         both = np.vstack([chosen.reshape(-1, m), np.zeros((1, m)), np.ones((1, m))])
         sums = fleiss_sums(both)[:-2].reshape(len(chosen), -1)
     return np.column_stack([means, means**2, sums]), len(able)
-
-
-def _drawn_together(ratings: Floats, m: int) -> Floats:
-    """The means of stories, varying as much as with m raters, which are more than they have."""
-    n_given = (~np.isnan(ratings)).sum(axis=1)
-    by_rater = np.where(n_given > 0, np.nansum(ratings, axis=1) / np.maximum(1, n_given), np.nan)
-    counts = _n_raters(ratings)
-    means = np.nanmean(by_rater, axis=1)
-    if not (counts > 1).any() or means.var() == 0:
-        return np.full(len(means), np.nan)
-    within = float(np.nanvar(by_rater[counts > 1], axis=1, ddof=1).mean())
-    averaged_out = within * (float((1 / counts).mean()) - 1 / m)
-    wanted = max(0.0, float(means.var(ddof=1)) - averaged_out)
-    closer: Floats = means.mean() + (means - means.mean()) * np.sqrt(wanted / means.var())
-    return closer
 
 
 def _pair_sums(ratings: Floats) -> Floats:

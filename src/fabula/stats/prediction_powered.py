@@ -115,7 +115,10 @@ def corrected_mean(
     if n == 0:
         return None
     if weight is None:
-        weight = _weight(labels, predicted, others)
+        weight, every = 0.0, np.concatenate([predicted, others])
+        if n >= 3 and m and np.ptp(every) > 0:
+            covariance = ((labels - labels.mean()) * (predicted - predicted.mean())).mean()
+            weight = float(np.clip(covariance / every.var(ddof=1) / (1 + n / m), 0.0, 1.0))
     apart = labels - weight * predicted
     value = float(apart.mean() + (weight * others.mean() if m else 0.0))
     if _is_share(labels):
@@ -215,15 +218,6 @@ def stratified(parts: Sequence[Corrected]) -> Corrected:
     if min(ends) >= 0 and max(ends) <= 1:
         low, high = max(0.0, low), min(1.0, high)
     return replace(found, low=low, high=high)
-
-
-def _weight(labels: Floats, predicted: Floats, others: Floats) -> float:
-    everything = np.concatenate([predicted, others])
-    if len(labels) < 3 or not len(others) or np.ptp(everything) == 0:
-        return 0.0
-    covariance = ((labels - labels.mean()) * (predicted - predicted.mean())).mean()
-    best = covariance / everything.var(ddof=1) / (1 + len(labels) / len(others))
-    return float(np.clip(best, 0.0, 1.0))
 
 
 def _interval(

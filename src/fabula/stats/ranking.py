@@ -18,7 +18,7 @@ connected by comparisons belong to separate parts, each centred at 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from fabula.packages import scipy
 from fabula.stats.contrasts import adjusted
-from fabula.stats.resampling import MIN_UNITS, SLACK, Ends, Floats, Units
+from fabula.stats.resampling import MIN_UNITS, NONE, SLACK, Floats, Units
 from fabula.types import Contrast, Estimate
 
 if TYPE_CHECKING:
@@ -87,10 +87,12 @@ class Comparisons:
         preferred = np.bincount(cell_of, self.outcome, len(orders)).astype(np.float64)
         return Tally(first, second, shown, preferred, cell_of.astype(np.int64))
 
-    def pairs(self) -> Ints:
-        """The pair of each answer, regardless of order, numbered from 0: shape (n,)."""
+    def units(self) -> Units:
+        """What is independent: clusters or, without them, pairs regardless of order."""
+        if self.cluster is not None:
+            return Units.by(self.cluster)
         low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        return Units.by(low * (int(high.max(initial=0)) + 1) + high).of
+        return Units.by(low * (int(high.max(initial=0)) + 1) + high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +160,14 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     groups, n_above = _strong_groups(answers, n_things)
     # Anything that one side always wins is certain in the limit, and does not affect finite ones.
     inner = answers.take(groups[answers.first] == groups[answers.second])
-    fitted = _Fitted.of(inner, groups)
-    estimates = _Estimates(fitted, fitted.errors(), fitted.n_units(), signature)
-    is_ranked = _are_in_largest(groups, parts)
+    estimates = _Estimates(inner, groups, signature)
+    # Only the largest group of a part, of at least two, has strengths: those of two groups would
+    # be on different scales.
+    sizes, is_ranked = np.bincount(groups), np.zeros(n_things, np.bool_)
+    for part in range(int(parts.max(initial=-1)) + 1):
+        own = np.unique(groups[parts == part])
+        largest = own[np.argmax(sizes[own])]
+        is_ranked |= (groups == largest) & (sizes[largest] > 1)
     # How often each thing was compared, and preferred.
     both = np.concatenate([answers.first, answers.second])
     won = np.concatenate([answers.outcome, 1 - answers.outcome])
@@ -178,15 +185,14 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
         for upper, lower in pairwise(strengths)
         if upper.part == lower.part and not (upper.missing_reason or lower.missing_reason)
     ]
-    n_units = len(np.unique(_units(answers)))
     return Ranking(
         tuple(strengths),
         tuple(adjusted(gaps)),
         estimates.place(),
-        fitted.place_reason,
+        estimates.place_reason,
         _p_of_chance(answers, n_things, seed),
         len(answers.first),
-        n_units,
+        answers.units().n,
         "pairs" if answers.cluster is None else "clusters",
     )
 
@@ -223,66 +229,41 @@ def _strong_groups(answers: Comparisons, n_things: int) -> tuple[Ints, Ints]:
     return groups, above[groups].astype(np.int64)
 
 
-def _are_in_largest(groups: Ints, parts: Ints) -> NDArray[np.bool_]:
-    """Whether each thing is in its part's largest group, of at least two: those with a strength.
-
-    Strengths of two groups of a part would be on different scales.
-    """
-    sizes = np.bincount(groups)
-    largest = np.zeros(len(groups), np.bool_)
-    for part in range(int(parts.max(initial=-1)) + 1):
-        own = np.unique(groups[parts == part])
-        group = own[np.argmax(sizes[own])]
-        largest |= (groups == group) & (sizes[group] > 1)
-    return largest
-
-
 # Answers, and the fit to them.
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitted:
-    """The finite strengths, and the answers they are estimated from."""
+class _Estimates:
+    """The finite strengths, and their differences, from the answers that have them."""
 
-    answers: Comparisons
-    groups: Ints
-    tally: Tally
-    cells: Cells
-    theta: Floats
-    """Shape (size,)."""
-    place_reason: str | None
-
-    @classmethod
-    def of(cls, answers: Comparisons, groups: Ints) -> _Fitted:
-        n_things = len(groups)
-        tally = answers.tally(n_things)
+    def __init__(self, answers: Comparisons, groups: Ints, signature: str) -> None:
+        self.answers, self.groups, self.signature = answers, groups, signature
+        self.tally = tally = answers.tally(len(groups))
         shown, preferred = tally.shown[None], tally.preferred[None]
-        cells = Cells.of(tally.first, tally.second, groups, has_place=True)
-        reason: str | None = "place_unknown"
-        theta = np.full(n_things + 1, np.nan)
-        if knows_place(cells):
-            theta = fit(cells, shown, preferred)[0]
-            reason = None if np.isfinite(theta).all() else "one_sided"
-        if reason is not None:
-            cells = Cells.of(tally.first, tally.second, groups, has_place=False)
-            theta = fit(cells, shown, preferred)[0]
-        return cls(answers, groups, tally, cells, theta, reason)
+        self.cells = Cells.of(tally.first, tally.second, groups, has_place=True)
+        self.place_reason: str | None = "place_unknown"
+        self.theta: Floats = np.full(len(groups) + 1, np.nan)
+        if knows_place(self.cells):
+            self.theta = fit(self.cells, shown, preferred)[0]
+            self.place_reason = None if np.isfinite(self.theta).all() else "one_sided"
+        if self.place_reason is not None:
+            self.cells = Cells.of(tally.first, tally.second, groups, has_place=False)
+            self.theta = fit(self.cells, shown, preferred)[0]
+        # The number of units behind each group's strengths, and last behind the place effect.
+        self.units = answers.units()
+        n_groups = int(groups.max(initial=-1)) + 1
+        seen = np.unique(self.units.of * n_groups + groups[answers.first]) % n_groups
+        self.n_units = np.append(np.bincount(seen, minlength=n_groups), self.units.n)
+        self.covariance, self.is_known = self._errors()
 
-    def n_units(self) -> Ints:
-        """The number of units behind each group's strengths, and last behind the place effect."""
-        n_groups = int(self.groups.max(initial=-1)) + 1
-        units = Units.by(_units(self.answers))
-        seen = np.unique(units.of * n_groups + self.groups[self.answers.first]) % n_groups
-        return np.append(np.bincount(seen, minlength=n_groups), units.n)
+    def _errors(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """A covariance of the estimates, and which strengths it covers.
 
-    def errors(self) -> _Errors:
-        """By unit, from how much the estimates move when it is left out of the fit."""
-        answers, tally = self.answers, self.tally
+        By unit, from how much the estimates move when it is left out of the fit.
+        """
+        answers, tally, units, n_units = self.answers, self.tally, self.units, self.units.n
         p = scipy("special").expit(self.cells.rows @ self.theta)
         bread = np.linalg.inv(self.cells.curvature((tally.shown * p * (1 - p))[None])[0])
         # What each unit says in each of its cells.
-        units = Units.by(_units(answers))
-        n_units = units.n
         n_cells = len(tally.first)
         kinds, kind_of = np.unique(units.of * n_cells + tally.cell_of, return_inverse=True)
         unit_of, cell_of = np.divmod(kinds, n_cells)
@@ -313,7 +294,51 @@ class _Fitted:
         bridged = np.unique(self.groups[tally.first[cell_of[is_bridge[unit_of]]]])
         is_known[: len(self.groups)] = ~np.isin(self.groups, bridged)
         n = max(1, n_units)
-        return _Errors((n - 1) / n * influence.T @ influence, is_known)
+        return (n - 1) / n * influence.T @ influence, is_known
+
+    @property
+    def method(self) -> str:
+        how = "Bradley-Terry, maximum likelihood, ties as half a win each"
+        if self.place_reason:
+            how += ", without a place effect"
+        unit = "pair" if self.answers.cluster is None else "cluster"
+        return f"{how}; robust errors by {unit} (CR3)"
+
+    def missing(self, n: int) -> Estimate:
+        return Estimate(None, None, None, n, self.method, self.signature)
+
+    def strength(self, thing: int, n: int) -> Estimate:
+        return self._tested({thing: 1.0}, n, int(self.groups[thing]))[0]
+
+    def place(self) -> Estimate:
+        n = len(self.answers.first)
+        if self.place_reason:
+            return self.missing(n)
+        return self._tested({len(self.groups): 1.0}, n, -1)[0]
+
+    def gap(self, upper: Strength, lower: Strength) -> Contrast:
+        n = upper.estimate.n + lower.estimate.n
+        group = int(self.groups[upper.thing])
+        difference, p = self._tested({upper.thing: 1.0, lower.thing: -1.0}, n, group)
+        names = str(upper.thing), str(lower.thing)
+        return Contrast("strength", *names, difference, p, test="Wald, robust errors")
+
+    def _tested(
+        self, parts: Mapping[int, float], n: int, group: int
+    ) -> tuple[Estimate, float | None]:
+        """A sum of parts of the estimates with its interval, and the p of its being 0."""
+        contrast = np.zeros(len(self.theta))
+        contrast[list(parts)] = list(parts.values())
+        value, n_units = float(contrast @ self.theta), int(self.n_units[group])
+        error, ends, p = 0.0, NONE, None
+        if self.is_known[list(parts)].all():
+            error = math.sqrt(max(0.0, float(contrast @ self.covariance @ contrast)))
+        if n_units >= MIN_UNITS and error > 0:
+            special = scipy("special")
+            reach = error * float(special.stdtrit(n_units - 1, 0.975))
+            ends = value - reach, value + reach
+            p = float(2 * special.stdtr(n_units - 1, -abs(value) / error))
+        return Estimate(value, *ends, n, self.method, self.signature, n_units), p
 
 
 # The fit: Newton's method, for many sets of answers at once. The log-likelihood is concave.
@@ -370,18 +395,29 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
     there is no finite maximum: Newton's steps would then continue by about 1 indefinitely.
     """
     theta = np.zeros((len(shown), len(cells.centre)))
-    left = np.arange(len(shown))
+    left, log_expit = np.arange(len(shown)), scipy("special").log_expit
     for _ in range(_MAX_STEPS):
         n, y, here = shown[left], preferred[left], theta[left]
         p = scipy("special").expit((cells.rows @ here.T).T)
         score = (cells.rows.T @ (y - n * p).T).T
-        step = _solve(cells.curvature(n * p * (1 - p)), score)
+        curvature, step = cells.curvature(n * p * (1 - p)), np.ones_like(score)
+        try:
+            step[:] = np.linalg.solve(curvature, score[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            # A vanished curvature means a maximum at infinity: the step stays 1.
+            whole = np.linalg.matrix_rank(curvature, hermitian=True) == score.shape[1]
+            step[whole] = np.linalg.solve(curvature[whole], score[whole, :, None])[:, :, 0]
         # The longest step guaranteed to increase the likelihood: the curvature changes by at most
         # e^|change of the log-odds| (Sun and Tran-Dinh 2019, section 4). Near the maximum it is
         # Newton's.
         reach = np.abs((cells.rows @ step.T).T).max(axis=1, initial=0.0, keepdims=True)
         safe = np.divide(np.log1p(reach), reach, out=np.ones_like(reach), where=reach > 0)
-        step *= np.where(_gain(cells, n, y, here, step) >= 0, 1.0, safe)
+        before, after = (cells.rows @ here.T).T, (cells.rows @ (here + step).T).T
+        # The gain in log-likelihood, plus rounding.
+        gain = y * (log_expit(after) - log_expit(before))
+        gain += (n - y) * (log_expit(-after) - log_expit(-before))
+        is_gain = gain.sum(axis=1, keepdims=True) + SLACK >= 0
+        step *= np.where(is_gain, 1.0, safe)
         theta[left] += step
         left = left[np.abs(step).max(axis=1) > _TOLERANCE]
         if not len(left):
@@ -393,28 +429,6 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
     return theta
 
 
-def _solve(curvature: Floats, score: Floats) -> Floats:
-    """Newton's steps; a vanished curvature means a maximum at infinity, so the step is 1."""
-    step: Floats = np.ones_like(score)
-    try:
-        step[:] = np.linalg.solve(curvature, score[:, :, None])[:, :, 0]
-    except np.linalg.LinAlgError:
-        ranks = np.linalg.matrix_rank(curvature, hermitian=True)
-        whole = ranks == score.shape[1]
-        step[whole] = np.linalg.solve(curvature[whole], score[whole, :, None])[:, :, 0]
-    return step
-
-
-def _gain(cells: Cells, n: Floats, y: Floats, theta: Floats, step: Floats) -> Floats:
-    """The gain in log-likelihood from a step, plus rounding: float64, shape (b, 1)."""
-    before, after = (cells.rows @ theta.T).T, (cells.rows @ (theta + step).T).T
-    log_expit = scipy("special").log_expit
-    gain = y * (log_expit(after) - log_expit(before))
-    gain += (n - y) * (log_expit(-after) - log_expit(-before))
-    total: Floats = gain.sum(axis=1, keepdims=True) + SLACK
-    return total
-
-
 def knows_place(cells: Cells) -> bool:
     """Whether a place effect is identifiable: the column of ones is not a combination of rows."""
     n_cells = cells.rows.shape[0]
@@ -424,87 +438,7 @@ def knows_place(cells: Cells) -> bool:
     return bool(apart > SLACK * max(1, n_cells))
 
 
-# Intervals and tests.
-
-
-@dataclass(frozen=True, slots=True)
-class _Errors:
-    """A covariance of the estimates, and the strengths it covers."""
-
-    covariance: Floats
-    is_known: NDArray[np.bool_]
-
-    def _error(self, contrast: Floats) -> float:
-        """0 if it is unknown."""
-        if not self.is_known[contrast != 0].all():
-            return 0.0
-        return math.sqrt(max(0.0, float(contrast @ self.covariance @ contrast)))
-
-    def interval(self, contrast: Floats, value: float, n_units: int) -> Ends:
-        error = self._error(contrast)
-        if n_units < MIN_UNITS or not error > 0:
-            return None, None
-        reach = error * float(scipy("special").stdtrit(n_units - 1, 0.975))
-        return value - reach, value + reach
-
-    def p(self, contrast: Floats, value: float, n_units: int) -> float | None:
-        error = self._error(contrast)
-        if n_units < MIN_UNITS or not error > 0:
-            return None
-        return float(2 * scipy("special").stdtr(n_units - 1, -abs(value) / error))
-
-
-@dataclass(frozen=True, slots=True)
-class _Estimates:
-    """Strengths and their differences, as estimates."""
-
-    fitted: _Fitted
-    errors: _Errors
-    n_units: Ints
-    signature: str
-
-    @property
-    def method(self) -> str:
-        how = "Bradley-Terry, maximum likelihood, ties as half a win each"
-        if self.fitted.place_reason:
-            how += ", without a place effect"
-        unit = "pair" if self.fitted.answers.cluster is None else "cluster"
-        return f"{how}; robust errors by {unit} (CR3)"
-
-    def missing(self, n: int) -> Estimate:
-        return Estimate(None, None, None, n, self.method, self.signature)
-
-    def strength(self, thing: int, n: int) -> Estimate:
-        return self._of(self._unit(thing), n, int(self.fitted.groups[thing]))
-
-    def place(self) -> Estimate:
-        n = len(self.fitted.answers.first)
-        if self.fitted.place_reason:
-            return self.missing(n)
-        return self._of(self._unit(len(self.fitted.groups)), n, -1)
-
-    def gap(self, upper: Strength, lower: Strength) -> Contrast:
-        contrast = self._unit(upper.thing) - self._unit(lower.thing)
-        group = int(self.fitted.groups[upper.thing])
-        difference = self._of(contrast, upper.estimate.n + lower.estimate.n, group)
-        value = float(contrast @ self.fitted.theta)
-        p = self.errors.p(contrast, value, int(self.n_units[group]))
-        names = str(upper.thing), str(lower.thing)
-        return Contrast("strength", *names, difference, p, test="Wald, robust errors")
-
-    def _unit(self, k: int) -> Floats:
-        unit: Floats = np.zeros(len(self.fitted.theta))
-        unit[k] = 1.0
-        return unit
-
-    def _of(self, contrast: Floats, n: int, group: int) -> Estimate:
-        value, n_units = float(contrast @ self.fitted.theta), int(self.n_units[group])
-        ends = self.errors.interval(contrast, value, n_units)
-        return Estimate(value, *ends, n, self.method, self.signature, n_units)
-
-
-def _units(answers: Comparisons) -> Ints:
-    return answers.pairs() if answers.cluster is None else answers.cluster
+# The test.
 
 
 def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None:
@@ -517,7 +451,7 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
     """
     if not len(answers.first):
         return None
-    units, n_units = Units.by(_units(answers)).of, len(np.unique(_units(answers)))
+    units, n_units = answers.units().of, answers.units().n
     residual = answers.outcome - answers.outcome.mean()
     # A row for each thing in each unit: how much it won there.
     keys = np.concatenate([units * n_things + answers.first, units * n_things + answers.second])
@@ -526,14 +460,19 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
     unit_of, thing_of = np.divmod(members, n_things)
     sizes = np.bincount(unit_of, minlength=n_units)
     n_met = np.bincount(units, minlength=n_units)
-    inverse = np.linalg.pinv(_expected_meetings(unit_of, thing_of, sizes, n_met, n_things))
+    # The Laplacian of how often things meet, averaged over all swaps.
+    sparse, rates = scipy("sparse"), n_met / np.maximum(1, sizes * (sizes - 1) / 2)
+    belongs = sparse.csr_array((np.ones(len(unit_of)), (unit_of, thing_of)), (n_units, n_things))
+    met = (belongs.T @ sparse.diags_array(rates) @ belongs).toarray()
+    np.fill_diagonal(met, 0.0)
+    inverse = np.linalg.pinv(np.diag(met.sum(axis=1)) - met)
     observed = np.bincount(thing_of, won, n_things)
     least = float(observed @ inverse @ observed) * (1 - SLACK) - SLACK
     rng = np.random.default_rng([seed, 1])
     totals = np.zeros((_N_RESAMPLES, n_things))
     for size in np.unique(sizes):
         rows = np.flatnonzero(sizes[unit_of] == size)
-        to_things = scipy("sparse").csr_array(
+        to_things = sparse.csr_array(
             (np.ones(len(rows)), (np.arange(len(rows)), thing_of[rows])), (len(rows), n_things)
         )
         step = max(1, _BLOCK // len(rows))
@@ -543,21 +482,6 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
             block += rng.permuted(drawn, axis=2).reshape(len(block), -1) @ to_things
     statistics = np.einsum("bi,ij,bj->b", totals, inverse, totals)
     return float((int((statistics >= least).sum()) + 1) / (_N_RESAMPLES + 1))
-
-
-def _expected_meetings(
-    unit_of: Ints, thing_of: Ints, sizes: Ints, n_met: Ints, n_things: int
-) -> Floats:
-    """The Laplacian of how often things meet, averaged over all swaps."""
-    rates = n_met / np.maximum(1, sizes * (sizes - 1) / 2)
-    n_units = len(sizes)
-    sparse = scipy("sparse")
-    belongs = sparse.csr_array((np.ones(len(unit_of)), (unit_of, thing_of)), (n_units, n_things))
-    weighed = belongs.T @ sparse.diags_array(rates) @ belongs
-    met = weighed.toarray()
-    np.fill_diagonal(met, 0.0)
-    laplacian: Floats = np.diag(met.sum(axis=1)) - met
-    return laplacian
 
 
 # Which pairs to compare, when the budget does not allow all.

@@ -18,7 +18,6 @@ from fabula.measures.linguistic.metrics import (
     Tools,
     encode_texts,
     jaccard,
-    measurements,
     open_tools,
     read_texts,
     score_continuations,
@@ -219,12 +218,11 @@ def test_what_a_text_scores_does_not_depend_on_its_company(tools: Tools):
     assert alone.values == pytest.approx(beside.values, abs=1e-6)
 
 
-def test_measurements_carry_values_reasons_and_signature(tools: Tools):
+def test_a_word_has_a_length_and_no_verb_phrase(tools: Tools):
     (result,) = scored(tools, "You!")
-    found = {m.item: m for m in measurements("p1", "fabula", result, str(tools.signature))}
-    assert found["verb_phrase_length"].missing_reason == "no_verb_phrase"
-    assert found["sentence_length"].value == 1
-    assert "coref:sieve2,marks-and-dashes-1" in found["sentence_length"].signature
+    assert result.missing["verb_phrase_length"] == "no_verb_phrase"
+    assert result.values["sentence_length"] == 1
+    assert "coref:sieve2,marks-and-dashes-1" in str(tools.signature)
 
 
 @given(st.sets(st.integers(0, 9)), st.sets(st.integers(0, 9)))

@@ -123,7 +123,24 @@ def measure_groups(
     for a, b in listed:
         p_values[a, b] = _p_values(measures, pool, groups.index(a), groups.index(b), found, how)
         advance(1)
-    tests = list(_tests(measures.names, listed, found, p_values, pool, signature))
+    tests: list[Contrast] = []
+    for k, measure in enumerate(measures.names):
+        contrasts = []
+        for a, b in listed:
+            one, other = found[a], found[b]
+            fewer = min(one, other, key=lambda values: values.n_units)
+            difference = _estimate(
+                one.values[k] - other.values[k], _joint_error(one, other, k, pool), pool, fewer,
+                signature, least=-np.inf,
+            )  # fmt: skip
+            ps, n = p_values[a, b]
+            p = None if np.isnan(ps[k]) else float(ps[k])
+            test, why = "permutation" if n else "jackknife t", "few_texts" if p is None else None
+            details = {"n_permutations": 0 if p is None else n}
+            contrasts.append(
+                Contrast(measure, a, b, difference, p, None, test, why, details=details)
+            )
+        tests += adjusted(contrasts)
     return Resampled(estimates, tests)
 
 
@@ -137,7 +154,12 @@ def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _G
         nothing = np.full(len(measures.names), np.nan)
         return _GroupValues(draws, nothing, None, pool.n_units(group))
     values = mine.values(draws).mean(axis=0)
-    blocks = _blocks(pool, here.units, measures.max_blocks, how.seed)
+    # The block of each text: texts of one unit are in one block. Shared prompts are assigned in the
+    # same way in every group, which makes differences paired.
+    distinct, place = np.unique(here.units, return_inverse=True)
+    n_blocks = min(measures.max_blocks, len(distinct))
+    dealt = np.random.default_rng([how.seed, 1, pool.n_drawn]).permutation(len(distinct))
+    blocks = (dealt % max(1, n_blocks))[place]
     rows = (
         draws * (blocks != block).astype(np.uint8)
         for block in range(int(blocks.max(initial=-1)) + 1)
@@ -152,18 +174,6 @@ def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _G
             ]
         )
     return _GroupValues(draws, values, replicates, n_units)
-
-
-def _blocks(pool: Pool, units: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
-    """The block of each text: int64 (n_texts,). Texts of one unit are in one block.
-
-    Shared prompts are assigned in the same way in every group, which makes differences paired.
-    """
-    distinct, place = np.unique(units, return_inverse=True)
-    n_blocks = min(most, len(distinct))
-    dealt = np.random.default_rng([seed, 1, pool.n_drawn]).permutation(len(distinct))
-    blocks: NDArray[np.int64] = (dealt % max(1, n_blocks))[place]
-    return blocks
 
 
 def _valued(
@@ -259,40 +269,6 @@ def _p_values(
         n_extreme += np.count_nonzero(apart >= np.abs(seen) - slack, axis=0)
     p = (n_extreme + 1) / (n + 1)
     return np.where(np.isfinite(seen), p, np.nan), n
-
-
-def _tests(
-    names: Sequence[str],
-    pairs: Sequence[tuple[str, str]],
-    found: Mapping[str, _GroupValues],
-    p_values: Mapping[tuple[str, str], tuple[NDArray[np.float64], int]],
-    pool: Pool,
-    signature: str,
-) -> Iterator[Contrast]:
-    for k, measure in enumerate(names):
-        tests = []
-        for a, b in pairs:
-            one, other = found[a], found[b]
-            fewer = min(one, other, key=lambda values: values.n_units)
-            difference = _estimate(
-                one.values[k] - other.values[k], _joint_error(one, other, k, pool), pool, fewer,
-                signature, least=-np.inf,
-            )  # fmt: skip
-            ps, n = p_values[a, b]
-            p = None if np.isnan(ps[k]) else float(ps[k])
-            tests.append(
-                Contrast(
-                    measure,
-                    a,
-                    b,
-                    difference,
-                    p,
-                    test="permutation" if n else "jackknife t",
-                    reason="few_texts" if p is None else None,
-                    details={"n_permutations": 0 if p is None else n},
-                )
-            )
-        yield from adjusted(tests)
 
 
 def _joint_error(

@@ -190,7 +190,7 @@ class GroupedTexts:
 
     def in_order(self) -> Located:
         """The words of all texts, one text after the other."""
-        return Located.of([document.id for document in self.documents], self.located)
+        return Located([document.id for document in self.documents], self.located)
 
     def names(self) -> list[str]:
         return list(dict.fromkeys(self.groups))
@@ -232,22 +232,6 @@ class GroupedTexts:
         return (one for group, one in zip(self.groups, self.located, strict=True) if group == name)
 
 
-def common_length(texts: GroupedTexts) -> int:
-    """The length that nine tenths of the texts of every group reach, in words."""
-    found = {}
-    for group in texts.names():
-        lengths = sorted((len(one.words) for one in texts.words_of(group)), reverse=True)
-        found[group] = lengths[math.ceil(_MOST_FIT * len(lengths)) - 1]
-    shortest = min(found, key=lambda group: found[group])
-    if found[shortest] < _MIN_WORDS:
-        raise InputError(
-            f"{shortest}: more than a tenth of its texts have fewer than {_MIN_WORDS} words; set "
-            "the number of words that texts are cut to with `n_words`, or leave out the short "
-            "texts"
-        )
-    return found[shortest]
-
-
 @dataclass(frozen=True, slots=True)
 class CutTexts:
     """The texts that are long enough, cut to one length, in random order."""
@@ -266,12 +250,28 @@ class CutTexts:
         ]
 
 
-def cut_texts(texts: GroupedTexts, n_words: int, seed: int, n_texts: int | None = None) -> CutTexts:
-    """n_texts: how many texts are drawn from each group; without it as many as the smallest has.
+def cut_texts(
+    texts: GroupedTexts, n_words: int | None, seed: int, n_texts: int | None = None
+) -> CutTexts:
+    """n_words: by default the length that nine tenths of the texts of every group reach. n_texts:
+    how many texts are drawn from each group; without it as many as the smallest has.
 
     Raises `InputError` if no group has two texts that are long enough, or one has fewer than
     `n_texts`.
     """
+    if n_words is None:
+        reached = {}
+        for group in texts.names():
+            lengths = sorted((len(one.words) for one in texts.words_of(group)), reverse=True)
+            reached[group] = lengths[math.ceil(_MOST_FIT * len(lengths)) - 1]
+        shortest = min(reached, key=lambda group: reached[group])
+        n_words = reached[shortest]
+        if n_words < _MIN_WORDS:
+            raise InputError(
+                f"{shortest}: more than a tenth of its texts have fewer than {_MIN_WORDS} words; "
+                "set the number of words that texts are cut to with `n_words`, or leave out the "
+                "short texts"
+            )
     long_enough = [k for k, one in enumerate(texts.located) if len(one.words) >= n_words]
     n_of: dict[str, int] = dict.fromkeys(texts.names(), 0)
     for k in long_enough:

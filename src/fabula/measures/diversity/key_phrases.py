@@ -15,7 +15,7 @@ of texts per group and prompt: each with the probability that a draw would conta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any
@@ -25,14 +25,7 @@ from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError
-from fabula.measures.diversity.grouped_texts import (
-    CutTexts,
-    GroupedTexts,
-    Pool,
-    Stages,
-    common_length,
-    cut_texts,
-)
+from fabula.measures.diversity.grouped_texts import CutTexts, GroupedTexts, Pool, Stages, cut_texts
 from fabula.measures.diversity.measure import IDENTICAL, NOT_ASKED, SHORT, Extra, Extras, remark_on
 from fabula.measures.diversity.shared_ngrams import Located, Ngrams
 from fabula.reference import Reference
@@ -154,8 +147,8 @@ def find_key_phrases(
     documents = [*a[1], *b[1]]
     names = [a[0]] * len(a[1]) + [b[0]] * len(b[1])
     texts = GroupedTexts.of(documents, names, plan.prompt, plan.settings, stages)
-    n_words = plan.n_words or common_length(texts)
-    cut = cut_texts(texts, n_words, plan.seed)
+    cut = cut_texts(texts, plan.n_words, plan.seed)
+    n_words = cut.n_words
     for name in (a[0], b[0]):
         if name not in cut.names:
             raise InputError(
@@ -164,29 +157,28 @@ def find_key_phrases(
             )
     extras = Extras(plan.extras, cut, stages)
     stages.begin("counting phrases", None)
-    groups = _Groups.of(cut.pool, cut.names.index(a[0]), cut.names.index(b[0]), plan.seed)
+    groups = _Groups(cut.pool, cut.names.index(a[0]), cut.names.index(b[0]), plan.seed)
+    located = cut.texts.in_order()
     kinds = [
-        _Counted.of("words", ngrams, numbers, cut.texts.in_order(), groups, plan)
+        _Counted("words", ngrams, numbers, located, groups, plan)
         for ngrams, numbers in cut.texts.table(plan.settings).ngrams(plan.longest)
         if ngrams.n >= plan.shortest
     ]
     if extras.templates is not None and extras.tags is not None:
-        kinds.append(_Counted.of("template", *extras.templates, extras.tags, groups, plan))
+        kinds.append(_Counted("template", *extras.templates, extras.tags, groups, plan))
     tested, n_common = _tested(kinds, plan, background)
-    common: dict[str, str] = {}
     sizes = [
         GroupSize(name, len(own), int(is_in.sum()), texts.n_short(name, n_words))
         for (name, own), is_in in ((a, groups.in_a), (b, groups.in_b))
     ]
-    remarks = _remarks(texts, cut, sizes, extras)
+    remarks, common = _remarks(texts, cut, sizes, extras), dict[str, str]()
     if background is not None:
+        limit = f"{plan.max_background:g}"
         remarks.append(
             f"{n_common:,} phrases occur in {background.name} ({background.size}) more than "
-            f"{plan.max_background:g} times per million words and were not tested"
+            f"{limit} times per million words and were not tested"
         )
-        common["background"] = (
-            f"{background.name}@{background.fingerprint},{plan.max_background:g}/1e6"
-        )
+        common["background"] = f"{background.name}@{background.fingerprint},{limit}/1e6"
     signature = Signature.of(
         "phrases",
         words=str(n_words),
@@ -236,83 +228,58 @@ def _remarks(
     return remarks
 
 
-@dataclass(frozen=True, slots=True)
 class _Groups:
     """The group of each text, and its weight. All shapes are (n_texts,)."""
 
-    in_a: NDArray[np.bool_]
-    in_b: NDArray[np.bool_]
-    weights: NDArray[np.float64]
-    is_tested: NDArray[np.bool_]
-    """The texts that are tested: one per prompt where groups have prompts of their own."""
-    strata: NDArray[np.int64]
-    """The strata within which texts are permuted."""
-    sizes: NDArray[np.int64]
-    """(n_strata, 2): the texts that are tested, and those of them in A."""
-
-    @classmethod
-    def of(cls, pool: Pool, a: int, b: int, seed: int) -> _Groups:
-        in_a, in_b = pool.labels == a, pool.labels == b
-        is_tested = in_a | in_b
-        strata = np.zeros(len(is_tested), np.int64)
+    def __init__(self, pool: Pool, a: int, b: int, seed: int) -> None:
+        self.in_a, self.in_b, self.weights = pool.labels == a, pool.labels == b, pool.weights()
+        # One text per prompt is tested where groups have prompts of their own.
+        self.is_tested = self.in_a | self.in_b
+        # The strata within which texts are permuted.
+        self.strata = np.zeros(len(self.is_tested), np.int64)
         if pool.design == "prompts":
-            strata = pool.units
+            self.strata = pool.units
         if pool.design == "own-prompts":
-            order = np.random.default_rng([seed, 4]).permutation(len(is_tested))
+            order = np.random.default_rng([seed, 4]).permutation(len(self.is_tested))
             _, first = np.unique(pool.units[order], return_index=True)
-            is_first = np.zeros(len(is_tested), bool)
+            is_first = np.zeros(len(self.is_tested), bool)
             is_first[order[first]] = True
-            is_tested &= is_first
-        sizes = np.zeros((int(strata.max(initial=0)) + 1, 2), np.int64)
-        np.add.at(sizes[:, 0], strata[is_tested], 1)
-        np.add.at(sizes[:, 1], strata[is_tested & in_a], 1)
-        return cls(in_a, in_b, pool.weights(), is_tested, strata, sizes)
+            self.is_tested &= is_first
+        self.sizes = np.zeros((int(self.strata.max(initial=0)) + 1, 2), np.int64)
+        """(n_strata, 2): the texts that are tested, and those of them in A."""
+        np.add.at(self.sizes[:, 0], self.strata[self.is_tested], 1)
+        np.add.at(self.sizes[:, 1], self.strata[self.is_tested & self.in_a], 1)
 
 
-@dataclass(frozen=True, slots=True)
 class _Counted:
     """The phrases of one length, or the templates, and their counts.
 
-    All of float64 or int64, (n_phrases,); `p_bound` is the smallest p that a test could give.
+    numbers: (n_words,), the n-gram that begins at each word, -1 if it does not count. located: the
+    words, or tags, of all texts. Counts are float64 or int64, (n_phrases,).
     """
 
-    kind: str
-    """`words` or `template`."""
-    ngrams: Ngrams
-    numbers: NDArray[np.int32]
-    """(n_words,): the n-gram that begins at each word, -1 if it does not count."""
-    in_order: NDArray[np.int64]
-    """(n_words,): the positions that sort `numbers`."""
-    located: Located
-    """The words, or tags, of all texts."""
-    a: NDArray[np.float64]
-    b: NDArray[np.float64]
-    texts_a: NDArray[np.int64]
-    texts_b: NDArray[np.int64]
-    log_odds: NDArray[np.float64]
-    z: NDArray[np.float64]
-    p_bound: NDArray[np.float64]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         kind: str,
         ngrams: Ngrams,
         numbers: NDArray[np.int32],
         located: Located,
         groups: _Groups,
         plan: KeynessPlan,
-    ) -> _Counted:
+    ) -> None:
+        self.kind, self.ngrams, self.numbers, self.located = kind, ngrams, numbers, located
+        self.in_order = np.argsort(numbers, kind="stable")
         in_a, in_b = groups.in_a[ngrams.texts], groups.in_b[ngrams.texts]
+        self.texts_a, self.texts_b = (ngrams.sums(is_in.astype(np.int64)) for is_in in (in_a, in_b))
         weighed = groups.weights[ngrams.texts] * ngrams.counts
-        a, b = (ngrams.sums(np.where(is_in, weighed, 0.0)) for is_in in (in_a, in_b))
+        self.a, self.b = (ngrams.sums(np.where(is_in, weighed, 0.0)) for is_in in (in_a, in_b))
         n_a, n_b = (
             float((groups.weights * ngrams.totals)[is_in].sum())
             for is_in in (groups.in_a, groups.in_b)
         )
         size = plan.prior_size or n_a / float(groups.weights[groups.in_a].sum())
         with np.errstate(invalid="ignore", divide="ignore"):
-            difference, z = log_odds(a, b, n_a, n_b, size)
+            self.log_odds, self.z = log_odds(self.a, self.b, n_a, n_b, size)
         # The smallest p that the test of each n-gram could give, whichever texts were in A. A
         # stratum where no text has it has only one outcome.
         n_ngrams, n_strata = len(ngrams.ends), len(groups.sizes)
@@ -320,20 +287,7 @@ class _Counted:
         keys = which * n_strata + groups.strata[ngrams.texts]
         rows, n_holders = np.unique(keys[groups.is_tested[ngrams.texts]], return_counts=True)
         strata = np.column_stack([groups.sizes[rows % n_strata], n_holders])
-        return cls(
-            kind,
-            ngrams,
-            numbers,
-            np.argsort(numbers, kind="stable"),
-            located,
-            a,
-            b,
-            ngrams.sums(in_a.astype(np.int64)),
-            ngrams.sums(in_b.astype(np.int64)),
-            difference,
-            z,
-            smallest_p(rows // n_strata, strata, n_ngrams),
-        )
+        self.p_bound = smallest_p(rows // n_strata, strata, n_ngrams)
 
 
 @dataclass(slots=True)
@@ -362,28 +316,6 @@ class _Candidate:
         ngrams = self.of.ngrams
         first = int(ngrams.firsts[ngrams.entries(self.t).start])
         return " ".join(self.of.located.words(first, ngrams.n))
-
-    def places(self) -> list[int]:
-        """All positions where it begins."""
-        ngrams, numbers = self.of.ngrams, self.of.numbers
-        number = numbers[ngrams.firsts[ngrams.entries(self.t).start]]
-        low, high = np.searchsorted(numbers, (number, number + 1), sorter=self.of.in_order)
-        places: list[int] = self.of.in_order[low:high].tolist()
-        return places
-
-    def test(self, groups: _Groups) -> float:
-        """The p of which texts contain it."""
-        texts = self.texts[groups.is_tested[self.texts]]
-        holders = Counter(groups.strata[texts].tolist())
-        sizes = groups.sizes
-        strata = [(int(sizes[k, 0]), int(sizes[k, 1]), n) for k, n in holders.items()]
-        return exact_p(strata, int(np.count_nonzero(groups.in_a[texts])))
-
-    def is_of_one_mind(self, groups: _Groups) -> bool:
-        """Whether the group that uses it more often also has more texts that do."""
-        texts, weights = self.texts, groups.weights[self.texts]
-        more = float(weights[groups.in_a[texts]].sum() - weights[groups.in_b[texts]].sum())
-        return more * float(self.of.log_odds[self.t]) > 0
 
     def key_phrase(self, groups: _Groups, a: str, b: str, cut: CutTexts) -> KeyPhrase:
         of, t = self.of, self.t
@@ -442,45 +374,51 @@ def _tested(
 
 
 def _passing(tested: Sequence[_Candidate], groups: _Groups, plan: KeynessPlan) -> list[_Candidate]:
-    """The phrases that pass, after folding."""
-    ps = [one.test(groups) for one in tested]
-    passing = []
-    for one, p, p_holm in zip(tested, ps, holm(ps), strict=True):
-        if p_holm is None or p_holm > plan.max_p:
-            continue
-        one.p, one.p_holm = p, p_holm
-        is_enough = abs(one.of.log_odds[one.t]) >= np.log(plan.min_ratio)
-        if is_enough and one.is_of_one_mind(groups):
-            passing.append(one)
-    folded: list[_Candidate] = []
-    for side in product(("words", "template"), (False, True)):
-        folded += _fold(one for one in passing if (one.of.kind, one.is_over_a) == side)
-    folded.sort(key=lambda one: (-abs(float(one.of.z[one.t])), one.spelled()))
-    return folded
+    """The phrases that pass, without those whose occurrences nearly all lie in one that is kept.
 
-
-def _fold(passing: Iterable[_Candidate]) -> list[_Candidate]:
-    """Drop phrases whose occurrences nearly all lie in one that is kept, the longest first.
-
-    An occurrence lies in another if more than half of its words do, so that overlaps are folded
-    too: a sentence of ten words contains six runs of five.
+    The longest come first. An occurrence lies in another if more than half of its words do, so that
+    overlaps are folded too: a sentence of ten words contains six runs of five.
     """
-    kept: list[_Candidate] = []
-    over: dict[int, list[int]] = {}
-    for one in sorted(
-        passing, key=lambda one: (-one.of.ngrams.n, -abs(float(one.of.z[one.t])), one.spelled())
-    ):
-        n, places = one.of.ngrams.n, one.places()
+    for one in tested:
+        # The p of which texts contain it.
+        texts = one.texts[groups.is_tested[one.texts]]
+        strata = [
+            (int(groups.sizes[k, 0]), int(groups.sizes[k, 1]), n)
+            for k, n in Counter(groups.strata[texts].tolist()).items()
+        ]
+        one.p = exact_p(strata, int(np.count_nonzero(groups.in_a[texts])))
+    kept: dict[tuple[str, bool], list[_Candidate]] = {}
+    over: dict[tuple[str, bool], dict[int, list[int]]] = {}
+    passing = []
+    for one, p_holm in zip(tested, holm([one.p for one in tested]), strict=True):
+        difference, weights = float(one.of.log_odds[one.t]), groups.weights[one.texts]
+        more = weights[groups.in_a[one.texts]].sum() - weights[groups.in_b[one.texts]].sum()
+        # The group that uses it more often must also have more texts that do.
+        if p_holm is not None and p_holm <= plan.max_p and float(more) * difference > 0:
+            one.p_holm = p_holm
+            if abs(difference) >= np.log(plan.min_ratio):
+                passing.append(one)
+    passing.sort(key=lambda one: (-one.of.ngrams.n, -abs(float(one.of.z[one.t])), one.spelled()))
+    for one in passing:
+        side = one.of.kind, one.is_over_a
+        mine, covered = kept.setdefault(side, []), over.setdefault(side, {})
+        ngrams, numbers, in_order = one.of.ngrams, one.of.numbers, one.of.in_order
+        number = numbers[ngrams.firsts[ngrams.entries(one.t).start]]
+        low, high = np.searchsorted(numbers, (number, number + 1), sorter=in_order)
+        places: list[int] = in_order[low:high].tolist()
         explained: Counter[int] = Counter()
         for place in places:
-            inside = Counter(k for word in range(place, place + n) for k in over.get(word, ()))
-            explained.update(k for k, n_inside in inside.items() if 2 * n_inside > n)
+            words = range(place, place + ngrams.n)
+            inside = Counter(k for word in words for k in covered.get(word, ()))
+            explained.update(k for k, n_inside in inside.items() if 2 * n_inside > ngrams.n)
         best = max(explained, key=lambda k: (explained[k], -k), default=None)
         if best is not None and explained[best] >= _EXPLAINED * len(places):
-            kept[best].folded.append(one.spelled())
+            mine[best].folded.append(one.spelled())
             continue
         for place in places:
-            for word in range(place, place + n):
-                over.setdefault(word, []).append(len(kept))
-        kept.append(one)
-    return kept
+            for word in range(place, place + ngrams.n):
+                covered.setdefault(word, []).append(len(mine))
+        mine.append(one)
+    sides = product(("words", "template"), (False, True))
+    folded = [one for side in sides for one in kept.get(side, ())]
+    return sorted(folded, key=lambda one: (-abs(float(one.of.z[one.t])), one.spelled()))

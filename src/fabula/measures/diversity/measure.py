@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fabula import __version__
 from fabula.errors import InputError, ModelError
 from fabula.measures.clusters import own_field
+from fabula.measures.diversity import shared_ngrams
 from fabula.measures.diversity.diversity_tests import (
     Measures,
     Resampled,
@@ -28,22 +29,10 @@ from fabula.measures.diversity.grouped_texts import (
     CutTexts,
     GroupedTexts,
     Stages,
-    common_length,
     cut_texts,
     groups_by,
 )
-from fabula.measures.diversity.shared_ngrams import (
-    PHRASES,
-    SHARED,
-    Located,
-    NgramMeasures,
-    Ngrams,
-    SharedPhrase,
-    Tagger,
-    Templates,
-    shared_phrases,
-    templates_of,
-)
+from fabula.measures.diversity.shared_ngrams import SHARED, Located, Ngrams, SharedPhrase
 from fabula.measures.diversity.text_pairs import PairTable, SharedText, SimilarPair
 from fabula.models.encoder import Encoder
 from fabula.stats.resampling import MIN_UNITS
@@ -177,10 +166,15 @@ class GroupDiversity:
     """Texts that have the same words as another of the group."""
 
     def to_json(self) -> dict[str, Any]:
+        """Where a value or its interval is None, `missing_reason` says why."""
         values: dict[str, Any] = {}
         for name, estimate in self.estimates.items():
             measure, _, n = name.partition(".")
-            shown = _estimate_json(estimate)
+            shown: dict[str, Any] = estimate.ends()
+            if estimate.value is None:
+                shown["missing_reason"] = "few_texts"
+            elif estimate.low is None:
+                shown["missing_reason"] = reason_of(estimate)
             if n:
                 values.setdefault(measure, {})[n] = shown
             else:
@@ -196,16 +190,6 @@ class GroupDiversity:
             "phrases": [one.to_json() for one in self.phrases],
             "templates_shared": [one.to_json() for one in self.templates],
         }
-
-
-def _estimate_json(estimate: Estimate) -> dict[str, Any]:
-    """Value and interval; where one is None, `missing_reason` says why (see `reasons.REASONS`)."""
-    found: dict[str, Any] = estimate.ends()
-    if estimate.value is None:
-        found["missing_reason"] = "few_texts"
-    elif estimate.low is None:
-        found["missing_reason"] = reason_of(estimate)
-    return found
 
 
 SHORT = "are shorter than {} words and were left out"
@@ -288,8 +272,7 @@ def measure_diversity(
         there = ", ".join(dict.fromkeys(names))
         raise InputError(f"`baseline` {plan.baseline}: no such group; the groups are {there}")
     texts = GroupedTexts.of(documents, names, plan.prompt, plan.settings, stages)
-    n_words = plan.n_words or common_length(texts)
-    cut = cut_texts(texts, n_words, plan.how.seed, plan.n_texts)
+    cut = cut_texts(texts, plan.n_words, plan.how.seed, plan.n_texts)
     extras = Extras(plan.extras, cut, stages, plan.encoder)
     # The rule of equal length and number comes first: it determines every number.
     signature = str(
@@ -317,7 +300,7 @@ def measure_diversity(
     pairs: list[SimilarPair] = []
     if plan.n_pairs:
         stages.begin("comparing pairs of texts", None)
-        table = PairTable.of(texts.in_order(), texts.table(plan.settings), plan.run_words)
+        table = PairTable(texts.in_order(), texts.table(plan.settings), plan.run_words)
         pairs = table.similar_pairs(plan.n_pairs)
     return Diversity(
         plan.by,
@@ -327,7 +310,7 @@ def measure_diversity(
         pairs,
         plan.run_words if plan.n_pairs else None,
         extras.left_out,
-        n_words,
+        cut.n_words,
         signature,
     )
 
@@ -356,7 +339,7 @@ class Extras:
                 self.left_out[name] = reason
 
     def _tag(self, cut: CutTexts, stages: Stages) -> str | None:
-        tagger, texts = Tagger(), cut.strings()
+        tagger, texts = shared_ngrams.Tagger(), cut.strings()
         stages.begin("tagging parts of speech", len(texts))
         foreign = [reason for text in texts if (reason := not_english(text)) is not None]
         if 2 * len(foreign) > len(texts):
@@ -368,8 +351,8 @@ class Extras:
             TextWords(one.tags.words, begin + one.tags.starts, begin + one.tags.ends)
             for one, begin in zip(tagged, begins, strict=True)
         ]
-        self.tags = Located.of([document.id for document in cut.texts.documents], placed)
-        self.templates = templates_of(tagged)
+        self.tags = Located([document.id for document in cut.texts.documents], placed)
+        self.templates = shared_ngrams.templates_of(tagged)
         self.signature_parts |= {**tagger.signature_parts, "lang": language_gate()}
         return None
 
@@ -393,13 +376,13 @@ def _measure(
     """All measures of the groups and tests between them, and the n-grams of listed phrases."""
     stages.begin("counting n-grams", None)
     # Words as numbers are only needed to count n-grams, and strings to encode them.
-    ngrams = NgramMeasures.of(cut.texts.table(plan.settings), plan.n_threads)
+    ngrams = shared_ngrams.NgramMeasures.of(cut.texts.table(plan.settings), plan.n_threads)
     encoded = tuple(text.encode(errors="replace") for text in cut.strings())
     together = Compression(encoded, plan.n_threads)
     kinds: list[Measures] = [ngrams, together]
     if extras.templates is not None and extras.tags is not None:
         n_tokens = np.array([len(text.words) for text in extras.tags.texts], np.int64)
-        kinds.append(Templates(extras.templates[0], n_tokens))
+        kinds.append(shared_ngrams.Templates(extras.templates[0], n_tokens))
     if extras.vectors is not None:
         kinds.append(Embeddings(extras.vectors))
     tested = list(combinations(cut.names, 2))
@@ -412,7 +395,7 @@ def _measure(
         found.add(
             measure_groups(kind, cut.pool, cut.names, tested, plan.how, signature, stages.advance)
         )
-    return found, [one for one in ngrams.lengths if one.n in PHRASES]
+    return found, [one for one in ngrams.lengths if one.n in shared_ngrams.PHRASES]
 
 
 def _group(
@@ -433,7 +416,8 @@ def _group(
     is_in = cut.pool.labels == number
     templates: list[SharedPhrase] = []
     if extras.templates is not None and extras.tags is not None:
-        templates = shared_phrases([extras.templates[0]], is_in, plan.n_phrases, extras.tags)
+        counted = [extras.templates[0]]
+        templates = shared_ngrams.shared_phrases(counted, is_in, plan.n_phrases, extras.tags)
     return GroupDiversity(
         name,
         n_texts,
@@ -442,7 +426,7 @@ def _group(
         cut.pool.n_drawn,
         cut.pool.n_units(number),
         estimates,
-        shared_phrases(lengths, is_in, plan.n_phrases, cut.texts.in_order()),
+        shared_ngrams.shared_phrases(lengths, is_in, plan.n_phrases, cut.texts.in_order()),
         templates,
         n_identical,
     )
@@ -506,7 +490,7 @@ def measure_together(
         numbers: dict[str | int, int] = {}
         keys = (k if value is None else value for k, value in enumerate(values))
         owners = [numbers.setdefault(key, len(numbers)) for key in keys]
-    table = PairTable.of(texts.in_order(), texts.table(plan.settings), plan.run_words, owners)
+    table = PairTable(texts.in_order(), texts.table(plan.settings), plan.run_words, owners)
     pairs = table.similar_pairs(_N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS)
     shared = table.shared_texts()
     n_identical = texts.n_identical(ALL_TEXTS)

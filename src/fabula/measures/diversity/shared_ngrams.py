@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.ngram_counts import (
-    count_in_subsets,
-    count_places,
-    extend_ngrams,
-    group_places,
-    list_holders,
-    narrow_holders,
-)
+from fabula.kernels import ngram_counts as kernels
 from fabula.text import TextWords
 from fabula.text.pipeline import TAGS, load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
@@ -51,19 +44,14 @@ _CELLS_AT_ONCE = 1 << 21
 """Subsets times texts counted at the same time by a thread, about 64 bytes each."""
 
 
-@dataclass(frozen=True, slots=True)
 class Located:
     """The words, or tags, of texts one after the other, and where they are in their documents."""
 
-    ids: Sequence[str]
-    texts: Sequence[TextWords]
-    starts: NDArray[np.int64]
-    """(n_texts,): where each text begins."""
-
-    @classmethod
-    def of(cls, ids: Sequence[str], texts: Sequence[TextWords]) -> Located:
-        lengths = [len(text.words) for text in texts]
-        return cls(ids, texts, np.concatenate([[0], np.cumsum(lengths)])[:-1].astype(np.int64))
+    def __init__(self, ids: Sequence[str], texts: Sequence[TextWords]) -> None:
+        self.ids, self.texts = ids, texts
+        ends = np.cumsum([len(text.words) for text in texts])
+        self.starts = np.concatenate([[0], ends])[:-1].astype(np.int64)
+        """(n_texts,): where each text begins."""
 
     def at(self, place: int) -> tuple[int, int]:
         """The text of the word at a place, and its number in it."""
@@ -146,18 +134,20 @@ class WordTable:
         a prompt is not an echo.
         """
         numbers = self.words
-        begins, places = group_places(numbers, int(numbers.max(initial=-1)) + 1)
+        begins, places = kernels.group_places(numbers, int(numbers.max(initial=-1)) + 1)
         without = np.full(self.n_texts, -1, np.int32)
         for n in range(1, longest + 1):
             if n > 1:
-                numbers, n_numbers = extend_ngrams(numbers, begins, places, self.n_left, n)
-                begins, places = group_places(numbers, n_numbers)
+                numbers, n_numbers = kernels.extend_ngrams(numbers, begins, places, self.n_left, n)
+                begins, places = kernels.group_places(numbers, n_numbers)
             marked = numbers.copy()
             prompts = self.prompt_of if n >= SHARED.start else without
-            ends, texts, counts, firsts, n_own, n_echoed = list_holders(
+            ends, texts, counts, firsts, n_own, n_echoed = kernels.list_holders(
                 marked, begins, places, self.text_of, self.n_texts, prompts
             )
-            in_all, n_single = count_places(numbers, self.n_left, self.text_of, self.n_texts, n)
+            in_all, n_single = kernels.count_places(
+                numbers, self.n_left, self.text_of, self.n_texts, n
+            )
             found = Ngrams(n, in_all - n_echoed, n_own + n_single, ends, texts, counts, firsts)
             yield found, marked
 
@@ -193,7 +183,7 @@ class Ngrams:
             return self
         place = np.full(len(self.totals), -1, np.int32)
         place[kept] = np.arange(len(kept), dtype=np.int32)
-        ends, texts, counts, firsts, n_alone = narrow_holders(
+        ends, texts, counts, firsts, n_alone = kernels.narrow_holders(
             self.ends, self.texts, self.counts, self.firsts, place, len(kept)
         )
         n_own = self.n_own[kept] + n_alone
@@ -248,7 +238,7 @@ class NgramMeasures:
         log_bleu = np.zeros(members.shape)
         with np.errstate(invalid="ignore", divide="ignore"):
             for one in self.lengths:
-                n_different, n_shared, n_others, n_clipped = count_in_subsets(
+                n_different, n_shared, n_others, n_clipped = kernels.count_in_subsets(
                     one.ends, one.texts, one.counts, members
                 )
                 totals = (members @ one.totals.astype(np.float64)).astype(np.float64)

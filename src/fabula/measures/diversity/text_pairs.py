@@ -82,25 +82,15 @@ class SharedText:
     """Texts with which it has anything in common."""
 
 
-@dataclass(frozen=True, slots=True)
 class PairTable:
-    """The n-grams of `n_words` words in texts, and how many each two of these have in common."""
+    """The n-grams of `n_words` words in texts, and how many each two of these have in common.
 
-    located: Located
-    n_words: int
-    numbers: Sequence[NDArray[np.int32]]
-    """For each text, the n-gram that begins at each word, -1 for one that does not count."""
-    a: NDArray[np.int64]
-    """(n_pairs,): the texts of each pair with any in common; `b` likewise."""
-    b: NDArray[np.int64]
-    times: NDArray[np.int64]
-    owners: Sequence[int] | None
-    """A number for each text; texts with the same number are not compared with each other."""
+    owners: a number for each text; texts with the same number are not compared with each other.
+    """
 
-    @classmethod
-    def of(
-        cls, located: Located, table: WordTable, n_words: int, owners: Sequence[int] | None = None
-    ) -> PairTable:
+    def __init__(
+        self, located: Located, table: WordTable, n_words: int, owners: Sequence[int] | None = None
+    ) -> None:
         *_, (ngrams, numbers) = table.ngrams(n_words)
         n_holders = np.diff(ngrams.ends, prepend=0)
         max_holders = _MAX_HOLDERS
@@ -118,8 +108,12 @@ class PairTable:
             owner = np.array(owners, np.int64)
             kept = owner[a] != owner[b]
             a, b, times = a[kept], b[kept], times[kept]
-        of_texts = [numbers[first:end] for first, end in pairwise(table.starts.tolist())]
-        return cls(located, n_words, of_texts, a, b, times, owners)
+        self.located, self.n_words, self.owners = located, n_words, owners
+        # The texts of each pair with any n-gram in common: (n_pairs,).
+        self.a, self.b, self.times = a, b, times
+        # For each text, the n-gram that begins at each word, -1 for one that does not count.
+        bounds = pairwise(table.starts.tolist())
+        self.numbers = [numbers[first:end] for first, end in bounds]
 
     def shared_texts(self) -> list[SharedText]:
         """What each text shares with any other in runs of `n_words` or more, most shared first.

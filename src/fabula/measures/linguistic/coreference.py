@@ -93,30 +93,28 @@ def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
     for start, sentence in zip(starts, sentences, strict=False):
         inside = flags_within((start + token.start for token in sentence.tokens), spans)
         goes_on = any(a < start < b for a, b in spans)
-        speaker, addressee = _speaker(sentence.tokens, inside) if any(inside) else (-1, -1)
+        # The subject of a speech verb outside the quotes, and the addressee.
+        speaker = addressee = -1
+        tokens = sentence.tokens
+        for k, token in enumerate(tokens if any(inside) else ()):
+            if inside[k] or token.lower not in SAYING:
+                continue
+            below = [i for i, t in enumerate(tokens) if t.head == k and not inside[i] and i != k]
+            subjects = [i for i in below if tokens[i].dep in _SUBJECTS]
+            subjects += [
+                i
+                for i in range(k + 1, min(k + 5, len(tokens)))
+                if not inside[i] and tokens[i].pos in ("NOUN", "PROPN", "PRON")
+            ]
+            if not subjects:
+                continue
+            to = {i for i in below if tokens[i].lower in ("to", "unto")}
+            heard = [i for i, t in enumerate(tokens) if t.dep == "pobj" and t.head in to]
+            heard += [i for i in below if tokens[i].dep in ("dobj", "dative") and i not in to]
+            speaker, addressee = subjects[0], heard[0] if heard else -1
+            break
         found.append(Speech(tuple(inside), goes_on, speaker, addressee))
     return found
-
-
-def _speaker(tokens: Sequence[Token], inside: Sequence[bool]) -> tuple[int, int]:
-    """The subject of a speech verb outside the quotes, and the addressee."""
-    for k, token in enumerate(tokens):
-        if inside[k] or token.lower not in SAYING:
-            continue
-        below = [i for i, t in enumerate(tokens) if t.head == k and not inside[i] and i != k]
-        subjects = [i for i in below if tokens[i].dep in _SUBJECTS]
-        subjects += [
-            i
-            for i in range(k + 1, min(k + 5, len(tokens)))
-            if not inside[i] and tokens[i].pos in ("NOUN", "PROPN", "PRON")
-        ]
-        if not subjects:
-            continue
-        to = {i for i in below if tokens[i].lower in ("to", "unto")}
-        heard = [i for i, t in enumerate(tokens) if t.dep == "pobj" and t.head in to]
-        heard += [i for i in below if tokens[i].dep in ("dobj", "dative") and i not in to]
-        return subjects[0], heard[0] if heard else -1
-    return -1, -1
 
 
 def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention:
@@ -125,11 +123,22 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
     words = [token.lower for token in inside if token.is_word]
     key = tuple(word for word in words if word not in _ARTICLES)
     owners = [t for t in inside if t.dep == "poss"]
-    kind = _kind(tokens, phrase)
+    kind = "name" if root.pos == "PROPN" else "noun"
+    if root.tag in ("WP", "WDT", "WP$"):
+        kind = "relative"
+    elif root.lower in _PRONOUNS and len(inside) == 1:
+        is_empty = root.lower == "it" and _means_nothing(tokens, phrase.root)
+        kind = "empty" if is_empty else "pronoun"
+    elif root.pos == "PRON" or root.dep == "expl":
+        kind = "empty"
     person, number, genders = _features(root, inside, kind)
-    beside = tokens[phrase.root].head if root.dep == "appos" else -1
+    beside = root.head if root.dep == "appos" else -1
     if kind == "relative":
-        verb = _clause(tokens, root.head)
+        # The verb of its clause is at most three tokens above.
+        verb = root.head
+        for _ in range(3):
+            if tokens[verb].dep != "relcl":
+                verb = tokens[verb].head
         beside = tokens[verb].head if tokens[verb].dep == "relcl" else -1
     return Mention(
         phrase=phrase,
@@ -160,26 +169,6 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
         in_quote=speech.in_quote[phrase.root],
         beside=beside,
     )
-
-
-def _clause(tokens: Sequence[Token], k: int) -> int:
-    """The verb of the relative clause that contains a token, or its own governor."""
-    for _ in range(3):
-        if tokens[k].dep == "relcl" or tokens[k].head == k:
-            return k
-        k = tokens[k].head
-    return k
-
-
-def _kind(tokens: Sequence[Token], phrase: Phrase) -> str:
-    root = tokens[phrase.root]
-    if root.tag in ("WP", "WDT", "WP$") or (root.lower == "that" and root.tag == "WDT"):
-        return "relative"
-    if root.lower in _PRONOUNS and phrase.end - phrase.start == 1:
-        return "empty" if root.lower == "it" and _means_nothing(tokens, phrase.root) else "pronoun"
-    if root.pos == "PRON" or root.dep == "expl":
-        return "empty"
-    return "name" if root.pos == "PROPN" else "noun"
 
 
 def _means_nothing(tokens: Sequence[Token], k: int) -> bool:
@@ -312,23 +301,19 @@ class _State:
         if mention.kind == "empty":
             return -1
         for other, entity in zip(mentions, found, strict=True):
+            # The parser also tags list items as apposition.
+            is_alike = other.number == mention.number and other.genders & mention.genders
+            is_other = not mention.names if other.names else mention.is_definite
             stands = other.phrase.start <= mention.beside < other.phrase.end
-            if entity >= 0 and stands and self._may_stand_beside(other, mention):
+            if entity >= 0 and stands and (mention.kind == "relative" or (is_alike and is_other)):
                 return self._join(entity, mention)
         if mention.kind == "relative":
             return -1
         if mention.kind == "pronoun":
-            return self._pronoun(mentions, k, found)
-        entity = self._by_words(mention)
-        return self._join(entity, mention) if entity >= 0 else self._new(mention)
-
-    def _may_stand_beside(self, first: Mention, second: Mention) -> bool:
-        """Whether both name one entity; the parser also tags list items as apposition."""
-        if second.kind == "relative":
-            return True
-        if first.number != second.number or not first.genders & second.genders:
-            return False
-        return not second.names if first.names else second.is_definite
+            entity = self._pronoun(mentions, k, found)
+        else:
+            entity = self._by_words(mention)
+        return self._join(self._new(mention) if entity < 0 else entity, mention)
 
     def _by_words(self, mention: Mention) -> int:
         """By name, by equal words, by head."""
@@ -357,31 +342,24 @@ class _State:
         return -1
 
     def _pronoun(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
+        """By person; -1 for a new entity."""
         mention = mentions[k]
         if mention.head in _REFLEXIVE:
             for other, entity in zip(mentions, found, strict=True):
                 if entity >= 0 and other.verb == mention.verb and other.is_subject:
-                    return self._join(entity, mention)
-        if mention.person == 1 and mention.number == "p":
-            if self.us < 0:
-                self.us = self._new(mention)
-            return self._join(self.us, mention)
-        if mention.person == 1 and not mention.in_quote:
-            if self.narrator < 0:
-                self.narrator = self._new(mention)
-            return self._join(self.narrator, mention)
+                    return entity
+        if mention.person == 3:
+            return self._third_person(mentions, k, found)
+        if mention.person == 2 and not mention.in_quote:
+            return -1
+        role = "addressee"
         if mention.person == 1:
-            if self.speaker < 0:
-                self.speaker = self._new(mention)
-            return self._join(self.speaker, mention)
-        if mention.person == 2:
-            if not mention.in_quote:
-                return self._new(mention)
-            if self.addressee < 0:
-                self.addressee = self._new(mention)
-            return self._join(self.addressee, mention)
-        entity = self._third_person(mentions, k, found)
-        return self._join(entity, mention) if entity >= 0 else self._new(mention)
+            role = "speaker" if mention.in_quote else "narrator"
+            role = "us" if mention.number == "p" else role
+        if getattr(self, role) < 0:
+            # Who first speaks of themselves counts as mentioned twice.
+            setattr(self, role, self._join(self._new(mention), mention))
+        return int(getattr(self, role))
 
     def _third_person(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
         """The most salient compatible entity of the last few sentences."""
@@ -422,7 +400,7 @@ class _State:
 
     def _new(self, mention: Mention) -> int:
         self.entities.append(_Entity(mention.number, mention.genders))
-        return self._join(len(self.entities) - 1, mention)
+        return len(self.entities) - 1
 
     def _join(self, number: int, mention: Mention) -> int:
         entity = self.entities[number]
@@ -450,7 +428,7 @@ def in_context(
     Texts are lists of parsed sentences.
     """
     state = _State()
-    known = set(itertools.chain.from_iterable(_read(state, context))) - {-1}
+    known = set(itertools.chain.from_iterable(entities_of(context, state))) - {-1}
     flags = []
     for sentences in continuations:
         # Quoted speech left open by the context may end here.
@@ -461,10 +439,7 @@ def in_context(
     return flags
 
 
-def entities_of(sentences: Sequence[Parsed]) -> list[list[int]]:
+def entities_of(sentences: Sequence[Parsed], state: _State | None = None) -> list[list[int]]:
     """The entity number of each noun phrase, by sentence; -1 where it refers to nothing."""
-    return _read(_State(), sentences)
-
-
-def _read(state: _State, sentences: Sequence[Parsed]) -> list[list[int]]:
+    state = state or _State()
     return list(map(state.read, sentences, read_speech(sentences)))

@@ -62,10 +62,8 @@ class Frequencies:
         return -math.fsum(map(self.log, words)) / len(words)
 
 
-@functools.cache
-def frequencies() -> Frequencies:
-    """Those of this process, with what they looked up."""
-    return Frequencies()
+frequencies = functools.cache(Frequencies)
+"""Those of this process, with what they looked up."""
 
 
 def trigrams(tokens: Sequence[str]) -> list[tuple[str, str, str]]:

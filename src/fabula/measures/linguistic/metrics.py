@@ -36,7 +36,7 @@ from fabula.text.parsing import CONTENT, Parsed, Parser
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.reading import Reading
 from fabula.text.speech import READER
-from fabula.types import Measurement, Signature, Span
+from fabula.types import Signature
 
 if TYPE_CHECKING:
     from fabula.models.encoder import Encoder
@@ -153,10 +153,8 @@ class Tools(TextTools):
         )
 
 
-@functools.cache
-def open_tools(choice: ToolChoice) -> Tools:
-    """The tools of this process, loaded once."""
-    return Tools(choice)
+open_tools = functools.cache(Tools)
+"""The tools of this process, loaded once."""
 
 
 def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
@@ -290,34 +288,26 @@ def score_continuations(
 ) -> list[Scored]:
     """Score continuations of one context; None is a text that a system failed to produce."""
     flags = in_context(context.sentences, [[r.parsed] for r in readings])
-    return [
-        _score(tools, context, text, reading, is_known)
-        for text, reading, is_known in zip(texts, readings, flags, strict=True)
-    ]
-
-
-def _score(
-    tools: Tools, context: Context, text: str | None, reading: Encoded, is_known: Sequence[bool]
-) -> Scored:
-    parsed = reading.parsed
-    if text is None:
-        return _nothing("no_text")
-    if not parsed.words:
-        others = [key for key in _EACH if key != "sentence_length"]
-        values = {**dict.fromkeys(_EACH), "sentence_length": 0.0}
-        return Scored(values, dict.fromkeys(others, "no_words"), (), ())
-    if (foreign := not_english(text)) is not None:
-        return _nothing(foreign)
-    outcome = {**alone(tools, parsed), **_in_story(context, reading, is_known)}
-    missing = {key: outcome[key] for key in _EACH if isinstance(outcome[key], str)}
-    n_words = [0, *accumulate(token.is_word for token in parsed.tokens)]
-    return Scored(
-        values={key: None if key in missing else outcome[key] for key in _EACH},
-        missing=missing,
-        words=parsed.words,
-        sentence_ends=(*(n_words[start] for start in parsed.sentence_starts[1:]), n_words[-1]),
-        errors=tuple(outcome["errors"]),
-    )
+    scored = []
+    for text, reading, is_known in zip(texts, readings, flags, strict=True):
+        parsed = reading.parsed
+        if text is None:
+            scored.append(_nothing("no_text"))
+        elif not parsed.words:
+            others = [key for key in _EACH if key != "sentence_length"]
+            values = {**dict.fromkeys(_EACH), "sentence_length": 0.0}
+            scored.append(Scored(values, dict.fromkeys(others, "no_words"), (), ()))
+        elif (foreign := not_english(text)) is not None:
+            scored.append(_nothing(foreign))
+        else:
+            outcome = {**alone(tools, parsed), **_in_story(context, reading, is_known)}
+            missing = {key: outcome[key] for key in _EACH if isinstance(outcome[key], str)}
+            n_words = [0, *accumulate(token.is_word for token in parsed.tokens)]
+            ends = (*(n_words[start] for start in parsed.sentence_starts[1:]), n_words[-1])
+            values = {key: None if key in missing else outcome[key] for key in _EACH}
+            errors = tuple(outcome["errors"])
+            scored.append(Scored(values, missing, parsed.words, ends, errors))
+    return scored
 
 
 def _nothing(reason: str) -> Scored:
@@ -382,23 +372,3 @@ def _or(value: float | None, reason: str) -> float | str:
 
 def _count_categories(sentences: Iterable[Parsed]) -> Counter[str]:
     return Counter(token.pos for part in sentences for token in part.tokens)
-
-
-def measurements(document_id: str, rater: str, scored: Scored, signature: str) -> list[Measurement]:
-    """A continuation's metrics as measurements; `rater` is the instrument."""
-    return [
-        Measurement(
-            document_id=document_id,
-            rubric="linguistic",
-            item=metric,
-            rater=rater,
-            value=scored.values[metric],
-            missing_reason=scored.missing.get(metric),
-            evidence=tuple(Span(document_id, *place) for place in scored.errors)
-            if metric == "grammaticality"
-            else (),
-            rationale=None,
-            signature=signature,
-        )
-        for metric in _EACH
-    ]

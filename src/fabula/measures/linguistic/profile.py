@@ -19,14 +19,8 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from fabula.measures.linguistic.lexis import (
-    MATTR_WINDOW,
-    MTLD_THRESHOLD,
-    mattr,
-    mtld,
-    trigrams,
-    type_token_ratio,
-)
+from fabula.measures.linguistic import lexis
+from fabula.measures.linguistic.lexis import trigrams
 from fabula.measures.linguistic.metrics import ProfileMetric, TextTools, alone
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings
@@ -42,63 +36,31 @@ _MAX_REPEATED_WORDS = 12
 _N_SHOWN = 12
 
 
-PROFILE_METRICS: tuple[ProfileMetric, ...] = (
-    ProfileMetric(
-        "n_words", "Word tokens", "words as the pipeline splits them: don't is two", ",.0f"
-    ),
-    ProfileMetric("n_sentences", "Sentences", "as the pipeline parts them", ",.0f"),
-    ProfileMetric("sentence_length", "Sentence length", "words a sentence, the mean", ".1f"),
-    ProfileMetric(
-        "sentence_length_sd",
-        "Spread of sentence length",
-        "standard deviation in words; low is monotonous",
-        ".1f",
-    ),
-    ProfileMetric("dialogue_share", "Dialogue", "words in quoted speech, as a share", ".1%"),
-    ProfileMetric(
-        "grammaticality",
-        "Grammaticality",
-        "words of a sentence free of errors of grammar and spelling, the mean share",
-        ".1%",
-    ),
-    ProfileMetric(
-        "inverse_word_frequency",
-        "Inverse word frequency",
-        "mean negative log frequency of the words; higher is rarer",
-        ".2f",
-    ),
-    ProfileMetric(
-        "rare_words", "Rare words", "words rarer than one in a million, as a share", ".1%"
-    ),
-    ProfileMetric(
-        "type_token_ratio",
-        "Type-token ratio",
-        "different words as a share of all; falls with length",
-    ),
-    ProfileMetric(
-        "mattr", "MATTR", f"mean type-token ratio of every {MATTR_WINDOW} words; length-proof"
-    ),
-    ProfileMetric(
-        "mtld",
-        "MTLD",
-        f"words in a row before the type-token ratio falls to {MTLD_THRESHOLD}; length-proof",
-        ".1f",
-    ),
-    ProfileMetric(
-        "unique_trigram_ratio",
-        "Unique trigram ratio",
-        "different runs of three words as a share of all",
-    ),
-    ProfileMetric(
-        "repeated_share",
-        "Repetition",
-        "words in runs of three that occurred before, as a share",
-        ".1%",
-    ),
-    ProfileMetric("noun_phrases", "Noun phrases", "a word, the mean over sentences"),
-    ProfileMetric("noun_phrase_words", "Words a noun phrase", "the mean over the text", ".2f"),
-    ProfileMetric("verb_phrases", "Verb phrases", "a word, the mean over sentences"),
-    ProfileMetric("verb_phrase_words", "Words a verb phrase", "the mean over the text", ".2f"),
+PROFILE_METRICS = tuple(
+    ProfileMetric(*line.split(" | "))
+    for line in f"""\
+n_words | Word tokens | words as the pipeline splits them: don't is two | ,.0f
+n_sentences | Sentences | as the pipeline parts them | ,.0f
+sentence_length | Sentence length | words a sentence, the mean | .1f
+sentence_length_sd | Spread of sentence length | standard deviation in words; low is \
+monotonous | .1f
+dialogue_share | Dialogue | words in quoted speech, as a share | .1%
+grammaticality | Grammaticality | words of a sentence free of errors of grammar and spelling, the \
+mean share | .1%
+inverse_word_frequency | Inverse word frequency | mean negative log frequency of the words; higher \
+is rarer | .2f
+rare_words | Rare words | words rarer than one in a million, as a share | .1%
+type_token_ratio | Type-token ratio | different words as a share of all; falls with length
+mattr | MATTR | mean type-token ratio of every {lexis.MATTR_WINDOW} words; length-proof
+mtld | MTLD | words in a row before the type-token ratio falls to {lexis.MTLD_THRESHOLD}; \
+length-proof | .1f
+unique_trigram_ratio | Unique trigram ratio | different runs of three words as a share of all
+repeated_share | Repetition | words in runs of three that occurred before, as a share | .1%
+noun_phrases | Noun phrases | a word, the mean over sentences
+noun_phrase_words | Words a noun phrase | the mean over the text | .2f
+verb_phrases | Verb phrases | a word, the mean over sentences
+verb_phrase_words | Words a verb phrase | the mean over the text | .2f
+""".splitlines()
 )
 """The numbers of a profile, in display order."""
 
@@ -289,10 +251,10 @@ def _outcomes(
         else fmean(one["grammaticality"] for one in each),
         "inverse_word_frequency": tools.frequencies.inverse(words),
         "rare_words": sum(tools.frequencies.log(w) < math.log(1e-6) for w in words) / len(words),
-        "type_token_ratio": type_token_ratio(words) or "no_words",
-        "mattr": mattr(words) or "too_short",
-        "mtld": mtld(words) or "too_short",
-        "unique_trigram_ratio": type_token_ratio(threes) or "no_trigram",
+        "type_token_ratio": lexis.type_token_ratio(words) or "no_words",
+        "mattr": lexis.mattr(words) or "too_short",
+        "mtld": lexis.mtld(words) or "too_short",
+        "unique_trigram_ratio": lexis.type_token_ratio(threes) or "no_trigram",
         "repeated_share": n_repeated / len(words),
         "noun_phrases": fmean(one["noun_phrases"] for one in each),
         "noun_phrase_words": fmean(nouns) if nouns else "no_noun_phrase",
@@ -303,26 +265,6 @@ def _outcomes(
 
 def _repeated(sentences: Sequence[tuple[str, ...]]) -> list[Repeated]:
     """Phrases that occur more than once, none part of a longer one that occurs as often."""
-    again = _occurring_again(sentences)
-    inner = {
-        piece
-        for phrase, n in again.items()
-        for piece in (phrase[1:], phrase[:-1])
-        if again.get(piece) == n
-    }
-    shown: list[Repeated] = []
-    taken = set[tuple[tuple[str, str, str], int]]()
-    for phrase in sorted(again.keys() - inner, key=lambda p: (-(again[p] - 1) * len(p), p)):
-        # A repeated sentence is one repetition, not one for each of its parts.
-        pieces = {(three, again[phrase]) for three in trigrams(phrase)}
-        if len(shown) < _N_SHOWN and not pieces & taken:
-            shown.append(Repeated(" ".join(phrase), again[phrase]))
-            taken |= pieces
-    return shown
-
-
-def _occurring_again(sentences: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """How often each phrase occurs that does so more than once, in one sentence or several."""
     again: dict[tuple[str, ...], int] = {}
     starts = [list(range(len(words) - _MIN_REPEATED + 1)) for words in sentences]
     for n_words in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
@@ -339,4 +281,18 @@ def _occurring_again(sentences: Sequence[tuple[str, ...]]) -> dict[tuple[str, ..
             for words, places in zip(sentences, starts, strict=True)
         ]
         starts = [[k for k, after in pairwise(places) if after == k + 1] for places in kept]
-    return again
+    inner = {
+        piece
+        for phrase, n in again.items()
+        for piece in (phrase[1:], phrase[:-1])
+        if again.get(piece) == n
+    }
+    shown: list[Repeated] = []
+    taken = set[tuple[tuple[str, str, str], int]]()
+    for phrase in sorted(again.keys() - inner, key=lambda p: (-(again[p] - 1) * len(p), p)):
+        # A repeated sentence is one repetition, not one for each of its parts.
+        pieces = {(three, again[phrase]) for three in trigrams(phrase)}
+        if len(shown) < _N_SHOWN and not pieces & taken:
+            shown.append(Repeated(" ".join(phrase), again[phrase]))
+            taken |= pieces
+    return shown

@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.measures.linguistic.metrics import (
-    Context,
-    Scored,
-    ToolChoice,
-    open_tools,
-    read_texts,
-    score_continuations,
-)
+from fabula.measures.linguistic import metrics
 from fabula.resume import Row, RowKind, kept_rows
 from fabula.store import read_rows
 from fabula.workers import InOrder, in_order
@@ -134,7 +127,7 @@ def gold_continuations(
 def score_rows(
     stories: Sequence[Story],
     continuations: Iterable[Continuation],
-    choice: ToolChoice,
+    choice: metrics.ToolChoice,
     out: Path | None = None,
     *,
     n_jobs: int = 1,
@@ -169,7 +162,7 @@ def score_rows(
         return found
     with kept_rows(out, _SCORES, restart=restart) as kept:
         # Open nothing if there is nothing to compare with.
-        known = str(open_tools(choice).signature) if len(kept) else ""
+        known = str(metrics.open_tools(choice).signature) if len(kept) else ""
         wanted = [[_expected(s, text, known) for s, texts in b for text in texts] for b in blocks]
         found = [row for rows in wanted for one in rows if (row := kept.find(one)) is not None]
         kept.check_end()
@@ -202,41 +195,39 @@ def _expected(story: Story, text: Continuation, signature: str) -> Row:
     }
 
 
-def _score_block(choice: ToolChoice, block: _Block) -> list[Row]:
-    tools = open_tools(choice)
+def _score_block(choice: metrics.ToolChoice, block: _Block) -> list[Row]:
+    tools = metrics.open_tools(choice)
     # Most golds also occur in the contexts of other passages, and systems may repeat a sentence.
     every = [text for story, _ in block for text in story.context]
     every += [c.text or "" for _, continuations in block for c in continuations]
     texts_once = list(dict.fromkeys(every))
-    known = dict(zip(texts_once, read_texts(tools, texts_once), strict=True))
+    known = dict(zip(texts_once, metrics.read_texts(tools, texts_once), strict=True))
     rows: list[Row] = []
     for story, continuations in block:
-        context = Context([known[text] for text in story.context])
+        context = metrics.Context([known[text] for text in story.context])
         texts = [continuation.text for continuation in continuations]
         own = [known[text or ""] for text in texts]
-        scored = score_continuations(tools, context, texts, own)
-        rows += [
-            _row(story, continuation, result, str(tools.signature))
-            for continuation, result in zip(continuations, scored, strict=True)
-        ]
+        scored = metrics.score_continuations(tools, context, texts, own)
+        for continuation, result in zip(continuations, scored, strict=True):
+            # Rounded to six digits: further digits depend on the processor.
+            values = {
+                k: None if value is None else round(value, 6) for k, value in result.values.items()
+            }
+            made_of = _expected(story, continuation, str(tools.signature))
+            digest, signature = made_of.pop("digest"), made_of.pop("signature")
+            rows.append(
+                {
+                    **made_of,
+                    "values": values,
+                    "missing": dict(result.missing),
+                    "words": " ".join(result.words),
+                    "sentence_ends": list(result.sentence_ends),
+                    "errors": [list(place) for place in result.errors],
+                    "digest": digest,
+                    "signature": signature,
+                }
+            )
     return rows
-
-
-def _row(story: Story, continuation: Continuation, scored: Scored, signature: str) -> Row:
-    made_of = _expected(story, continuation, signature)
-    return {
-        **{name: made_of[name] for name in ("id", "system", "chapter")},
-        # Rounded to six digits: further digits depend on the processor.
-        "values": {
-            k: None if value is None else round(value, 6) for k, value in scored.values.items()
-        },
-        "missing": dict(scored.missing),
-        "words": " ".join(scored.words),
-        "sentence_ends": list(scored.sentence_ends),
-        "errors": [list(place) for place in scored.errors],
-        "digest": made_of["digest"],
-        "signature": signature,
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,38 +248,28 @@ def _ratios(aligned: _Aligned, vocabulary: frozenset[str] | None) -> dict[str, d
     numbers: dict[Any, int] = {}
     ratios: dict[str, dict[str, Tokens]] = {_WORDS: {}, _TRIGRAMS: {}}
     for system, rows in aligned.items():
-        for name, cut in ((_WORDS, _words_of), (_TRIGRAMS, _trigrams_of)):
-            types: list[int] = []
-            ends: list[int] = []
-            for row in rows:
-                tokens = () if row is None else cut(row, vocabulary)
-                types += [numbers.setdefault(token, len(numbers)) for token in tokens]
-                ends.append(len(types))
-            ratios[name][system] = Tokens(np.array(types, np.int64), np.array(ends, np.int64))
+        types: dict[str, list[int]] = {_WORDS: [], _TRIGRAMS: []}
+        ends: dict[str, list[int]] = {_WORDS: [], _TRIGRAMS: []}
+        for row in rows:
+            words = [] if row is None else _words_of(row)
+            bounds = itertools.pairwise([0, *([] if row is None else row["sentence_ends"])])
+            threes = [three for start, end in bounds for three in trigrams(words[start:end])]
+            if vocabulary is not None:
+                words = [word for word in words if word in vocabulary]
+                threes = [three for three in threes if vocabulary.issuperset(three)]
+            for name, tokens in ((_WORDS, words), (_TRIGRAMS, threes)):
+                types[name] += [numbers.setdefault(token, len(numbers)) for token in tokens]
+                ends[name].append(len(types[name]))
+        for name in ratios:
+            ratios[name][system] = Tokens(
+                np.array(types[name], np.int64), np.array(ends[name], np.int64)
+            )
     return ratios
 
 
-def _words_of(row: Mapping[str, Any], vocabulary: frozenset[str] | None) -> list[str]:
+def _words_of(row: Mapping[str, Any]) -> list[str]:
     words: list[str] = row["words"].split(" ") if row["words"] else []
-    return words if vocabulary is None else [word for word in words if word in vocabulary]
-
-
-def _trigrams_of(
-    row: Mapping[str, Any], vocabulary: frozenset[str] | None
-) -> Iterator[tuple[str, str, str]]:
-    words = _words_of(row, None)
-    for start, end in itertools.pairwise([0, *row["sentence_ends"]]):
-        for three in trigrams(words[start:end]):
-            if vocabulary is None or vocabulary.issuperset(three):
-                yield three
-
-
-def _why_no_token(row: Mapping[str, Any], metric: str) -> str:
-    """Why a continuation does not contribute to a ratio."""
-    if not row["words"]:
-        return str(row["missing"].get("grammaticality", "no_words"))
-    longest = max(b - a for a, b in itertools.pairwise([0, *row["sentence_ends"]]))
-    return "no_trigram" if metric == _TRIGRAMS and longest < 3 else "no_token"
+    return words
 
 
 def _cells(
@@ -293,15 +283,23 @@ def _cells(
     for system, rows in aligned.items():
         given = [row for row in rows if row is not None]
         for metric in means:
-            why = Counter(row["missing"][metric] for row in given if metric in row["missing"])
+            why = Counter[str](row["missing"][metric] for row in given if metric in row["missing"])
             yield (metric, system), Cell(estimates[metric, system], dict(why))
         for metric in ratios:
             estimate = ratio_estimate(ratios[metric][system], signature, clusters=clusters)
             has_tokens = ratios[metric][system].lengths() > 0
             without = [row for row, has in zip(rows, has_tokens, strict=True) if row and not has]
-            why = Counter(_why_no_token(row, metric) for row in without)
+            why = Counter()
+            for row in without:
+                bounds = itertools.pairwise([0, *row["sentence_ends"]])
+                if not row["words"]:
+                    why[str(row["missing"].get("grammaticality", "no_words"))] += 1
+                elif metric == _TRIGRAMS and max(b - a for a, b in bounds) < 3:
+                    why["no_trigram"] += 1
+                else:
+                    why["no_token"] += 1
             yield (metric, system), Cell(estimate, dict(why))
-        words = [word for row in given for word in _words_of(row, None)]
+        words = [word for row in given for word in _words_of(row)]
         for metric, value in (("mattr", mattr(words)), ("mtld", mtld(words))):
             estimate = Estimate(value, None, None, len(words), "over all words", signature)
             yield (metric, system), Cell(estimate, {} if value else {"too_short": len(given)})

@@ -16,7 +16,7 @@ from fabula.kernels.packed import bits_below, fixed, pack, pack_tokens
 from fabula.kernels.sampled_keys import sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
-from fabula.reference.layout import Vocabulary
+from fabula.reference.layout import Strings, concatenated
 
 documents = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=25), min_size=1, max_size=6)
 queries = st.lists(st.integers(0, 5), max_size=150)
@@ -186,6 +186,7 @@ words = st.lists(st.text(max_size=6).filter(lambda w: max(w, default="") < "\ud8
 def test_words_are_found_where_they_stand(table: list[str], wanted: list[str]):
     table = list(dict.fromkeys(table))
     asked = [*wanted, *table[:5]]
-    found = Vocabulary.of(table).find(asked)
+    order = np.array(sorted(range(len(table)), key=table.__getitem__), np.uint32)
+    found = Strings(*concatenated(table), order).find(asked)
     places = {word: k for k, word in enumerate(table, 1)}
     assert found.tolist() == [places.get(word, 0) for word in asked]

@@ -11,10 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -41,9 +42,8 @@ from fabula.reference.layout import (
     Manifest,
     Shard,
     ShardInfo,
-    Strings,
-    Vocabulary,
     Years,
+    concatenated,
     content_digest,
     document_line,
     read_small,
@@ -112,19 +112,6 @@ def _lock(folder: Path, *, waits: bool = False) -> Iterator[None]:
         yield
 
 
-def _remove(place: Path) -> None:
-    """Delete a file, or a folder with its contents; does nothing if it does not exist."""
-    if place.is_dir():
-        shutil.rmtree(place)
-    else:
-        place.unlink(missing_ok=True)
-
-
-def _names(folder: Path) -> list[str]:
-    """The names in a folder, sorted; empty if it does not exist."""
-    return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-
-
 def build_reference(
     documents: Iterable[Document],
     path: str | Path,
@@ -147,13 +134,13 @@ def build_reference(
     `path` holds another corpus, or an unfinished build of other documents or parameters (unless
     `restart`).
     """
-    stream = _Dated(check_documents(documents))
+    stream = check_documents(documents)
     folder = corpus_folder(path)
     # `restart` must not replace files that are not part of a corpus.
     if folder.exists() and not folder.is_dir():
         raise CorpusError(f"{folder}: is a file; `out` must be a folder")
-    names = {name for name in _names(folder) if not name.startswith(f".{JOURNAL}.")}
-    if names - {".lock", "shares"} and JOURNAL not in names:
+    names = {entry.name for entry in folder.glob("*")} - {".lock", "shares"}
+    if JOURNAL not in names and any(not name.startswith(f".{JOURNAL}.") for name in names):
         try:
             row = json.loads(read_small(folder / MANIFEST) or b"")
             is_corpus = {"format", "tokeniser", "shards"} <= row.keys()
@@ -196,7 +183,7 @@ def add_documents(
 
     Repeating the last addition changes nothing, unless `restart` is set or some of it was removed.
     """
-    stream = _Dated(check_documents(documents))
+    stream = check_documents(documents)
     folder = corpus_folder(path)
     Manifest.read(folder)
     with _lock(folder if share is None else folder / "shares" / share.name):
@@ -205,7 +192,7 @@ def add_documents(
         head = next(stream, None)
         if head is None:
             raise InputError("no texts to add")
-        stream = _Dated(chain([head], stream))
+        stream = chain([head], stream)
         last = manifest.additions[-1]
         n_before = sum(shard.n_documents for shard in manifest.shards[:last])
         is_whole = not (manifest.read_removed(folder) >= n_before).any()
@@ -255,34 +242,32 @@ def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
         )
         write_whole(folder / MANIFEST, changed.to_json())
         if manifest.removed is not None:
-            _remove(folder / manifest.removed)
+            (folder / manifest.removed).unlink(missing_ok=True)
         return changed
-
-
-class _Dated(Iterator[Document]):
-    """Documents, with the range of the years in the field `year` of those read so far."""
-
-    def __init__(self, documents: Iterator[Document]) -> None:
-        self._documents = documents
-        self.years: Years | None = None
-
-    def __next__(self) -> Document:
-        document = next(self._documents)
-        if (year := year_of(document)) is not None:
-            self.years = Years(year, year, 1).with_more(self.years)
-        return document
 
 
 def _extend(
     folder: Path,
     manifest: Manifest,
-    stream: _Dated,
+    documents: Iterator[Document],
     n_jobs: int,
     restart: bool,
     report: Report,
     share: Share | None,
 ) -> Manifest | None:
     """Write the documents in new shards, after those of an interrupted build of the same ones."""
+    n_by_year: Counter[int] = Counter()
+    if (known := manifest.years) is not None:
+        n_by_year[known.last] = 0
+        n_by_year[known.first] += known.n_dated
+
+    def dated() -> Iterator[Document]:
+        for document in documents:
+            if (year := year_of(document)) is not None:
+                n_by_year[year] += 1
+            yield document
+
+    stream = dated()
     # Shares may begin at the same time.
     with nullcontext() if share is None else _lock(folder / "shares", waits=True):
         _begin(folder, manifest, restart and share is None)
@@ -313,14 +298,13 @@ def _extend(
         manifest,
         shards=(*manifest.shards, *done),
         additions=(*manifest.additions, first),
-        years=stream.years if manifest.years is None else manifest.years.with_more(stream.years),
+        years=Years(min(n_by_year), max(n_by_year), n_by_year.total()) if n_by_year else None,
     )
     write_whole(folder / MANIFEST, manifest.to_json())
-    _remove(folder / JOURNAL)
-    _remove(folder / "shares")
-    for left in _names(folder / "shards"):
-        if ".part" in left:
-            _remove(folder / "shards" / left)
+    (folder / JOURNAL).unlink(missing_ok=True)
+    for left in (folder / "shares", *(folder / "shards").glob("*.part*")):
+        if left.exists():
+            shutil.rmtree(left)
     return manifest
 
 
@@ -364,7 +348,7 @@ def _unfinished(folder: Path, manifest: Manifest) -> dict[str, Any] | None:
         raise CorpusError(f"{folder}/{JOURNAL}: damaged; start over with `restart`")
     if plan["first"] >= len(manifest.shards):
         return plan
-    _remove(folder / JOURNAL)
+    (folder / JOURNAL).unlink(missing_ok=True)
     return None
 
 
@@ -391,47 +375,57 @@ def _begin(folder: Path, manifest: Manifest, restart: bool) -> None:
     clearing = {"clearing": True, "first": plan["first"]}
     write_whole(folder / JOURNAL, dump_json(clearing).encode())
     if not manifest.shards:
-        _remove(folder / MANIFEST)
-    for name in _names(folder / "shards"):
-        if name.isdecimal() and int(name) >= len(manifest.shards):
-            _remove(folder / "shards" / name)
+        (folder / MANIFEST).unlink(missing_ok=True)
+    for place in (folder / "shards").glob("*"):
+        if place.name.isdecimal() and int(place.name) >= len(manifest.shards):
+            shutil.rmtree(place)
     write_whole(folder / JOURNAL, dump_json(plan).encode())
+
+
+@dataclass(slots=True)
+class TokenBatch:
+    """Tokenised documents: those of a batch, as returned by a worker, or of a shard so far."""
+
+    known: dict[str, int] = field(default_factory=dict)
+    """The distinct words, numbered from 1."""
+    parts: list[NDArray[np.uint32]] = field(default_factory=list)
+    """The documents in these numbers; 0 ends each of them."""
+    lengths: list[int] = field(default_factory=list)
+    """The tokens of each document, including its end."""
+    ids: list[str] = field(default_factory=list)
+    blocks: list[tuple[bytes, int]] = field(default_factory=list)
+    """Compressed lines, and the number of documents in them."""
+    n_read: int = 0
+    content: int = 0
+    head: str = ""
 
 
 def _shards(
     stream: Iterator[Document], manifest: Manifest, n_jobs: int, report: Report
-) -> Iterator[ShardBatches]:
+) -> Iterator[TokenBatch]:
     """The documents of each shard: batches are tokenised in order, some of them at a time."""
     parameters = BuildParameters(**manifest.parameters)
     # Small shards, as in tests, need smaller batches. Assumes four characters per token.
     batches = in_batches(stream, min(_BATCH_CHARS, 4 * parameters.shard_tokens))
     tokenise = partial(tokenise_batch, settings=manifest.settings)
-    shard = ShardBatches()
+    shard, n_tokens = TokenBatch(), 0
     for batch in in_order(tokenise, batches, n_jobs, n_small=_N_SMALL):
-        shard.add(batch)
-        report(f"reading: {shard.n_tokens - len(shard.ids):,} words of this shard")
-        if parameters.is_full(shard.n_tokens, len(shard.known)):
+        known, numbers = shard.known, np.zeros(len(batch.known) + 1, np.uint32)
+        numbers[1:] = [known.setdefault(word, len(known) + 1) for word in batch.known]
+        shard.parts += [numbers[part] for part in batch.parts]
+        shard.lengths += batch.lengths
+        shard.ids += batch.ids
+        shard.blocks += batch.blocks
+        shard.n_read += batch.n_read
+        shard.content += batch.content
+        shard.head = shard.head or batch.head
+        n_tokens += sum(batch.lengths)
+        report(f"reading: {n_tokens - len(shard.ids):,} words of this shard")
+        if parameters.is_full(n_tokens, len(known)):
             yield shard
-            shard = ShardBatches()
+            shard, n_tokens = TokenBatch(), 0
     if shard.ids:
         yield shard
-
-
-@dataclass(frozen=True, slots=True)
-class TokenBatch:
-    """A batch of tokenised documents, as returned by a worker."""
-
-    tokens: NDArray[np.uint32]
-    """Indices into `words`, counted from 1; 0 ends each document."""
-    words: list[str]
-    n_tokens: list[int]
-    """Per document, including its end."""
-    ids: list[str]
-    blocks: list[tuple[bytes, int]]
-    """Compressed lines, and the number of documents in them."""
-    n_read: int
-    content: int
-    head: str
 
 
 def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBatch:
@@ -460,9 +454,9 @@ def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBa
             blocks.append((compressor.compress(b"\n".join(lines) + b"\n"), len(lines)))
             n_bytes, lines = 0, []
     return TokenBatch(
-        tokens=table[np.concatenate(parts)],
-        words=list(words),
-        n_tokens=[len(part) for part in parts[1:]],
+        known=words,
+        parts=[table[np.concatenate(parts)]],
+        lengths=[len(part) for part in parts[1:]],
         ids=[document.id for document in kept],
         blocks=blocks,
         n_read=len(documents),
@@ -471,64 +465,33 @@ def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBa
     )
 
 
-class ShardBatches:
-    """The batches of one shard, with a common numbering of words."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, int] = {}
-        self.parts: list[NDArray[np.uint32]] = []
-        self.n_tokens_by_document: list[int] = []
-        self.ids: list[str] = []
-        self.blocks: list[tuple[bytes, int]] = []
-        self.n_tokens = 0
-        self.n_read = 0
-        self.content = 0
-        self.head = ""
-
-    def add(self, batch: TokenBatch) -> None:
-        known = self.known
-        numbers = np.zeros(len(batch.words) + 1, np.uint32)
-        numbers[1:] = [known.setdefault(word, len(known) + 1) for word in batch.words]
-        self.parts.append(numbers[batch.tokens])
-        self.n_tokens_by_document += batch.n_tokens
-        self.ids += batch.ids
-        self.blocks += batch.blocks
-        self.n_tokens += len(batch.tokens)
-        self.n_read += batch.n_read
-        self.content += batch.content
-        self.head = self.head or batch.head
-
-    def tokens(self) -> tuple[NDArray[np.uint32], list[str]]:
-        """Token ids by frequency, and the words in that order; ties are sorted alphabetically."""
-        counts = np.zeros(len(self.known) + 1, np.int64)
-        for part in self.parts:
-            counts += np.bincount(part, minlength=len(counts))
-        numbers = {word: -n for word, n in zip(self.known, counts[1:].tolist(), strict=True)}
-        words = sorted(numbers, key=lambda word: (numbers[word], word))
-        rank = np.zeros(len(words) + 1, np.uint32)
-        rank[[self.known[word] for word in words]] = np.arange(1, len(words) + 1, dtype=np.uint32)
-        tokens = np.empty(self.n_tokens, np.uint32)
-        end = 0
-        for k, part in enumerate(self.parts):
-            np.take(rank, part, out=tokens[end : end + len(part)])
-            end += len(part)
-            self.parts[k] = part[:0]
-        return tokens, words
-
-
-def write_shard(place: Path, shard: ShardBatches, n_jobs: int, report: Report) -> ShardInfo:
+def write_shard(place: Path, shard: TokenBatch, n_jobs: int, report: Report) -> ShardInfo:
     """Write the shard atomically, as the folder `place`."""
-    report(f"sorting shard {int(place.name) + 1}: {shard.n_tokens:,} words")
+    n_tokens, known = sum(shard.lengths), shard.known
+    report(f"sorting shard {int(place.name) + 1}: {n_tokens:,} words")
     aside = fresh_folder(place)
-    tokens, words = shard.tokens()
-    shard.known.clear()
+    counts = np.zeros(len(known) + 1, np.int64)
+    for part in shard.parts:
+        counts += np.bincount(part, minlength=len(counts))
+    # Ids are by frequency; words of the same frequency are sorted alphabetically.
+    words = sorted(known, key=lambda word: (-counts[known[word]], word))
+    rank = np.zeros(len(words) + 1, np.uint32)
+    rank[[known[word] for word in words]] = np.arange(1, len(words) + 1, dtype=np.uint32)
+    tokens = np.concatenate([rank[part] for part in shard.parts])
+    # Sorting needs the memory.
+    known.clear()
+    shard.parts.clear()
     suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
     n_pairs = write_index(aside, tokens, suffixes, n_threads=n_jobs)
     del suffixes
-    lengths = np.array(shard.n_tokens_by_document, np.int64)
+    lengths = np.array(shard.lengths, np.int64)
     np.save(aside / "starts.npy", np.cumsum(lengths) - lengths)
-    Vocabulary.of(words).save(aside, "words")
-    Strings.of(shard.ids).save(aside, "ids")
+    for name, strings in (("words", words), ("ids", shard.ids)):
+        data, offsets = concatenated(strings)
+        (aside / f"{name}.bin").write_bytes(data.tobytes())
+        np.save(aside / f"{name}.npy", offsets)
+    order = sorted(range(len(words)), key=words.__getitem__)
+    np.save(aside / "words_sorted.npy", np.array(order, np.uint32))
     ends = np.zeros((len(shard.blocks) + 1, 2), np.int64)
     ends[1:] = np.cumsum([(len(data), n) for data, n in shard.blocks], axis=0)
     with (aside / "documents.zst").open("wb") as file:
@@ -537,8 +500,8 @@ def write_shard(place: Path, shard: ShardBatches, n_jobs: int, report: Report) -
     info = ShardInfo(
         name=place.name,
         n_documents=len(shard.ids),
-        n_words=len(tokens) - len(shard.ids),
-        n_tokens=len(tokens),
+        n_words=n_tokens - len(shard.ids),
+        n_tokens=n_tokens,
         n_vocabulary=len(words),
         n_pairs=n_pairs,
         n_read=shard.n_read,
@@ -547,7 +510,7 @@ def write_shard(place: Path, shard: ShardBatches, n_jobs: int, report: Report) -
         files={file.name: checksum(file) for file in sorted(aside.iterdir())},
     )
     (aside / "shard.json").write_text(dump_json(seal(asdict(info))) + "\n", encoding="utf-8")
-    report(f"keeping shard {int(place.name) + 1}: {shard.n_tokens:,} words")
+    report(f"keeping shard {int(place.name) + 1}: {n_tokens:,} words")
     publish_folder(aside, place)
     return info
 

@@ -40,7 +40,7 @@ import mmap
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ from fabula.kernels.packed import (
     Packed,
     Tokens,
     bits_below,
+    fixed,
     n_packed_words,
     read_tokens,
 )
@@ -164,13 +165,6 @@ class Years:
     first: int
     last: int
     n_dated: int
-
-    def with_more(self, other: Years | None) -> Years:
-        """The years of both."""
-        if other is None:
-            return self
-        first, last = min(self.first, other.first), max(self.last, other.last)
-        return Years(first, last, self.n_dated + other.n_dated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,29 +286,22 @@ class Manifest:
         return np.frombuffer(data, np.int64)
 
 
+def concatenated(strings: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of strings, and where each begins: uint8 (n_bytes,), int64 (n_strings + 1,)."""
+    encoded = [string.encode(errors="replace") for string in strings]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(e) for e in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), fixed(offsets)
+
+
 @dataclass(frozen=True, slots=True)
 class Strings:
-    """Many strings as concatenated bytes: uint8 (n_bytes,), and int64 (n_strings + 1,) offsets."""
+    """Many strings, `concatenated`."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, strings: list[str]) -> Strings:
-        encoded = [string.encode(errors="replace") for string in strings]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(e) for e in encoded], out=offsets[1:])
-        return Strings(np.frombuffer(b"".join(encoded), np.uint8), offsets)
-
-    @classmethod
-    def open(cls, folder: Path, name: str, n_strings: int) -> Strings:
-        """Raises `CorpusError` if a file is missing or damaged."""
-        data = map_bytes(folder / f"{name}.bin")
-        return Strings(data, map_array(folder / f"{name}.npy", np.int64, n_strings + 1))
-
-    def save(self, folder: Path, name: str) -> None:
-        (folder / f"{name}.bin").write_bytes(self.data.tobytes())
-        np.save(folder / f"{name}.npy", self.offsets)
+    order: NDArray[np.uint32]
+    """uint32 (n_strings,): their alphabetical order; empty for those that are not looked up."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -322,34 +309,10 @@ class Strings:
     def __getitem__(self, k: int) -> str:
         return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes().decode(errors="replace")
 
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary(Strings):
-    """A shard's words, the k-th with id k + 1, and their alphabetical order: uint32 (n_words,)."""
-
-    order: NDArray[np.uint32]
-
-    @classmethod
-    def of(cls, strings: list[str]) -> Vocabulary:
-        words = Strings.of(strings)
-        order = sorted(range(len(strings)), key=strings.__getitem__)
-        return cls(words.data, words.offsets, np.array(order, np.uint32))
-
-    @classmethod
-    def open(cls, folder: Path, name: str, n_strings: int) -> Vocabulary:
-        order = map_array(folder / f"{name}_sorted.npy", np.uint32, n_strings)
-        words = Strings.open(folder, name, n_strings)
-        return cls(words.data, words.offsets, order)
-
-    def save(self, folder: Path, name: str) -> None:
-        Strings.save(self, folder, name)
-        np.save(folder / f"{name}_sorted.npy", self.order)
-
     def find(self, wanted: list[str]) -> NDArray[np.uint32]:
-        """The token id of each word, counted from 1, or 0 if unknown: uint32 (n_wanted,)."""
-        asked = Strings.of(wanted)
+        """The position of each string, counted from 1, or 0 if unknown: uint32 (n_wanted,)."""
         ids: NDArray[np.uint32] = find_strings(
-            self.data, self.offsets, self.order, _plain(asked.data), _plain(asked.offsets)
+            self.data, self.offsets, self.order, *concatenated(wanted)
         )
         return ids
 
@@ -357,10 +320,24 @@ class Vocabulary(Strings):
 def map_array(path: Path, kind: type[np.generic], *shape: int | None) -> NDArray[Any]:
     """Map an array on disk, of this type and shape; None stands for any length.
 
+    The read-only plain array of an `.npy` that `np.save` wrote, or of any other file's bytes.
     Raises `CorpusError` that names the file if it is missing, or contains anything else.
     """
     try:
-        mapped = _mapped(path)
+        if path.suffix == ".npy":
+            # NumPy parses the header as Python code. Where threads do so at the same time, CPython
+            # 3.11 can fail with a `SystemError` (python/cpython#106905).
+            with path.open("rb") as file:
+                is_array = file.read(len(_MAGIC)) == _MAGIC
+                header = _HEADER.fullmatch(file.read(int.from_bytes(file.read(2), "little")))
+                place = file.tell()
+            if not is_array or header is None:
+                raise ValueError("not an array of NumPy")  # noqa: TRY301 (told as the others)
+            lengths = tuple(int(length) for length in header[2].split(b",") if length.strip())
+            mapped: NDArray[Any] = np.memmap(path, header[1].decode(), "r", place, lengths)
+        else:
+            # An empty file cannot be mapped.
+            mapped = np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
     except (OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise CorpusError(
             f"{path}: missing or damaged ({error}); run `fabula reference info --check`"
@@ -373,42 +350,8 @@ def map_array(path: Path, kind: type[np.generic], *shape: int | None) -> NDArray
             f"{path}: damaged, or from another corpus (its type and sizes do not match); run "
             "`fabula reference info --check`"
         )
-    return _plain(mapped)
-
-
-def _mapped(path: Path) -> NDArray[Any]:
-    """Map an array that `np.save` wrote.
-
-    NumPy parses the header as Python code. Where threads do so at the same time, CPython 3.11 can
-    fail with a `SystemError` (python/cpython#106905).
-    """
-    with path.open("rb") as file:
-        begin = file.read(len(_MAGIC) + 2)
-        header = _HEADER.fullmatch(file.read(int.from_bytes(begin[len(_MAGIC) :], "little")))
-        place = file.tell()
-    if not begin.startswith(_MAGIC) or header is None:
-        raise ValueError("not an array of NumPy")
-    shape = tuple(int(length) for length in header[2].split(b",") if length.strip())
-    return np.memmap(path, header[1].decode(), "r", place, shape)
-
-
-def map_bytes(path: Path) -> NDArray[np.uint8]:
-    """Map a file's bytes. Raises `CorpusError`."""
-    try:
-        # An empty file cannot be mapped.
-        data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
-    except (OSError, ValueError) as error:
-        raise CorpusError(
-            f"{path}: missing ({error}); run `fabula reference info --check`"
-        ) from error
-    return _plain(data)
-
-
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """The same memory as a read-only plain array, so that each kernel is compiled only once."""
-    view = np.asarray(array)
-    view.flags.writeable = False
-    return view
+    # Plain, so that each kernel is compiled only once.
+    return fixed(np.asarray(mapped))
 
 
 class Shard:
@@ -460,13 +403,27 @@ class Shard:
         self.starts: NDArray[np.int64] = map_array(
             folder / "starts.npy", np.int64, info.n_documents
         )
-        self.vocabulary = Vocabulary.open(folder, "words", info.n_vocabulary)
+        self.vocabulary = Strings(
+            map_array(folder / "words.bin", np.uint8, None),
+            map_array(folder / "words.npy", np.int64, info.n_vocabulary + 1),
+            map_array(folder / "words_sorted.npy", np.uint32, info.n_vocabulary),
+        )
+        self.ids = Strings(
+            map_array(folder / "ids.bin", np.uint8, None),
+            map_array(folder / "ids.npy", np.int64, info.n_documents + 1),
+            np.empty(0, np.uint32),
+        )
+        self._blocks = blocks = map_array(folder / "blocks.npy", np.int64, None, 2)
         # All files are mapped now: for this reader, one that is replaced later stays unchanged.
-        self.ids = Strings.open(folder, "ids", info.n_documents)
-        self._blocks: NDArray[np.int64] = map_array(folder / "blocks.npy", np.int64, None, 2)
-        self._documents = map_bytes(folder / "documents.zst")
+        documents = map_array(folder / "documents.zst", np.uint8, None)
+
         # Not a method, which would keep the shard and its files until garbage is collected.
-        self._block = lru_cache(maxsize=32)(partial(_read_block, self._blocks, self._documents))
+        @lru_cache(maxsize=32)
+        def read_block(block: int) -> list[bytes]:
+            compressed = documents[int(blocks[block, 0]) : int(blocks[block + 1, 0])].tobytes()
+            return zstandard.ZstdDecompressor().decompress(compressed).split(b"\n")
+
+        self._block = read_block
 
     @cached_property
     def token_counts(self) -> NDArray[np.int64]:
@@ -531,12 +488,6 @@ class Shard:
             f"{self.folder / file}: damaged ({why}); run `fabula reference info --check` and build "
             "the corpus again"
         )
-
-
-def _read_block(blocks: NDArray[np.int64], documents: NDArray[np.uint8], block: int) -> list[bytes]:
-    start, end = int(blocks[block, 0]), int(blocks[block + 1, 0])
-    data = zstandard.ZstdDecompressor().decompress(documents[start:end].tobytes())
-    return data.split(b"\n")
 
 
 def document_line(document: Document) -> bytes:

@@ -73,7 +73,11 @@ def test_a_corpus_in_an_object_store_is_fetched(store: Path, bucket: Bucket | No
         same(f"s3://{bucket.folder.name}/mine", bucket.folder / "mine")
 
 
-def test_what_is_missing_or_differs_there_is_named(store: Path):
+def broken_off(*_: object) -> None:
+    raise ConnectionResetError("connection lost")
+
+
+def test_what_is_missing_or_differs_there_is_named(store: Path, monkeypatch: pytest.MonkeyPatch):
     file = store / "shards" / "00000" / "tokens.npy"
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + b"x")
@@ -84,6 +88,9 @@ def test_what_is_missing_or_differs_there_is_named(store: Path):
         Reference.open(f"file://{store}")
     with pytest.raises(CorpusError, match="not a reference corpus"):
         Reference.open(f"file://{store.parent}")
+    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.get_file", broken_off)
+    with pytest.raises(CorpusError, match=r"mine: cannot be fetched \(connection lost\)"):
+        Reference.open(f"file://{store}")
 
 
 def test_a_corpus_is_built_in_a_folder(tmp_path: Path):

@@ -92,9 +92,10 @@ def check_files(
             for file, digest in files.items():
                 key = f"checked\n{folder.resolve() / file.name}\n{stamps[file]}\n{digest}"
                 keys[file] = key.encode(errors="surrogateescape")
-    cache = CachedResults()
-    compared = zip(keys, cache.find(list(keys.values())), strict=True)
-    known = {file for file, result in compared if result is not None}
+    known: set[Path] = set()
+    if keys:
+        compared = zip(keys, CachedResults().find(list(keys.values())), strict=True)
+        known = {file for file, result in compared if result is not None}
     new = [file for file in stamps if file not in known]
     n_all, n_done, lock = sum(stamps[file][0] for file in new), 0, threading.Lock()
 
@@ -115,7 +116,9 @@ def check_files(
             list(pool.map(check, new))
     before = time.time_ns() - _SETTLED_NS
     settled = (file for file in new if file in keys and stamps[file][2] < before)
-    cache.keep({keys[file]: b"same" for file in settled if _stamp(file) == stamps[file]})
+    same = {keys[file]: b"same" for file in settled if _stamp(file) == stamps[file]}
+    if same:
+        CachedResults().keep(same)
 
 
 def _stamp(file: Path) -> list[int]:
@@ -208,6 +211,8 @@ class _Store:
             raise CorpusError(
                 f"{self.address}/{name}: missing; copy the corpus there again"
             ) from error
+        except OSError as error:
+            raise self._failed(error) from error
         finally:
             aside.unlink(missing_ok=True)
 

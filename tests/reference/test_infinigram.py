@@ -25,8 +25,7 @@ from fabula.measures.scores import run_measure
 from fabula.reference import Backend, LocatedText, Reference
 from fabula.reference.backend import dj_search
 from fabula.reference.catalogue import API_URL
-from fabula.reference.infinigram import InfiniGramWeb
-from fabula.reference.infinigram_index import InfiniGramIndex
+from fabula.reference.infinigram import InfiniGramIndex, InfiniGramWeb
 from fabula.reference.search import open_backend
 from fabula.text import TextSettings
 from fabula.types import Document

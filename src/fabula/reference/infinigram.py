@@ -1,4 +1,4 @@
-"""Infini-gram: indexes of trillions of tokens (Liu et al. 2024), over HTTP.
+"""Infini-gram: indexes of trillions of tokens (Liu et al. 2024), over HTTP or on disk.
 
 The protocol is that of api/api_server.py and docs/source/api.rst in liujch1998/infini-gram: a POST
 with `index`, `query_type` and `query` or `query_ids`; the reply has `error`, with any status, or
@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, product
+from pathlib import Path
 from threading import Event
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.cached_results import CachedResults
-from fabula.errors import InputError, LookupFailed
+from fabula.errors import CorpusError, InputError, LookupFailed
+from fabula.packages import needing
 from fabula.reference.backend import (
     SURROGATE,
     Age,
@@ -30,6 +33,7 @@ from fabula.reference.backend import (
     IndexElsewhere,
     LocatedText,
     Matches,
+    Occurrence,
     dj_search,
     n_gram_text,
     occurs_in_tokens,
@@ -60,157 +64,14 @@ _SEGMENT_WORDS = 32
 _N_FAILED_IN_A_ROW = 3
 
 
+TokenDtype = Literal["u16", "u32"]
+_TOKEN_BYTES: dict[TokenDtype, int] = {"u16": 2, "u32": 4}
+_KINDS = ("tokenized", "table", "offset")
+_END_BYTES = 64 * 1024
+
+
 class TooLong(Exception):  # noqa: N818 (the server's limit, not an error)
     """The server does not accept this n-gram, usually because it is too long."""
-
-
-class InfiniGramServer:
-    """One index behind a server.
-
-    Every method raises `LookupFailed` if no valid answer was received in all attempts, or `stop`
-    was set; `TooLong`; and `InputError` if the server does not know the index.
-    """
-
-    def __init__(self, server: LookupServer, index: str) -> None:
-        self._server = server
-        self._index = index
-        self._tokens: dict[str, tuple[list[int], list[Any] | None]] = {}
-        self.n_answered = 0
-
-    def close(self) -> None:
-        self._server.close()
-
-    def count(self, query: str, stop: Event) -> int:
-        """How often `query` occurs."""
-        reply = self._ask_about(query, {"query_type": "count"}, _check_count, stop)
-        # For an empty query the server counts every token of the corpus.
-        return 0 if reply.get("token_ids") == [] else int(reply["count"])
-
-    def documents(self, query: str, limit: int, stop: Event) -> Iterator[tuple[int, str]]:
-        """Distinct documents that contain `query`, from the first `limit` of its places.
-
-        Each is its number and the text around the place, as far as the server shows it.
-        """
-        places = self._ask_about(query, {"query_type": "find"}, _check_places, stop)
-        ranks = ((s, k) for s, ends in enumerate(places["segment_by_shard"]) for k in range(*ends))
-        seen: set[tuple[int, int]] = set()
-        for (shard, rank), _ in zip(ranks, range(limit), strict=False):
-            request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank, **self._shown}
-            reply = self._ask_about(query, request, self._check_document, stop)
-            if (shard, reply["doc_ix"]) not in seen:
-                seen.add((shard, reply["doc_ix"]))
-                yield reply["doc_ix"], self._text_in(reply)
-
-    _shown: ClassVar[Reply] = {"max_disp_len": _SHOWN_TOKENS}
-    """How much of a document to request."""
-
-    @staticmethod
-    def _text_in(reply: Reply) -> str:
-        """The text of a document. Raises `ValueError`, `KeyError`, `TypeError` if it is none."""
-        spans = reply["spans"]
-        if not isinstance(spans, list) or not all(isinstance(span, list) for span in spans):
-            raise TypeError
-        joined = ""
-        for part in [part for part, *_ in spans]:
-            # Each was decoded separately, and some tokenizers drop a space at the beginning.
-            joined += f" {part}" if joined[-1:].isalnum() and part[:1].isalnum() else part
-        return joined
-
-    def _check_document(self, reply: Reply) -> None:
-        try:
-            self._text_in(reply)
-            is_document = _is_count(reply.get("doc_ix"))
-        except (AttributeError, LookupError, TypeError, ValueError):
-            is_document = False
-        if not is_document:
-            raise ValueError("no document in the reply")
-
-    def _ask_about(
-        self, query: str, request: Reply, check: Callable[[Reply], None], stop: Event
-    ) -> Reply:
-        """The answer to a query about an n-gram.
-
-        The meaning of its token ids is compared with the earlier one: an index may be replaced
-        during a run.
-        """
-        if len(query) > _MAX_QUERY_CHARS:
-            raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
-        asked_as, expected = self._asked_as(query, stop)
-        reply = self._ask({**request, **asked_as}, check, stop)
-        if expected is not None and reply.get("tokens", expected) != expected:
-            self._tokens.clear()
-            raise LookupFailed(f"{self._server.url}: the index was replaced during the search")
-        return reply
-
-    def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
-        """The n-gram in a request: as text, or as token ids if some of its words are operators.
-
-        Also the text of the ids, if the server returns it. No token spans a space, so the ids of
-        the pieces are those of the whole. A server that returns no token ids has no operators.
-        """
-        pieces = _BEFORE_OPERATOR.split(query)
-        if len(pieces) == 1:
-            return {"query": query}, None
-        ids: list[int] = []
-        tokens: list[Any] | None = []
-        for piece in pieces:
-            known = self._tokens.get(piece)
-            if known is None:
-                reply = self._ask({"query_type": "count", "query": piece}, _check_count, stop)
-                if not isinstance(reply.get("token_ids"), list):
-                    return {"query": query}, None
-                told = reply.get("tokens")
-                known = reply["token_ids"], told if isinstance(told, list) else None
-                self._tokens[piece] = known
-            ids += known[0]
-            tokens = tokens + known[1] if tokens is not None and known[1] is not None else None
-        return {"query_ids": ids}, tokens
-
-    def _ask(self, request: Reply, check: Callable[[Reply], None], stop: Event) -> Reply:
-        def read(content: bytes) -> Reply:
-            reply = json.loads(content)
-            if not isinstance(reply, dict):
-                raise ValueError("the reply is not a JSON object")  # noqa: TRY004
-            if "error" in reply:
-                words = str(reply["error"])
-                if _TOO_LONG.search(words) or _NO_SUCH_INDEX.search(words):
-                    raise Refused(words)
-                raise ValueError(f"error: {words}")
-            check(reply)
-            return reply
-
-        try:
-            reply = self._server.ask({"index": self._index, **request}, read, stop)
-        except Refused as error:
-            # A server that has answered knows the index, but rejects this query.
-            knows_it = self.n_answered and not _NO_SUCH_INDEX.search(str(error))
-            if knows_it or _TOO_LONG.search(str(error)):
-                raise TooLong(str(error)) from error
-            raise InputError(
-                f"{self._server.url} does not serve the index {self._index!r} ({error}); the "
-                f"index names of infini-gram's server are listed at {_NAMES_URL}"
-            ) from error
-        self.n_answered += 1
-        return reply
-
-
-class InfiniGramMiniServer(InfiniGramServer):
-    """An index behind infini-gram mini's server, which indexes characters, not tokens.
-
-    Its protocol is that of docs/source/api.rst in xuhaoxh/infini-gram-mini: it has no operators,
-    and shows a document as text around the place.
-    """
-
-    _shown: ClassVar[Reply] = {"max_ctx_len": _SHOWN_CHARS}
-
-    def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
-        return {"query": query}, None
-
-    @staticmethod
-    def _text_in(reply: Reply) -> str:
-        if not isinstance(text := reply["text"], str):
-            raise TypeError("not a text")
-        return text
 
 
 def _is_count(value: Any) -> bool:
@@ -223,14 +84,6 @@ def _check_count(reply: Reply) -> None:
     if reply.get("approx"):
         # Only operators make a count approximate, and then 0 may hide some.
         raise ValueError("an approximate count")
-
-
-def _check_places(reply: Reply) -> None:
-    segments = reply.get("segment_by_shard")
-    if not isinstance(segments, list) or not all(
-        isinstance(ends, list) and len(ends) == 2 and all(map(_is_count, ends)) for ends in segments
-    ):
-        raise ValueError("no segment_by_shard in the reply")
 
 
 class _Stopped(LookupFailed):
@@ -270,14 +123,14 @@ class InfiniGramWeb(IndexElsewhere):
             raise InputError(f"{n_parallel} requests in parallel: must be at least 1")
         self.name = corpus
         self.url = url.rstrip("/") + "/" if url.count("/") == 2 else url
-        server = LookupServer(
+        self._server = LookupServer(
             self.url,
             n_parallel=n_parallel,
             max_retries=max_retries,
             timeout_s=timeout_s,
             backoff_s=backoff_s,
         )
-        self._server = self._server_class(server, corpus)
+        self._tokens: dict[str, tuple[list[int], list[Any] | None]] = {}
         self._cache = CachedResults(stays_open=True)
         self._n_parallel = n_parallel
         self._meter = meter
@@ -285,13 +138,14 @@ class InfiniGramWeb(IndexElsewhere):
         self._in_flight: dict[str, Future[int]] = {}
         self._n_lookups = self._n_from_cache = 0
         self._n_failed_in_a_row = self._n_cites_failed = 0
-        self._n_answered_before = 0
+        self._n_answered = self._n_answered_before = 0
         self._absent: set[str] = set()
         self._fresh: set[str] | None = set() if fresh else None
 
-    _server_class: ClassVar[type[InfiniGramServer]] = InfiniGramServer
     _public_url: ClassVar[str] = API_URL
     _finds_only_tokens: ClassVar[bool] = True
+    _shown: ClassVar[Reply] = {"max_disp_len": _SHOWN_TOKENS}
+    """How much of a document to request."""
 
     def __enter__(self) -> Self:
         return self
@@ -372,7 +226,7 @@ class InfiniGramWeb(IndexElsewhere):
                 self._occurrence(
                     text, first, n_words, number, Document(f"{self.name}:{number}", shown)
                 )
-                for number, shown in self._server.documents(query, 3 * n_sources, stop)
+                for number, shown in self._documents(query, 3 * n_sources, stop)
             )
             sources = tuple(islice(filter(None, located), n_sources))
         except (LookupFailed, TooLong) as error:
@@ -432,11 +286,10 @@ class InfiniGramWeb(IndexElsewhere):
             # The text is at fault, not the server.
             return failure
         # A server that has answered other requests since is up.
-        n_answered = self._server.n_answered
-        has_answered = n_answered > self._n_answered_before
-        self._n_answered_before = n_answered
+        has_answered = self._n_answered > self._n_answered_before
+        self._n_answered_before = self._n_answered
         self._n_failed_in_a_row = 1 if has_answered else self._n_failed_in_a_row + 1
-        if self._n_failed_in_a_row >= _N_FAILED_IN_A_ROW or not n_answered:
+        if self._n_failed_in_a_row >= _N_FAILED_IN_A_ROW or not self._n_answered:
             raise LookupFailed(
                 f"the server is not responding ({failure}); finished scores are kept, and the "
                 "same command resumes"
@@ -457,13 +310,25 @@ class InfiniGramWeb(IndexElsewhere):
             return count
         try:
             key = f"infini-gram\0{self.url}\0{self.name}\0{query}".encode()
-            known = self._remembered(query, key)
-            count = self._server.count(query, stop) if known is None else known
-            if known is None and (count or " " in query):
-                self._cache.keep({key: b"%d" % count})
-            elif known is None:
-                # An index that lacks a single word may be incomplete: the next run asks again.
-                self._absent.add(query)
+            is_new = False
+            if self._fresh is not None:
+                with self._lock:
+                    is_new = query not in self._fresh
+                    self._fresh.add(query)
+            known = (
+                None if is_new else b"0" if query in self._absent else self._cache.find([key])[0]
+            )
+            if known is None:
+                reply = self._ask_about(query, {"query_type": "count"}, _check_count, stop)
+                # For an empty query the server counts every token of the corpus.
+                count = 0 if reply.get("token_ids") == [] else int(reply["count"])
+                if count or " " in query:
+                    self._cache.keep({key: b"%d" % count})
+                else:
+                    # An index that lacks a single word may be incomplete: the next run asks again.
+                    self._absent.add(query)
+            else:
+                count = int(known)
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -475,24 +340,130 @@ class InfiniGramWeb(IndexElsewhere):
         self._tell(from_cache=known is not None)
         return count
 
-    def _remembered(self, query: str, key: bytes) -> int | None:
-        if query in self._absent:
-            return 0
-        if self._fresh is not None:
-            with self._lock:
-                is_new = query not in self._fresh
-                self._fresh.add(query)
-            if is_new:
-                return None
-        (kept,) = self._cache.find([key])
-        return None if kept is None else int(kept)
-
     def _tell(self, *, from_cache: bool) -> None:
         with self._lock:
             self._n_lookups += 1
             self._n_from_cache += from_cache
             if self._meter is not None:
                 self._meter(self._n_lookups, self._n_from_cache)
+
+    def _documents(self, query: str, limit: int, stop: Event) -> Iterator[tuple[int, str]]:
+        """Distinct documents that contain `query`, from the first `limit` of its places.
+
+        Each is its number and the text around the place, as far as the server shows it.
+        """
+
+        def check_places(reply: Reply) -> None:
+            segments = reply.get("segment_by_shard")
+            if not isinstance(segments, list) or not all(
+                isinstance(ends, list) and len(ends) == 2 and all(map(_is_count, ends))
+                for ends in segments
+            ):
+                raise ValueError("no segment_by_shard in the reply")
+
+        def check_document(reply: Reply) -> None:
+            try:
+                self._text_in(reply)
+                is_document = _is_count(reply.get("doc_ix"))
+            except (AttributeError, LookupError, TypeError, ValueError):
+                is_document = False
+            if not is_document:
+                raise ValueError("no document in the reply")
+
+        places = self._ask_about(query, {"query_type": "find"}, check_places, stop)
+        seen: set[tuple[int, int]] = set()
+        for shard, rank in islice(_ranks(places), limit):
+            request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank, **self._shown}
+            reply = self._ask_about(query, request, check_document, stop)
+            if (shard, reply["doc_ix"]) not in seen:
+                seen.add((shard, reply["doc_ix"]))
+                yield reply["doc_ix"], self._text_in(reply)
+
+    @staticmethod
+    def _text_in(reply: Reply) -> str:
+        """The text of a document. Raises `ValueError`, `KeyError`, `TypeError` if it is none."""
+        spans = reply["spans"]
+        if not isinstance(spans, list) or not all(isinstance(span, list) for span in spans):
+            raise TypeError
+        joined = ""
+        for part in [part for part, *_ in spans]:
+            # Each was decoded separately, and some tokenizers drop a space at the beginning.
+            joined += f" {part}" if joined[-1:].isalnum() and part[:1].isalnum() else part
+        return joined
+
+    def _ask_about(
+        self, query: str, request: Reply, check: Callable[[Reply], None], stop: Event
+    ) -> Reply:
+        """The answer to a query about an n-gram. Raises `TooLong`, and as `_ask`.
+
+        The meaning of its token ids is compared with the earlier one: an index may be replaced
+        during a run.
+        """
+        if len(query) > _MAX_QUERY_CHARS:
+            raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
+        asked_as, expected = self._asked_as(query, stop)
+        reply = self._ask({**request, **asked_as}, check, stop)
+        if expected is not None and reply.get("tokens", expected) != expected:
+            self._tokens.clear()
+            raise LookupFailed(f"{self.url}: the index was replaced during the search")
+        return reply
+
+    def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
+        """The n-gram in a request: as text, or as token ids if some of its words are operators.
+
+        Also the text of the ids, if the server returns it. No token spans a space, so the ids of
+        the pieces are those of the whole. A server that returns no token ids has no operators.
+        """
+        pieces = _BEFORE_OPERATOR.split(query)
+        if len(pieces) == 1:
+            return {"query": query}, None
+        ids: list[int] = []
+        tokens: list[Any] | None = []
+        for piece in pieces:
+            known = self._tokens.get(piece)
+            if known is None:
+                reply = self._ask({"query_type": "count", "query": piece}, _check_count, stop)
+                if not isinstance(reply.get("token_ids"), list):
+                    return {"query": query}, None
+                told = reply.get("tokens")
+                known = reply["token_ids"], told if isinstance(told, list) else None
+                self._tokens[piece] = known
+            ids += known[0]
+            tokens = tokens + known[1] if tokens is not None and known[1] is not None else None
+        return {"query_ids": ids}, tokens
+
+    def _ask(self, request: Reply, check: Callable[[Reply], None], stop: Event) -> Reply:
+        """The server's answer.
+
+        Raises `LookupFailed` if no valid one was received in all attempts, or `stop` was set;
+        `TooLong`; and `InputError` if the server does not know the index.
+        """
+
+        def read(content: bytes) -> Reply:
+            reply = json.loads(content)
+            if not isinstance(reply, dict):
+                raise ValueError("the reply is not a JSON object")  # noqa: TRY004
+            if "error" in reply:
+                words = str(reply["error"])
+                if _TOO_LONG.search(words) or _NO_SUCH_INDEX.search(words):
+                    raise Refused(words)
+                raise ValueError(f"error: {words}")
+            check(reply)
+            return reply
+
+        try:
+            reply = self._server.ask({"index": self.name, **request}, read, stop)
+        except Refused as error:
+            # A server that has answered knows the index, but rejects this query.
+            knows_it = self._n_answered and not _NO_SUCH_INDEX.search(str(error))
+            if knows_it or _TOO_LONG.search(str(error)):
+                raise TooLong(str(error)) from error
+            raise InputError(
+                f"{self.url} does not serve the index {self.name!r} ({error}); the "
+                f"index names of infini-gram's server are listed at {_NAMES_URL}"
+            ) from error
+        self._n_answered += 1
+        return reply
 
 
 _BEFORE = (
@@ -516,12 +487,15 @@ class InfiniGramMini(InfiniGramWeb):
     itself, and then each of a fixed list of marks before and after it. Occurrences only beside
     other characters, or within words, do not count; a count is that of the first neighbours that
     occur, and a lower bound.
+
+    The protocol is that of docs/source/api.rst in xuhaoxh/infini-gram-mini: it has no operators,
+    and shows a document as text around the place.
     """
 
-    _server_class = InfiniGramMiniServer
     _public_url = MINI_URL
     # Here, punctuation can be split anywhere.
     _finds_only_tokens = False
+    _shown: ClassVar[Reply] = {"max_ctx_len": _SHOWN_CHARS}
 
     @property
     def fingerprint(self) -> str:
@@ -546,6 +520,15 @@ class InfiniGramMini(InfiniGramWeb):
             if count := self._count(before + query + after, stop):
                 return before + query + after, count
         return query, 0
+
+    def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
+        return {"query": query}, None
+
+    @staticmethod
+    def _text_in(reply: Reply) -> str:
+        if not isinstance(text := reply["text"], str):
+            raise TypeError("not a text")
+        return text
 
 
 def _neighbours(text: LocatedText, first: int, n_words: int) -> tuple[list[str], list[str]]:
@@ -593,3 +576,231 @@ def _segments(text: LocatedText) -> list[tuple[int, int]]:
         if k - borders[-1] >= _SEGMENT_WORDS and text.text[start - 1].isspace():
             borders.append(k)
     return list(zip(borders, [*borders[1:], len(text)], strict=True))
+
+
+def _ranks(places: Reply) -> Iterator[tuple[int, int]]:
+    """The shard and the rank of each place in the answer to a query of the type `find`."""
+    for shard, ends in enumerate(places["segment_by_shard"]):
+        yield from ((shard, rank) for rank in range(*ends))
+
+
+class InfiniGramIndex(IndexElsewhere):
+    """An index on this machine's disk, searched by the `infini_gram` package.
+
+    A folder with `tokenized.N`, `table.N` and `offset.N`, and the tokenizer it was built with.
+
+    `tokenizer`: a `tokenizer.json`, by default the one in the folder. The width of a token id is
+    inferred from the sizes of the files.
+
+    An n-gram is found where the index has it token for token, with one space where the text has
+    white space; so not across the end of a paragraph, nor at the first word of one if the tokenizer
+    includes spaces in its tokens.
+
+    Raises `CorpusError` if files are missing or their sizes are inconsistent, `InputError` if a
+    package is not installed.
+    """
+
+    def __init__(self, path: Path, tokenizer: Path | None = None) -> None:
+        engine = needing(
+            "infini_gram.engine",
+            "searching an infini-gram index needs the infini_gram package, which is not installed; "
+            "run `pip install infini-gram`",
+        )
+        self.path = path = Path(path).resolve()
+        self.name = path.name
+        if not path.is_dir():
+            raise CorpusError(f"{path} is not a folder with an infini-gram index")
+        # The engine looks for these words in the whole path, and crashes where else it finds them.
+        if any(kind in str(path) for kind in _KINDS):
+            raise CorpusError(
+                f"infini-gram cannot open {path}: a folder name must not contain "
+                f"{', '.join(_KINDS)}; rename it"
+            )
+        self._files = sorted(f for f in path.iterdir() if any(kind in f.name for kind in _KINDS))
+        names = [file.name.partition(".") for file in self._files]
+        shards = sorted(number for kind, _, number in names if kind.startswith(_KINDS[0]))
+        expected = sorted(path / f"{kind}.{shard}" for kind in _KINDS for shard in shards)
+        if not shards or self._files != expected:
+            raise CorpusError(
+                f"{path} is not a complete infini-gram index: each tokenized.N needs table.N and "
+                "offset.N, and no other files may have such names"
+            )
+        self.token_dtype = _token_dtype(path, self._files)
+        self._tokenizer_path = tokenizer or path / "tokenizer.json"
+        self._encoder = _Encoder(self._tokenizer_path)
+        # The end-of-text id and the vocabulary size only affect next-token predictions.
+        n_ids = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
+        self._engine: Any = engine.InfiniGramEngine(
+            index_dir=str(path),
+            eos_token_id=n_ids - 1,
+            vocab_size=n_ids,
+            token_dtype=self.token_dtype,
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """12 hex digits: a digest of the files' names, sizes and ends, and the tokenizer."""
+        digest = hashlib.sha256(self.token_dtype.encode())
+        for file in self._files:
+            n_bytes = file.stat().st_size
+            digest.update(f"\0{file.name}\0{n_bytes}\0".encode())
+            with file.open("rb") as stream:
+                digest.update(stream.read(_END_BYTES))
+                stream.seek(max(0, n_bytes - _END_BYTES))
+                digest.update(stream.read(_END_BYTES))
+        digest.update(self._tokenizer_path.read_bytes())
+        return digest.hexdigest()[:12]
+
+    @property
+    def size(self) -> str:
+        n_bytes = dict.fromkeys(_KINDS, 0)
+        for file in self._files:
+            n_bytes[file.name.partition(".")[0]] += file.stat().st_size
+        n_documents = n_bytes["offset"] // 8
+        # Each document begins with a separator, which does not count as a token.
+        n_tokens = n_bytes["tokenized"] // _TOKEN_BYTES[self.token_dtype] - n_documents
+        return f"{n_tokens:,} tokens in {n_documents:,} documents"
+
+    def close(self) -> None:
+        """Nothing to close: the files are memory-mapped."""
+
+    def match_texts(
+        self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
+    ) -> list[Matches]:
+        """The longest matches of many texts, `n_threads` of them at a time.
+
+        Raises `InputError` if `exclude` is used, `CorpusError` if the tokenizer does not fit the
+        index.
+        """
+        self._refuse(exclude)
+
+        def search(text: LocatedText) -> Matches:
+            def occurs(i: int, j: int) -> bool:
+                # For an empty query the engine would count every token of the corpus.
+                ids = self._ids(text, i, j - i)
+                return bool(ids) and _answer(self._engine.count(input_ids=ids))["count"] > 0
+
+            try:
+                return dj_search(len(text), 1, lambda i, j: occurs_in_tokens(text, i, j, occurs))
+            except LookupFailed as error:
+                return error
+
+        with ThreadPoolExecutor(max(1, n_threads)) as pool:
+            return list(pool.map(search, texts))
+
+    def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
+        """How often the n-gram occurs, and up to `n_sources` documents, from its first places."""
+        ids = self._ids(text, first, n_words)
+        if not ids:
+            return Attribution(0, 0, True, ())
+        found = _answer(self._engine.find(input_ids=ids))
+        sources: dict[int, Occurrence] = {}
+        for shard, rank in islice(_ranks(found), 3 * n_sources):
+            reply = self._engine.get_doc_by_rank(s=shard, rank=rank, max_disp_len=_SHOWN_TOKENS)
+            shown = _answer(reply)
+            number = int(shown["doc_ix"])
+            document = Document(f"{self.name}:{number}", self._encoder.text(shown["token_ids"]))
+            if occurrence := self._occurrence(text, first, n_words, number, document):
+                sources.setdefault(number, occurrence)
+            if len(sources) == n_sources:
+                break
+        return Attribution(int(found["cnt"]), 0, True, tuple(sources.values()))
+
+    def _ids(self, text: LocatedText, first: int, n_words: int) -> list[int]:
+        """The n-gram's token ids; empty if the index cannot contain it."""
+        start = int(text.words.starts[first])
+        after_space = start == 0 or text.text[start - 1].isspace()
+        ids = self._encoder.ids(n_gram_text(text, first, n_words), after_space=after_space)
+        highest = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
+        if ids and max(ids) >= highest:
+            raise CorpusError(
+                f"{self._tokenizer_path} produces the token id {max(ids)}, which does not fit the "
+                f"{self.token_dtype} ids of {self.path}; use the tokenizer that the index was "
+                "built with"
+            )
+        return ids
+
+
+class _Encoder:
+    """Encodes text as the token ids that it has in the middle of a document.
+
+    Byte-level tokenizers include the space before a word in its token, if there is one; those like
+    Llama's always add one before a text.
+    """
+
+    def __init__(self, path: Path) -> None:
+        tokenizers = needing(
+            "tokenizers",
+            "reading the tokenizer of an infini-gram index needs the tokenizers package, which is "
+            "not installed; run `pip install 'fabula[nlp]'`",
+        )
+        try:
+            written = path.read_text(encoding="utf-8")
+            model = json.loads(written)["model"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorpusError(
+                f"{path} is not a tokenizer ({error}); use the tokenizer.json that the index was "
+                "built with"
+            ) from error
+        self._tokenizer = tokenizers.Tokenizer.from_str(written)
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._unknown = model.get("unk_id")
+        if (unknown := model.get("unk_token")) is not None:
+            self._unknown = self._tokenizer.token_to_id(unknown)
+        after_space = self._encode("b a")[-1:]
+        self._takes_space = self._encode("a") != after_space and self._encode(" a") == after_space
+        self._anchor = self._encode("\n")
+
+    def ids(self, n_gram: str, *, after_space: bool) -> list[int]:
+        """The ids of `n_gram`; empty if the tokenizer does not know all of it.
+
+        The id for unknown text stands for many strings, and would match where another of them
+        occurs.
+        """
+        if after_space:
+            ids = self._encode(f" {n_gram}" if self._takes_space else n_gram)
+        else:
+            # No tokenizer adds a space after an anchor; the anchor is cut off.
+            ids = self._encode(f"\n{n_gram}")
+            n = len(self._anchor)
+            ids = ids[n:] if ids[:n] == self._anchor else self._encode(n_gram)
+        return [] if self._unknown in ids else ids
+
+    def text(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+
+def _token_dtype(path: Path, files: Sequence[Path]) -> TokenDtype:
+    """The width of the ids: the table has a pointer for each token, wide enough for the bytes.
+
+    Interrupted indexing leaves files whose sizes fit no width; the engine would search them all the
+    same, and miss matches. Raises `CorpusError`.
+    """
+    sizes = {file.name: file.stat().st_size for file in files}
+
+    def fits(name: str, n_token_bytes: int) -> bool:
+        n_bytes, n_table_bytes = sizes[name], sizes[f"table{name.removeprefix('tokenized')}"]
+        if n_bytes == 0 or n_bytes % n_token_bytes or n_table_bytes == 0:
+            return False
+        # As computed in infini_gram/indexing.py.
+        pointer_bytes = math.ceil(math.log2(n_bytes) / 8)
+        return divmod(n_table_bytes, n_bytes // n_token_bytes) == (pointer_bytes, 0)
+
+    for dtype, n_token_bytes in _TOKEN_BYTES.items():
+        if all(fits(name, n_token_bytes) for name in sizes if name.startswith("tokenized")):
+            return dtype
+    raise CorpusError(
+        f"the files in {path} do not fit each other: the index was not built to its end, or its "
+        "tokens are not u16 or u32; build it again, without what is there"
+    )
+
+
+def _answer(reply: Any) -> Any:
+    if "error" in reply:
+        raise LookupFailed(f"infini-gram could not look up an n-gram: {reply['error']}")
+    return reply

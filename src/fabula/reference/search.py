@@ -506,7 +506,7 @@ def open_backend(
     if kind in REFERENCES:
         return REFERENCES[kind](rest)
     if spec.startswith(_INDEX):
-        from fabula.reference.infinigram_index import InfiniGramIndex
+        from fabula.reference.infinigram import InfiniGramIndex
 
         path, _, tokenizer = spec.removeprefix(_INDEX).partition("#")
         if not path:

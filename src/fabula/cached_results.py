@@ -69,9 +69,23 @@ class CachedResults:
         if not keys or (self._connection is None and not self.path.exists()):
             return [None] * len(keys)
         ids = [_id_of(key) for key in keys]
-        some = (ids[at : at + _BATCH] for at in range(0, len(ids), _BATCH))
-        kept = self._use(lambda rows: [row for of in some for row in _rows_of(rows, of)])
-        found = dict(kept or ())
+        found: dict[bytes, bytes] = {}
+
+        def find(rows: sqlite3.Connection) -> None:
+            today = _today()
+            for at in range(0, len(ids), _BATCH):
+                some = ids[at : at + _BATCH]
+                where = f"id IN ({','.join('?' * len(some))})"
+                query = f"SELECT id, data, digest, used FROM results WHERE {where}"
+                there = rows.execute(query, some).fetchall()
+                if old := [(today, id_) for id_, _, _, used in there if used < today]:
+                    rows.executemany("UPDATE results SET used = ? WHERE id = ?", old)
+                found.update(
+                    (i, data) for i, data, digest, _ in there if _digest(i, data) == digest
+                )
+
+        if not self._use(find):
+            found.clear()
         return [found.get(id_) for id_ in ids]
 
     def keep(self, results: Mapping[bytes, bytes]) -> None:
@@ -81,7 +95,15 @@ class CachedResults:
 
         def keep(rows: sqlite3.Connection) -> None:
             rows.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", new)
-            _prune(rows)
+            (n_pages,), (n_free,), (page_bytes,) = (
+                rows.execute(f"PRAGMA {name}").fetchone()
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+            if (n_pages - n_free) * page_bytes > _MAX_BYTES:
+                rows.execute(
+                    "DELETE FROM results WHERE rowid IN (SELECT rowid FROM results ORDER BY used, "
+                    "rowid LIMIT (SELECT COUNT(*) / 4 FROM results))"
+                )
 
         if new:
             self._use(keep)
@@ -95,16 +117,28 @@ class CachedResults:
             self._connection.close()
         self._connection = None
 
-    def _use(self, use: Callable[[sqlite3.Connection], T]) -> T | None:
-        """What `use` returns, in a transaction on the file, which is created if it does not exist.
+    def _use(self, use: Callable[[sqlite3.Connection], None]) -> bool:
+        """Call `use` in a transaction on the file, which is created if it does not exist.
 
-        None if there is an error; a damaged file is removed.
+        False if there is an error; a damaged file is removed.
         """
         with self._lock:
             try:
-                rows = self._connection = self._connection or _connected(self.path)
+                rows = self._connection
+                if rows is None:
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                    # Readable by its owner only, and so are the files that SQLite puts beside it.
+                    os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+                    rows = sqlite3.connect(self.path, timeout=_BUSY_S, check_same_thread=False)
+                    self._connection = rows
+                    # A power failure may damage the file, which is noticed.
+                    rows.execute("PRAGMA synchronous = OFF")
+                    rows.execute(
+                        "CREATE TABLE IF NOT EXISTS results (id BLOB PRIMARY KEY, data BLOB, "
+                        "digest BLOB, used INTEGER)"
+                    )
                 with rows:
-                    return use(rows)
+                    use(rows)
             except (OSError, sqlite3.OperationalError):
                 # A full disk, a folder that cannot be written, a file that others keep busy.
                 self._let_go()
@@ -112,10 +146,12 @@ class CachedResults:
                 self._let_go()
                 with contextlib.suppress(OSError):
                     self.path.unlink()
+            else:
+                return True
             finally:
                 if not self._stays_open:
                     self._let_go()
-        return None
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,47 +252,6 @@ class Memo(Generic[T]):
             found = {one: self._known[one] for one in wanted if one in self._known}
         new = [one for one in wanted if one not in found]
         return found | self._kept.find(new) if new and self._kept is not None else found
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Readable by its owner only, and so are the files that SQLite puts beside it.
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    rows = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
-    try:
-        # A power failure may damage the file, which is noticed.
-        rows.execute("PRAGMA synchronous = OFF")
-        rows.execute(
-            "CREATE TABLE IF NOT EXISTS results (id BLOB PRIMARY KEY, data BLOB, digest BLOB, "
-            "used INTEGER)"
-        )
-    except BaseException:
-        rows.close()
-        raise
-    return rows
-
-
-def _rows_of(rows: sqlite3.Connection, ids: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """What is stored under these ids, and not damaged; they are marked as used today."""
-    where = f"id IN ({','.join('?' * len(ids))})"
-    query = f"SELECT id, data, digest, used FROM results WHERE {where}"
-    there = rows.execute(query, ids).fetchall()
-    today = _today()
-    if old := [(today, id_) for id_, _, _, used in there if used < today]:
-        rows.executemany("UPDATE results SET used = ? WHERE id = ?", old)
-    return [(id_, data) for id_, data, digest, _ in there if _digest(id_, data) == digest]
-
-
-def _prune(rows: sqlite3.Connection) -> None:
-    (n_pages,), (n_free,), (page_bytes,) = (
-        rows.execute(f"PRAGMA {name}").fetchone()
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    if (n_pages - n_free) * page_bytes > _MAX_BYTES:
-        rows.execute(
-            "DELETE FROM results WHERE rowid IN (SELECT rowid FROM results ORDER BY used, rowid "
-            "LIMIT (SELECT COUNT(*) / 4 FROM results))"
-        )
 
 
 def _today() -> int:

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from fabula.errors import DAMAGE, BusyError, FabulaError, InputError
+from fabula.errors import DAMAGE, BusyError, InputError
 from fabula.formats import CHECKSUM, ROWS, check_unchanged
 from fabula.types import Measurement, Span
 
@@ -160,21 +160,6 @@ def _lock(file: IO[Any], what: str, *, waits: bool = False) -> None:
         raise BusyError(f"{what}: another process is writing to it; wait until it ends") from error
 
 
-def _open_alone(path: Path) -> IO[bytes]:
-    """Open a file for appending as its only writer. Raises `BusyError`."""
-    while True:
-        file = path.open("ab+")
-        try:
-            _lock(file, str(path))
-            # The previous holder may have replaced the file since it was opened.
-            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return file
-        except BaseException:
-            file.close()
-            raise
-        file.close()
-
-
 _ROW_BEGIN = b'{"id":'
 
 
@@ -198,20 +183,29 @@ class RowWriter:
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is not a file that rows could be kept in; name another")
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = _open_alone(path)
-        try:
-            self.kept = self._drop_cut_line()
-        except FabulaError:
+        while True:
+            self._file: IO[bytes] = path.open("ab+")
+            try:
+                _lock(self._file, str(path))
+                # The previous holder may have replaced the file since it was opened.
+                if path.exists() and os.path.samestat(os.fstat(self._file.fileno()), path.stat()):
+                    self.kept = self._read_kept()
+                    return
+            except BaseException:
+                self._file.close()
+                raise
             self._file.close()
-            raise
 
-    def _drop_cut_line(self) -> list[dict[str, Any]]:
+    def _read_kept(self) -> list[dict[str, Any]]:
+        """The complete rows of the file."""
         self._file.seek(0)
         kept: list[dict[str, Any]] = []
         end = 0
         for line in self._file:
-            row = _parse_row(line)
-            if row is None:
+            row = None
+            with contextlib.suppress(ValueError, RecursionError):
+                row = json.loads(line)
+            if not isinstance(row, dict):
                 # Only the beginning of a row may be dropped: the file may be somebody's novel.
                 if not line.endswith(b"\n") and _ROW_BEGIN.startswith(line[: len(_ROW_BEGIN)]):
                     break
@@ -275,14 +269,6 @@ class RowWriter:
         sync(self._file)
         self._file.close()
         _note.get()(self.path)
-
-
-def _parse_row(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
 
 
 def read_rows(path: Path, *, is_edited: bool = False) -> Iterator[dict[str, Any]]:
@@ -357,12 +343,16 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
         has_author = isinstance(row.get("author"), str)
         author = {"author": row["author"]} if has_author else {}
         try:
+            if (value := row["value"]) is not None and not isinstance(value, str):
+                value = float(value)
+                if not math.isfinite(value):
+                    raise ValueError(f"{row['value']} is not a number")
             yield Measurement(
                 document_id=str(row["id"]),
                 rubric=str(row["rubric"]),
                 item=str(row["item"]),
                 rater=str(row["rater"]),
-                value=_value(row["value"]),
+                value=value,
                 missing_reason=_text_or_none(row["missing_reason"]),
                 evidence=tuple(Span(str(row["id"]), a, b) for a, b in row.get("evidence") or ()),
                 rationale=_text_or_none(row.get("rationale")),
@@ -380,15 +370,6 @@ def _text_or_none(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise TypeError(f"{value!r} is not a text")
-
-
-def _value(value: Any) -> float | str | None:
-    if value is None or isinstance(value, str):
-        return value
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"{value} is not a number")
-    return number
 
 
 def _sync_folder(path: Path) -> None:

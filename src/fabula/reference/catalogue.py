@@ -219,9 +219,24 @@ def read_catalogue(own: Path | None = None) -> Catalogue:
 
 
 def _read(path: Path) -> Catalogue:
+    texts = {"tells": "", "tells_not": "", "language": "", "licence": "unknown", "kind": ""}
+    names = {one.name for one in fields(Collection)}
+    corpora = {}
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-        corpora = [_collection(row) for row in content.get("corpus", ())]
+        for row in content.get("corpus", ()):
+            if unknown := row.keys() - names:
+                raise ValueError(f"unknown {', '.join(sorted(unknown))}")
+            if "files" not in row:
+                raise ValueError(f"{row.get('name')}: has no files")
+            files = Files(**row["files"])
+            if sum(map(bool, (files.pattern, files.listing, files.table))) != 1:
+                raise ValueError(
+                    f"{row.get('name')}: files need exactly one of pattern, listing and table"
+                )
+            checked = tuple(row.get("checked", ()))
+            corpus = Collection(**{**texts, **row, "files": files, "checked": checked})
+            corpora[corpus.name] = corpus
         indexes = [Index(**row) for row in content.get("index", ())]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
@@ -232,24 +247,10 @@ def _read(path: Path) -> Catalogue:
         ) from error
     if not corpora and not indexes:
         raise InputError(f"{path}: contains no corpora; each starts with [[corpus]]")
-    return Catalogue({one.name: one for one in corpora}, {one.name: one for one in indexes})
+    return Catalogue(corpora, {index.name: index for index in indexes})
 
 
 _shipped = cache(partial(_read, _SHIPPED))
-
-
-def _collection(row: dict[str, Any]) -> Collection:
-    known = {one.name for one in fields(Collection)}
-    if unknown := row.keys() - known:
-        raise ValueError(f"unknown {', '.join(sorted(unknown))}")
-    if "files" not in row:
-        raise ValueError(f"{row.get('name')}: has no files")
-    files = Files(**row["files"])
-    if sum(map(bool, (files.pattern, files.listing, files.table))) != 1:
-        raise ValueError(f"{row.get('name')}: files need exactly one of pattern, listing and table")
-    texts = {"tells": "", "tells_not": "", "language": "", "licence": "unknown", "kind": ""}
-    own = {**texts, **row, "files": files, "checked": tuple(row.get("checked", ()))}
-    return Collection(**own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,10 +335,25 @@ class Sample:
                 meter=meter,
             )
             for number, document in enumerate(_with_remedy(documents, file.address)):
-                if is_kept(self.rule.seed, file.key, number, self.share):
-                    yield _reduced(document, columns)
+                if not is_kept(self.rule.seed, file.key, number, self.share):
+                    continue
+                # Only the fields that a corpus keeps: its title, author and year.
+                row, author = document.meta, document.author
+                if "author" in columns:
+                    author = _in_row(row, columns["author"])
+                id_ = _in_row(row, id_field) if "." in id_field else None
+                yield Document(
+                    id=document.id if id_ is None else without_controls(str(id_)),
+                    text=document.text,
+                    author=str(author) if author else None,
+                    meta=_title_and_year(
+                        _in_row(row, columns.get("title", "title")),
+                        _in_row(row, columns.get("year", "year")),
+                    ),
+                )
 
     def _by_file(self, meter: Meter, tell: Callable[[str], None]) -> Iterator[Document]:
+        columns = self.collection.columns
         years: dict[str, tuple[str, int]] = {}
         if address := self.collection.years_table:
             for row in csv.reader(io.StringIO(_text_of(address))):
@@ -352,9 +368,23 @@ class Sample:
                 n_absent += 1
                 continue
             meter(len(data))
-            document = _document_of(file, data, years, self.collection.columns)
-            n_words += count_words(document.text)
-            yield document
+            text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+            if (start := _GUTENBERG_START.search(text)) is not None:
+                end = _GUTENBERG_END.search(text, start.end())
+                text = text[start.end() : end.start() if end else len(text)].strip() + "\n"
+            about = file.row or {}
+            title, year = years.get(PurePosixPath(file.key).stem, ("", None))
+            yield Document(
+                id=without_controls(file.key),
+                text=text,
+                author=about.get(columns.get("author", "")) or None,
+                meta=_title_and_year(
+                    title or about.get(columns.get("title", "")),
+                    about.get(columns.get("year", "")),
+                    year,
+                ),
+            )
+            n_words += count_words(text)
         if n_absent:
             tell(f"{n_absent:,} files listed by {self.collection.name} do not exist")
 
@@ -412,6 +442,7 @@ def _shares(
 
 
 def _list_files(collection: Collection, author: str) -> list[_Listed]:
+    """The texts of a corpus, optionally of one author."""
     files = collection.files
     if author and not files.table:
         raise InputError(
@@ -420,68 +451,21 @@ def _list_files(collection: Collection, author: str) -> list[_Listed]:
     if files.pattern:
         found = _reached(files.pattern, lambda: find_files([files.pattern], format_="txt"))
         return [_Listed(PurePosixPath(f.name).name, f.name, f) for f in found]
+    listed = []
     if files.listing:
         listed = [_Listed(line, files.base + line) for line in _text_of(files.listing).split()]
-    else:
-        listed = list(_in_table(collection, author))
+    for row in csv.DictReader(io.StringIO(_text_of(files.table))) if files.table else ():
+        name = row.get(collection.columns.get("author", "")) or ""
+        is_wanted = all(row.get(column) == value for column, value in files.where.items())
+        if is_wanted and author.casefold() in name.casefold():
+            address = files.base
+            for column, value in row.items():
+                address = address.replace(f"{{{column}}}", value or "")
+            listed.append(_Listed(PurePosixPath(address).name, address, row=row))
     if not listed:
         what = f"by an author named {author!r}" if author else f"in {files.listing or files.table}"
         raise InputError(f"{collection.name}: no texts {what}; write names as in Austen, Jane")
     return listed
-
-
-def _in_table(collection: Collection, author: str) -> Iterator[_Listed]:
-    """List the texts in a CSV, optionally of one author."""
-    files = collection.files
-    column = collection.columns.get("author", "")
-    for row in csv.DictReader(io.StringIO(_text_of(files.table))):
-        if any(row.get(name) != wanted for name, wanted in files.where.items()):
-            continue
-        if author.casefold() not in (row.get(column) or "").casefold():
-            continue
-        address = files.base
-        for name, value in row.items():
-            address = address.replace(f"{{{name}}}", value or "")
-        yield _Listed(PurePosixPath(address).name, address, row=row)
-
-
-def _document_of(
-    file: _Listed, data: bytes, years: Mapping[str, tuple[str, int]], columns: Mapping[str, str]
-) -> Document:
-    """A text file as a document, with its fields from the corpus's table."""
-    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-    if (start := _GUTENBERG_START.search(text)) is not None:
-        end = _GUTENBERG_END.search(text, start.end())
-        text = text[start.end() : end.start() if end else len(text)].strip() + "\n"
-    row = file.row or {}
-    title, year = years.get(PurePosixPath(file.key).stem, ("", None))
-    meta = {
-        "title": title or row.get(columns.get("title", "")),
-        "year": year or _year_in(row.get(columns.get("year", ""))),
-    }
-    return Document(
-        id=without_controls(file.key),
-        text=text,
-        author=row.get(columns.get("author", "")) or None,
-        meta={name: value for name, value in meta.items() if value},
-    )
-
-
-def _reduced(document: Document, columns: Mapping[str, str]) -> Document:
-    """The document with only the fields that a corpus keeps: its title, author and year."""
-    row = document.meta
-    author = _in_row(row, columns["author"]) if "author" in columns else document.author
-    meta = {
-        "title": _in_row(row, columns.get("title", "title")),
-        "year": _year_in(_in_row(row, columns.get("year", "year"))),
-    }
-    id_ = _in_row(row, columns["id"]) if "." in columns.get("id", "") else None
-    return Document(
-        id=document.id if id_ is None else without_controls(str(id_)),
-        text=document.text,
-        author=str(author) if author else None,
-        meta={name: value for name, value in meta.items() if value},
-    )
 
 
 def _in_row(row: Mapping[str, Any], column: str) -> Any:
@@ -495,9 +479,11 @@ def _in_row(row: Mapping[str, Any], column: str) -> Any:
         return None
 
 
-def _year_in(value: Any) -> int | None:
-    found = _YEAR.match(str(value)) if value is not None else None
-    return int(found[0]) if found else None
+def _title_and_year(title: Any, dated: Any, year: int | None = None) -> dict[str, Any]:
+    """Those of the two fields that are known; a date begins with its year."""
+    found = _YEAR.match(str(dated)) if dated is not None else None
+    meta = {"title": title, "year": year or (int(found[0]) if found else None)}
+    return {name: value for name, value in meta.items() if value}
 
 
 def _hash(text: str) -> int:

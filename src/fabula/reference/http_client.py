@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -115,13 +116,30 @@ class LookupServer:
             first_wait_s = self._backoff_s
             try:
                 with self._slots:
-                    response = self._send(path, body)
+                    response = self._client.send(
+                        self._client.build_request(
+                            "GET" if body is None else "POST",
+                            self.url + path,
+                            content=body,
+                            headers={} if body is None else {"Content-Type": "application/json"},
+                        )
+                    )
+                # The user named only this server, and the request may contain words of an
+                # unpublished story, and a token; and the next ones would lose their bodies.
+                if response.next_request is not None:
+                    to = response.next_request.url
+                    raise InputError(
+                        f"{self.url} redirects to {to.scheme}://{to.netloc.decode()}, which is not "
+                        "followed; use that address if it is the one you want"
+                    )
                 wait_s = _retry_after(response.headers)
                 if response.status_code == 200:
                     answer = read(response.content)
                     self._has_answered = True
                     return answer
-                fault = _error_of(response)
+                fault = f"HTTP {response.status_code} {response.reason_phrase}"
+                with suppress(ValueError, LookupError, TypeError, RecursionError):
+                    fault = f"HTTP {response.status_code} {response.json()['error']}"
                 if response.status_code in self._refusals:
                     raise Refused(fault, response.status_code)
             except self._faults as error:
@@ -139,31 +157,6 @@ class LookupServer:
         raise LookupFailed(
             f"{self.url} did not answer in {n_attempts} attempts; last error: {fault}"
         )
-
-    def _send(self, path: str, body: bytes | None) -> httpx.Response:
-        """The response to a request. Raises `InputError` for a redirect.
-
-        The user named only this server, and the request may contain words of an unpublished story,
-        and a token; and the requests after the first would lose their bodies on the way.
-        """
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        method = "GET" if body is None else "POST"
-        request = self._client.build_request(method, self.url + path, content=body, headers=headers)
-        response = self._client.send(request)
-        if response.next_request is not None:
-            to = response.next_request.url
-            raise InputError(
-                f"{self.url} redirects to {to.scheme}://{to.netloc.decode()}, which is not "
-                "followed; use that address if it is the one you want"
-            )
-        return response
-
-
-def _error_of(response: httpx.Response) -> str:
-    try:
-        return f"HTTP {response.status_code} {response.json()['error']}"
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return f"HTTP {response.status_code} {response.reason_phrase}"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -89,24 +89,22 @@ class Child:
 def connections(requests_fd: int, answers_fd: int) -> tuple[Connection, Connection]:
     """In the child: requests and answers. The child exits as soon as its parent has."""
     import resource
+    import select
+
+    def end_with_owner() -> None:
+        """End this process when the other end of a pipe is closed."""
+        hangup = select.poll()
+        hangup.register(requests_fd, 0)
+        while not any(event & select.POLLHUP for _, event in hangup.poll()):
+            pass
+        os._exit(0)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     # A child killed for using too much memory leaves no core dump.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    threading.Thread(target=_end_with_owner, args=(requests_fd,), daemon=True).start()
+    threading.Thread(target=end_with_owner, daemon=True).start()
     return Connection(requests_fd, writable=False), Connection(answers_fd, readable=False)
-
-
-def _end_with_owner(requests_fd: int) -> None:
-    """End this process when the other end of a pipe is closed."""
-    import select
-
-    hangup = select.poll()
-    hangup.register(requests_fd, 0)
-    while not any(event & select.POLLHUP for _, event in hangup.poll()):
-        pass
-    os._exit(0)
 
 
 def default_jobs() -> int:
@@ -142,8 +140,7 @@ def in_order(
     """Apply `function` to each item, in order; items are read only as results are taken.
 
     For up to `n_small` items no processes are started. If reading them fails, what was read before
-    is done first. Raises `WorkersEnded` if a process was
-    killed from outside.
+    is done first. Raises `WorkersEnded` if a process was killed from outside.
     """
     stream = iter(items)
     head = list(islice(stream, n_small + 1))
@@ -301,22 +298,16 @@ def serve(requests_fd: int, answers_fd: int) -> None:
                     function = pickle.loads(pickled)
                 reply = cloudpickle.dumps((True, function(pickle.loads(item))))
             except BaseException as error:  # noqa: BLE001 (raised again by the parent)
-                reply = _raised(error)
+                shown = "".join(traceback.format_exception(error))
+                if not isinstance(error, FabulaError):
+                    error.add_note(f"in a worker process:\n{shown}")
+                try:
+                    reply = cloudpickle.dumps((False, error))
+                    pickle.loads(reply)
+                except Exception:  # noqa: BLE001 (raised by an object's own pickling)
+                    shown = "".join(traceback.format_exception(error))
+                    reply = pickle.dumps((False, RuntimeError(shown)))
             answers.send_bytes(reply)
-
-
-def _raised(error: BaseException) -> bytes:
-    """The exception an item raised, pickled for the parent, with its traceback as text."""
-    import cloudpickle
-
-    if not isinstance(error, FabulaError):
-        error.add_note("in a worker process:\n" + "".join(traceback.format_exception(error)))
-    try:
-        reply: bytes = cloudpickle.dumps((False, error))
-        pickle.loads(reply)
-    except Exception:  # noqa: BLE001 (raised by an object's own pickling)
-        reply = pickle.dumps((False, RuntimeError("".join(traceback.format_exception(error)))))
-    return reply
 
 
 class Cluster:
@@ -341,7 +332,13 @@ class Cluster:
         self._ray: Any = ray
         self._is_ours = not ray.is_initialized()
         address = address or os.environ.get("RAY_ADDRESS")
-        _check_answers(address)
+        host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+        if address and host and port.isdecimal():
+            # Ray itself would retry for minutes.
+            try:
+                socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+            except OSError as error:
+                raise _no_answer(address, error) from error
         own: dict[str, Any] = {} if address else {"num_cpus": n_cpus, "include_dashboard": False}
         if self._is_ours:
             try:
@@ -446,17 +443,6 @@ class Cluster:
                     f"the cluster's node {node[:8]} has Fabula {version}, but this machine has "
                     f"{__version__}; install the same version on all nodes"
                 )
-
-
-def _check_answers(address: str | None) -> None:
-    """Check that the address answers: Ray itself would retry for minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
-    except OSError as error:
-        raise _no_answer(str(address), error) from error
 
 
 def _no_answer(address: str, error: BaseException) -> InputError:

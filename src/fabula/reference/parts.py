@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from fabula.kernels.match import count_allowed, find_interval, longest_matches, 
 from fabula.kernels.packed import fixed, read_packed
 from fabula.kernels.walk import align, chain, find_anchors, note_blocks
 from fabula.reference.backend import Age
-from fabula.reference.layout import Manifest, Shard
+from fabula.reference.layout import Shard
 from fabula.text import TextSettings
 from fabula.types import Document
 from fabula.workers import memory_bytes
@@ -53,15 +53,6 @@ class About:
     removed: NDArray[np.bool_]
     """bool (n_numbers,): which numbers belong to removed documents."""
     age: Age
-
-    @classmethod
-    def of(cls, folder: Path, manifest: Manifest) -> Self:
-        """One corpus. Raises `CorpusError`."""
-        removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
-        removed[manifest.read_removed(folder)] = True
-        same = ("fingerprint", "settings", "n_documents", "n_words", "written_by", "age")
-        name = folder.resolve().name
-        return cls(name, removed=removed, **{field: getattr(manifest, field) for field in same})
 
     @classmethod
     def joined(cls, places: Sequence[str], abouts: Sequence[Self]) -> Self:
@@ -265,39 +256,45 @@ class LocalPart:
         for shard, out in zip(self.shards, self.excluded(exclude), strict=True):
             ids = np.zeros(len(words) + 1, np.uint32)
             ids[1:] = shard.vocabulary.find(list(words))
-            lengths = _match_shard(shard, ids[places], longest, out, n_threads)
-            np.maximum(longest, lengths, out=longest)
+            query = ids[places]
+            ends = bound_ends(shard.grams, query, run_ends(query))
+            search = partial(_search_block, shard, query, ends, longest, out)
+            blocks = range(0, len(query), _BLOCK_WORDS)
+            if n_threads == 1 or len(blocks) <= 1:
+                found = list(map(search, blocks))
+            else:
+                with ThreadPoolExecutor(n_threads) as pool:
+                    found = list(pool.map(search, blocks))
+            np.maximum(longest, np.concatenate([longest[:0], *found]), out=longest)
         return longest
 
     def find(
         self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
     ) -> list[Found]:
-        excluded = self.excluded(exclude)
-        return [self._find(gram, limit, max_places, excluded) for gram in grams]
-
-    def _find(
-        self, gram: Sequence[str], limit: int, max_places: int, excluded: Sequence[Excluded]
-    ) -> Found:
-        total = 0
-        all_numbers, all_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for first, shard, out in zip(self.first_numbers, self.shards, excluded, strict=False):
-            query = shard.vocabulary.find(list(gram))
-            if not query.all():
-                continue
-            low, high = find_interval(*shard.tokens, *shard.suffixes, query)
-            packed = read_packed(shard.suffixes, low, min(high, low + max_places))
-            places = np.sort(packed).astype(np.int64)
-            numbers = np.searchsorted(shard.starts, places, side="right") - 1
-            if out is None:
-                total += high - low
-            else:
-                total += count_allowed(*shard.suffixes[:2], shard.starts, out, low, high)
-                places, numbers = places[~out[numbers]], numbers[~out[numbers]]
-            all_numbers.append(numbers + first)
-            all_places.append(places - shard.starts[numbers])
-        numbers, places = np.concatenate(all_numbers), np.concatenate(all_places)
-        distinct, begins = np.unique(numbers, return_index=True)
-        return Found(total, len(numbers), len(distinct), distinct[:limit], places[begins[:limit]])
+        excluded, founds = self.excluded(exclude), []
+        for gram in grams:
+            total = 0
+            all_numbers, all_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+            for first, shard, out in zip(self.first_numbers, self.shards, excluded, strict=False):
+                query = shard.vocabulary.find(list(gram))
+                if not query.all():
+                    continue
+                low, high = find_interval(*shard.tokens, *shard.suffixes, query)
+                packed = read_packed(shard.suffixes, low, min(high, low + max_places))
+                places = np.sort(packed).astype(np.int64)
+                numbers = np.searchsorted(shard.starts, places, side="right") - 1
+                if out is None:
+                    total += high - low
+                else:
+                    total += count_allowed(*shard.suffixes[:2], shard.starts, out, low, high)
+                    places, numbers = places[~out[numbers]], numbers[~out[numbers]]
+                all_numbers.append(numbers + first)
+                all_places.append(places - shard.starts[numbers])
+            numbers, places = np.concatenate(all_numbers), np.concatenate(all_places)
+            named, begins = np.unique(numbers, return_index=True)
+            some = begins[:limit]
+            founds.append(Found(total, len(numbers), len(named), named[:limit], places[some]))
+        return founds
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
         places = [(self.shard_of(number), number) for number in numbers]
@@ -359,33 +356,34 @@ class JoinedParts:
     def match(
         self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
     ) -> Ints:
-        def ask(part: Part, out: list[int]) -> Ints:
-            return part.match(words, places, exclude=out, n_threads=n_threads)
-
-        longest: Ints = np.maximum.reduce(self._ask(ask, exclude))
+        longest: Ints = np.maximum.reduce(
+            self._ask(
+                lambda part, out: part.match(words, places, exclude=out, n_threads=n_threads),
+                exclude,
+            )
+        )
         return longest
 
     def find(
         self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
     ) -> list[Found]:
-        def ask(part: Part, out: list[int]) -> list[Found]:
-            return part.find(grams, limit=limit, max_places=max_places, exclude=out)
-
-        return [
-            Found(
-                count=sum(found.count for found in by_part),
-                n_places=sum(found.n_places for found in by_part),
-                n_documents=sum(found.n_documents for found in by_part),
-                numbers=np.concatenate(
-                    [
-                        found.numbers + first
-                        for found, first in zip(by_part, self._firsts, strict=False)
-                    ]
-                )[:limit],
-                places=np.concatenate([found.places for found in by_part])[:limit],
+        by_part = self._ask(
+            lambda part, out: part.find(grams, limit=limit, max_places=max_places, exclude=out),
+            exclude,
+        )
+        founds = []
+        for of_gram in zip(*by_part, strict=True):
+            numbers = [f.numbers + first for f, first in zip(of_gram, self._firsts, strict=False)]
+            founds.append(
+                Found(
+                    count=sum(found.count for found in of_gram),
+                    n_places=sum(found.n_places for found in of_gram),
+                    n_documents=sum(found.n_documents for found in of_gram),
+                    numbers=np.concatenate(numbers)[:limit],
+                    places=np.concatenate([found.places for found in of_gram])[:limit],
+                )
             )
-            for by_part in zip(*self._ask(ask, exclude), strict=True)
-        ]
+        return founds
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
         documents: dict[int, Document] = {}
@@ -414,12 +412,10 @@ class JoinedParts:
         left = iter(walks)
         walks_of = {part: list(islice(left, part.n_shards)) for part in self._parts}
 
-        def ask(part: Part, out: list[int]) -> list[Stretches]:
-            return part.walk(walks_of[part], exclude=out)
-
+        by_part = self._ask(lambda part, out: part.walk(walks_of[part], exclude=out), exclude)
         return [
             replace(stretches, numbers=stretches.numbers + first)
-            for of_part, first in zip(self._ask(ask, exclude), self._firsts, strict=False)
+            for of_part, first in zip(by_part, self._firsts, strict=False)
             for stretches in of_part
         ]
 
@@ -438,46 +434,26 @@ class JoinedParts:
             yield part, [number - first for number in numbers if first <= number < end]
 
 
-def _match_shard(
-    shard: Shard, query: NDArray[np.uint32], known: Ints, excluded: Excluded, n_threads: int
+def _search_block(
+    shard: Shard, query: NDArray[np.uint32], ends: Any, known: Ints, excluded: Excluded, begin: int
 ) -> Ints:
     """Longest matches in one shard, where they exceed the known ones of other shards.
 
     query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), matches found elsewhere.
-    Returns int32 (n,): where they are not longer, any number up to the shard's longest match.
+    Returns int32, for a block from `begin`: where they are not longer, any number up to the shard's
+    longest match.
     """
-    ends = bound_ends(shard.grams, query, run_ends(query))
-    if excluded is None:
-        excluded = np.empty(0, np.bool_)
-
-    def search(begin: int) -> Ints:
-        here = slice(begin, begin + _BLOCK_WORDS)
-        n_before = _blocks_read() if shard.is_on_disk else 0
-        lengths = longest_matches(
-            shard.tokens,
-            shard.suffixes,
-            shard.pairs,
-            shard.keys,
-            query[begin:],
-            ends[here] - begin,
-            known[here],
-            shard.starts,
-            excluded,
-            from_disk=shard.is_on_disk,
-            ahead=shard.asks_ahead,
-        )
-        if shard.is_on_disk:
-            # Prefetching pages that are in memory takes several times as long as the search.
-            shard.asks_ahead = _blocks_read() > n_before
-        return lengths
-
-    blocks = range(0, len(query), _BLOCK_WORDS)
-    if n_threads == 1 or len(blocks) <= 1:
-        found = [search(begin) for begin in blocks]
-    else:
-        with ThreadPoolExecutor(n_threads) as pool:
-            found = list(pool.map(search, blocks))
-    return np.concatenate([np.empty(0, np.int32), *found])
+    here = slice(begin, begin + _BLOCK_WORDS)
+    n_before = _blocks_read() if shard.is_on_disk else 0
+    lengths: Ints = longest_matches(
+        shard.tokens, shard.suffixes, shard.pairs, shard.keys, query[begin:], ends[here] - begin,
+        known[here], shard.starts, np.empty(0, np.bool_) if excluded is None else excluded,
+        from_disk=shard.is_on_disk, ahead=shard.asks_ahead,
+    )  # fmt: skip
+    if shard.is_on_disk:
+        # Prefetching pages that are in memory takes several times as long as the search.
+        shard.asks_ahead = _blocks_read() > n_before
+    return lengths
 
 
 def _blocks_read() -> int:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
+
 from fabula.cached_results import CachedResults, cache_folder
 from fabula.errors import CorpusError, FabulaError
 from fabula.reference.layout import MANIFEST, Manifest, Shard
@@ -62,13 +64,24 @@ def open_corpora(places: Iterable[str | Path], report: Report = lambda stage: No
         folder = fetch_corpus(place, report)
         manifest = Manifest.read(folder)
         corpora.setdefault(manifest.fingerprint, (folder, manifest))
-    abouts = [About.of(folder, manifest) for folder, manifest in corpora.values()]
+    abouts, shards = [], []
+    for fingerprint, (folder, manifest) in corpora.items():
+        removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
+        removed[manifest.read_removed(folder)] = True
+        abouts.append(
+            About(
+                name=folder.resolve().name,
+                fingerprint=fingerprint,
+                settings=manifest.settings,
+                n_documents=manifest.n_documents,
+                n_words=manifest.n_words,
+                written_by=manifest.written_by,
+                removed=removed,
+                age=manifest.age,
+            )
+        )
+        shards += [(folder / "shards" / info.name, info) for info in manifest.shards]
     about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
-    shards = [
-        (folder / "shards" / info.name, info)
-        for folder, manifest in corpora.values()
-        for info in manifest.shards
-    ]
     check_files([(folder, info.files) for folder, info in shards], report)
     return LocalPart(about, [Shard(folder, info) for folder, info in shards])
 

@@ -93,36 +93,11 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> C
     are those covered by the n-grams in it.
     """
     n = min(rule.run, rule.cover_run)
-    coverage, longest, n_bounded = _held(reference, words, n)
-    n_least = rule.cover * len(words)
-    is_likely = (coverage > 0) & ((longest >= rule.run) | (coverage >= n_least))
-    candidates = np.flatnonzero(is_likely).tolist()
-    copies = []
-    for number, document in zip(candidates, reference.documents(candidates), strict=True):
-        covered, run = shared_runs(words, reference.settings.words(document.text), n)
-        share = sum(covered) / len(words)
-        if run >= rule.run or share >= rule.cover:
-            title = document.meta.get("title")
-            copies.append(
-                Copy(number, document.id, None if title is None else str(title), run, share)
-            )
-    remark = (
-        f"{n_bounded:,} of its runs of {n} words occur at more than {MAX_PLACES:,} places: "
-        f"documents that share only these with it may not have been excluded"
-    )
-    return Copies(tuple(copies), (remark,) if n_bounded else ())
-
-
-def _held(
-    reference: Reference, words: Sequence[str], n: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """By document, the words of the text that its n-grams cover, and its longest possible run.
-
-    int32 (n_documents,), both. Also the number of n-grams that are so frequent that only some of
-    their documents are known.
-    """
+    # By document: the words of the text that its n-grams cover, its longest possible run, and its
+    # last run up to where it ends.
     places = np.flatnonzero(reference.longest_matches(words) >= n).tolist()
     coverage, longest, current, ends = np.zeros((4, len(reference.about.removed)), np.int32)
+    # N-grams that are so frequent that only some of their documents are known.
     bounded: set[tuple[str, ...]] = set()
     # On this machine's disk there is no need to limit the number of places.
     look_up = partial(
@@ -146,7 +121,23 @@ def _held(
             current[numbers] = np.where(before == i + n - 1, current[numbers] + 1, n)
             longest[numbers] = np.maximum(longest[numbers], current[numbers])
             ends[numbers] = i + n
-    return coverage, longest, len(bounded)
+    n_least = rule.cover * len(words)
+    is_likely = (coverage > 0) & ((longest >= rule.run) | (coverage >= n_least))
+    candidates = np.flatnonzero(is_likely).tolist()
+    copies = []
+    for number, document in zip(candidates, reference.documents(candidates), strict=True):
+        covered, run = shared_runs(words, reference.settings.words(document.text), n)
+        share = sum(covered) / len(words)
+        if run >= rule.run or share >= rule.cover:
+            title = document.meta.get("title")
+            copies.append(
+                Copy(number, document.id, None if title is None else str(title), run, share)
+            )
+    remark = (
+        f"{len(bounded):,} of its runs of {n} words occur at more than {MAX_PLACES:,} places: "
+        f"documents that share only these with it may not have been excluded"
+    )
+    return Copies(tuple(copies), (remark,) if bounded else ())
 
 
 def shared_runs(

@@ -339,14 +339,8 @@ class Reference:
 
     def located_document(self, number: int) -> tuple[Document, TextWords]:
         """The document with that number, and its words; the most recent ones are cached."""
-        with self._lock:
-            known = self._split.get(number)
-        if known is None or known.words is None:
-            document = self.document(number) if known is None else known.document
-            words, starts, ends = self.locate(document.text)
-            known = _Split(document, np.column_stack((starts, ends)), words)
-        self._remember(self._split, number, known)
-        return known.document, TextWords(known.words or [], *known.places.T)
+        (split,) = self._split_to({number: None})
+        return split.document, TextWords(split.words or [], *split.places.T)
 
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
         """The `n_words` words from `place`, counted from 0, in the document with that number."""
@@ -360,8 +354,11 @@ class Reference:
         start, end = int(one.places[place, 0]), int(one.places[place + n_words - 1, 1])
         return Occurrence(number, document, Span(document.id, start, end))
 
-    def _split_to(self, n_words: Mapping[int, int]) -> list[_Split]:
-        """Documents by number, with the places of their first words; new ones in one request."""
+    def _split_to(self, n_words: Mapping[int, int | None]) -> list[_Split]:
+        """Documents by number, with so many of their first words placed; new ones in one request.
+
+        None stands for all of a document's words, with the words themselves.
+        """
         with self._lock:
             known = {number: self._split[number] for number in n_words if number in self._split}
         missing = [number for number in n_words if number not in known]
@@ -370,10 +367,13 @@ class Reference:
             for number, document in zip(missing, self.part.documents(missing), strict=True)
         }
         for number, n in n_words.items():
-            one = known[number]
-            if one.words is None and len(one.places) < n:
-                places = self.settings.places(one.document.text, n)
-                known[number] = one._replace(places=places)
+            document, places, words = known[number]
+            if words is None and n is None:
+                words, starts, ends = self.locate(document.text)
+                places = np.column_stack((starts, ends))
+            elif words is None and n is not None and len(places) < n:
+                places = self.settings.places(document.text, n)
+            known[number] = _Split(document, places, words)
             self._remember(self._split, number, known[number])
         return [known[number] for number in n_words]
 

@@ -196,8 +196,8 @@ class _Face:
         model = given.get("model")
         if "price" in self.fields and not asked.get("price"):
             models = model if isinstance(model, list | tuple) else (model,)
-            named = tuple(one for one in models if isinstance(one, str))
-            given["price"] = config.price_of(named) or given.get("price")
+            specs = tuple(one for one in models if isinstance(one, str))
+            given["price"] = config.price_of(specs) or given.get("price")
         is_function = model is not None and not isinstance(model, str | list | tuple)
         if "functions" in self.shape.handed and is_function:
             # A model that is a function, and not a name, is handed to the job by itself.

@@ -34,7 +34,7 @@ from fabula.stats.agreement import (
 )
 from fabula.stats.contrasts import holm, kruskal_wallis, permutation_f
 from fabula.stats.keyness import exact_p, smallest_p
-from fabula.stats.paired import N_PERMUTATIONS, Tokens, compare_pairs, ratio_estimate
+from fabula.stats.paired import Tokens, compare_pairs, ratio_estimate
 from fabula.stats.prediction_powered import (
     clopper_pearson_high,
     corrected_difference,
@@ -42,6 +42,7 @@ from fabula.stats.prediction_powered import (
     stratified,
 )
 from fabula.stats.ranking import Comparisons, rank
+from fabula.stats.resampling import N_PERMUTATIONS
 from fabula.stats.vector_groups import group_vectors
 
 FOLDER = Path(__file__).parents[1] / "golden" / "stats"

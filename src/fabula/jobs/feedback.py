@@ -36,8 +36,7 @@ from fabula.types import Contrast, Document, Estimate, Measurement, by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.session import Spent
-    from fabula.measures.categories import CategoryShares
-    from fabula.measures.ratings import RaterAgreement
+    from fabula.measures.ratings import CategoryShares
     from fabula.models.base import FunctionModel
     from fabula.models.encoder import Encoder
     from fabula.presentation.sheet import Block
@@ -851,8 +850,9 @@ class AnsweredFeedback(Result):
     left_out: Mapping[str, int]
     """Rows without feedback, by reason; raters were not asked about them."""
     out: Path
-    agreements: Mapping[str, Mapping[str, RaterAgreement]] | None = None
-    """By rater and item; without people there are no items. None of labellers."""
+    agreements: Mapping[str, Mapping[str, Mapping[str, Estimate]]] | None = None
+    """By rater and item, `similarity` and `correlation`; without people there are no items. None of
+    labellers."""
     labelled: Mapping[str, tuple[Sequence[CategoryShares], Estimate | None]] = field(
         default_factory=dict
     )
@@ -873,7 +873,10 @@ class AnsweredFeedback(Result):
         return [*parts, *left_out]
 
     def _of_rater(
-        self, rater: str, mine: Sequence[Measurement], agreement: Mapping[str, RaterAgreement]
+        self,
+        rater: str,
+        mine: Sequence[Measurement],
+        agreement: Mapping[str, Mapping[str, Estimate]],
     ) -> list[Block]:
         from fabula.measures.ratings import group_estimates, mean_scores, score_table
         from fabula.presentation.rating_tables import FIELDS, estimates_table, people_table
@@ -908,7 +911,10 @@ class AnsweredFeedback(Result):
         content: dict[str, Any] = {"measurements": self.rows()}
         if self.agreements is not None:
             content["agreement_with_people"] = {
-                rater: {item: asdict(one) for item, one in by_item.items()}
+                rater: {
+                    item: {"n": one["similarity"].n, **{name: asdict(one[name]) for name in one}}
+                    for item, one in by_item.items()
+                }
                 for rater, by_item in self.agreements.items()
             }
         else:
@@ -951,8 +957,12 @@ def rate(
     Raises `InputError`, `SettingsError`, `ModelError`, `BusyError`.
     """
     from fabula.judging.judge_prompts import feedback_template
-    from fabula.measures.categories import category_shares, label_accuracy, read_gold
-    from fabula.measures.ratings import agreements_with_people
+    from fabula.measures.ratings import (
+        agreements_with_people,
+        category_shares,
+        label_accuracy,
+        read_gold,
+    )
     from fabula.presentation.rating_tables import save_categories
     from fabula.provenance import note_output
     from fabula.text.feedback_pieces import count_missing, feedback_documents

@@ -411,8 +411,10 @@ def originality(
 
         price = settings.spending.prices().of(spec)
         confirm(f"{spec}, for each text", estimate_quotes(price))
-        rows = settings.out and rows_file(settings.share, settings.out)
-        terms = settings.spending.options(rows and Ledger(rows, settings.restart))
+        ledger = None
+        if settings.out is not None:
+            ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
+        terms = settings.spending.options(ledger)
     numbers = groups_of(options.references)
     result = OriginalityResult(
         keep_texts=each is None or settings.html is not None,

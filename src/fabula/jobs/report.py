@@ -541,7 +541,7 @@ def _alone(
         return advise(texts[0], settings, page, progress=progress, confirm=confirm)
     if settings.only not in ("lines", "book"):
         return None
-    from fabula.measures.book import BookInstrument, measure_book, pipelines
+    from fabula.measures.book import BookInstrument, measure_book
     from fabula.measures.line_notes import read_drafts
     from fabula.presentation.book_page import book_tables
     from fabula.presentation.review_tables import line_tables
@@ -561,7 +561,7 @@ def _alone(
     progress.begin("measuring chapters", len(documents))
     books = []
     for document in documents:
-        books.append(measure_book(document, *pipelines(), always=True))
+        books.append(measure_book(document, always=True))
         progress.advance(1)
     signature = str(BookInstrument().signature)
     rows = [
@@ -624,16 +624,14 @@ def advise(
 
     async def ask(kept: KeptRows) -> Advised:
         (spec,), terms, encoder = models.models, models.options(), Encoder()
-        estimate = advising.estimate_book if is_book else advising.estimate
-        ask_all = advising.advise_book if is_book else advising.advise
-        confirm(spec, estimate(story, plan, len(earlier), terms.prices.of(spec)))
+        confirm(spec, advising.estimate(story, plan, len(earlier), terms.prices.of(spec)))
         async with open_model(spec, terms) as opened:
             # Cached answers are free, so the cache comes before the budget.
             model, meter = CachedModel(opened, kept, effort=effort), progress.advance
-            advice = await ask_all(story, model, plan, encoder, meter=meter)
+            advice = await advising.advise(story, model, plan, encoder, meter=meter)
             if not earlier:
                 return Advised(advice, [], [])
-            parts = [(one.start, one.start + len(one.document.text)) for one in chapters]
+            parts = [(one.start, one.end) for one in chapters]
             fates, new = await advising.revisit(
                 earlier, advice, model, encoder, before=before, meter=meter, parts=parts
             )

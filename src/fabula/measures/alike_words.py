@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fabula.kernels.movers import MOST_ALIKE
 from fabula.models.vectors import WordVectors
 from fabula.reference.parts import ShardWords
-from fabula.text.stopwords import StopWords
+from fabula.text.words import StopWords
 
 _BLOCK = 4096
 """Words that are compared at a time."""

@@ -207,7 +207,9 @@ def correct(
         transfers=tuple(_transfers(table, groups, how)),
         about=about,
         width=width * scale.span,
-        n_labels_for_width=found and powered.n_labels_for(found, width * scale.span),
+        n_labels_for_width=None
+        if found is None
+        else powered.n_labels_for(found, width * scale.span),
         to_label=_next(table, groups, parts, n_next, seed),
         left_out=tuple(
             item.id for item in rubric.items if item.id in answered and item.id not in corrected

@@ -36,7 +36,7 @@ _MAX_REPEATED_WORDS = 12
 _N_SHOWN = 12
 
 
-PROFILE_METRICS = tuple(
+PROFILE_METRICS: tuple[ProfileMetric, ...] = tuple(
     ProfileMetric(*line.split(" | "))
     for line in f"""\
 n_words | Word tokens | words as the pipeline splits them: don't is two | ,.0f

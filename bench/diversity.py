@@ -83,7 +83,7 @@ def passages(n: int) -> list[str]:
 
 
 def ngrams_of(texts: list[str], longest: int) -> tuple[Ngrams, ...]:
-    table = WordTable.of([text.split() for text in texts])
+    table = WordTable([text.split() for text in texts])
     return tuple(one for one, _ in table.ngrams(longest))
 
 

@@ -76,8 +76,8 @@ def trial(
 ) -> dict[str, float | None]:
     """The p-value of each measure."""
     how = Resampling(n_permutations=199, seed=seed)
-    both = measure_groups(measures, plan_pool(half, prompts), ["a", "b"], None, how, "")
-    return {one.number: one.p for one in both.tests}
+    _, tests = measure_groups(measures, plan_pool(half, prompts), ["a", "b"], None, how, "")
+    return {one.number: one.p for one in tests}
 
 
 def main() -> None:
@@ -91,7 +91,7 @@ def main() -> None:
     for number, (name, texts, prompts) in enumerate(groups()):
         if not re.search(given.only, name):
             continue
-        table = WordTable.of(texts)
+        table = WordTable(texts)
         kinds: list[Measures] = [NgramMeasures(tuple(n for n, _ in table.ngrams(SHARED[-1])))]
         if given.compression:
             kinds.append(Compression(tuple(" ".join(words).encode() for words in texts)))

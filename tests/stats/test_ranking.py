@@ -65,7 +65,7 @@ def test_strengths_without_ties_and_place_are_those_of_choix(case: tuple[int, in
     n_things = case[0]
     tally = comparisons(games(*case)).tally(n_things)
     groups = np.zeros(n_things, np.int64)
-    cells = Cells.of(tally.first, tally.second, groups, has_place=False)
+    cells = Cells(tally.first, tally.second, groups, has_place=False)
     strengths = fit(cells, tally.shown[None], tally.preferred[None])[0]
     assert strengths == pytest.approx(CHOIX[case], abs=1e-6)
 
@@ -282,7 +282,7 @@ def test_intervals_over_clusters_are_about_those_of_their_bootstrap():
     assert found.is_told_from_chance
     assert [is_told_apart(gap) for gap in found.gaps] == [True, True]
     tally = answers.tally(3)
-    cells = Cells.of(tally.first, tally.second, np.zeros(3, np.int64), has_place=True)
+    cells = Cells(tally.first, tally.second, np.zeros(3, np.int64), has_place=True)
     rng = np.random.default_rng(9)
     resampled = []
     for _ in range(300):

@@ -78,7 +78,6 @@ class Panel:
         return self.take(kept)
 
     def take(self, kept: Sequence[int]) -> Panel:
-        """Only these of the subjects."""
         subjects = tuple(self.subjects[k] for k in kept)
         return Panel(subjects, self.ratings[list(kept)], self.source, self.authors)
 
@@ -90,12 +89,12 @@ class AmongPeople:
     name: str
     n: int
     """Subjects that several answered, the only ones that have pairs."""
-    similarity: float | None
-    """Mean over pairs of 1 - |a - b|, relative to the scale's span; for choices, share equal."""
     kappa: Estimate = _NOTHING
     """Fleiss's of yes-no items; of others, between two people."""
     alpha: Estimate = _NOTHING
     """Krippendorff's, at the scale's level."""
+    similarity: float | None = None
+    """Mean over pairs of 1 - |a - b|, relative to the scale's span; for choices, share equal."""
     why_missing: Mapping[str, str] = field(default_factory=dict)
     """Which of the estimates have no value."""
     ac1: Estimate = _NOTHING
@@ -103,6 +102,10 @@ class AmongPeople:
     share_yes: float | None = None
     icc: Estimate = _NOTHING
     """ICC(2,1) of numbers, if the same people answered about every document."""
+
+    def brief(self) -> dict[str, float | None]:
+        """What is known of feedback, for JSON."""
+        return {"n": self.n, "similarity": self.similarity, "alpha": self.alpha.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +245,9 @@ def panel_agreement(
             AmongPeople(
                 name,
                 kappa.n,
-                None if percent is None else percent / 100,
                 kappa,
                 alphas,
+                None if percent is None else percent / 100,
                 _reasons(kappa=(kappa, why), alpha=(alphas, why)),
                 ac1,
                 float(np.nanmean(ratings)) if ratings.size else None,

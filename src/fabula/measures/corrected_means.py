@@ -197,13 +197,21 @@ def correct(
     numbers = {name: one for name, one in tables.items() if one.judged}
     answered = {one.item for one in measurements if one.value is not None}
     corrected = {*by_item, *numbers}
+    differences = []
+    for (a, (row_a, mine)), (b, (row_b, other)) in combinations(parts.items(), 2):
+        if row_a.raw is not None and row_b.raw is not None:
+            apart, p = Estimate(None, None, None, row_a.n + row_b.n, "", ""), None
+            if mine is not None and other is not None:
+                apart, p = powered.corrected_difference(mine, other)
+            raw = {"raw": row_a.raw - row_b.raw}
+            differences.append(Contrast("mean", a, b, apart, p, test="Welch", details=raw))
     return Correction(
         judge=measurements[0].rater,
         overall=overall,
         items=tuple(_row(name, one, how)[0] for name, one in by_item.items() if one.judged),
         numbers=tuple(_row(name, one, how)[0] for name, one in numbers.items()),
         groups=tuple(row for row, _ in parts.values()),
-        differences=tuple(_differences(parts)),
+        differences=tuple(adjusted(differences)),
         transfers=tuple(_transfers(table, groups, how)),
         about=about,
         width=width * scale.span,
@@ -348,19 +356,6 @@ def _stratified(
         return CorrectedRow("all", whole.raw, None, None, None, *n, reason=why), None
     found = powered.stratified(known)
     return _of("all", whole.raw, found), found
-
-
-def _differences(parts: Mapping[str, tuple[CorrectedRow, Corrected | None]]) -> list[Contrast]:
-    found = []
-    for (a, (row_a, mine)), (b, (row_b, other)) in combinations(parts.items(), 2):
-        if row_a.raw is None or row_b.raw is None:
-            continue
-        apart, p = Estimate(None, None, None, row_a.n + row_b.n, "", ""), None
-        if mine is not None and other is not None:
-            apart, p = powered.corrected_difference(mine, other)
-        raw = {"raw": row_a.raw - row_b.raw}
-        found.append(Contrast("mean", a, b, apart, p, test="Welch", details=raw))
-    return adjusted(found)
 
 
 def _next(

@@ -38,14 +38,6 @@ from fabula.store import write_whole
 from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
 
-_INSTRUMENTS: Mapping[str, str] = {
-    "creativity_index": "originality",
-    "log_likelihood": "probability",
-    "log_rank": "probability",
-    "curvature": "probability",
-}
-"""The instrument, as named in signatures, that gives each score."""
-
 Outcome = Literal["separates", "cannot tell", "reversed", "too few"]
 
 _N_FOLDS = 5
@@ -417,7 +409,6 @@ def _calibration_error(
 
 
 def calibration_row(calibration: Calibration) -> dict[str, Any]:
-    """As plain values for files and JSON output."""
     # What identifies the texts is large, and written apart.
     row = asdict(replace(calibration, curve=(), collected=None))
     del row["curve"], row["collected"]
@@ -560,7 +551,9 @@ def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, An
 def _measured(row: dict[str, Any]) -> list[str]:
     """The scores in the row that the instrument of its signature gives."""
     instrument = str(row.get("signature")).partition("|")[0]
-    return [name for name in DIRECTIONS if _INSTRUMENTS[name] == instrument and name in row]
+    of = {"creativity_index": "originality"}
+    known = [name for name in DIRECTIONS if of.get(name, "probability") == instrument]
+    return [name for name in known if name in row]
 
 
 def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:

@@ -212,7 +212,6 @@ def fleiss_sums(ratings: Floats) -> Sums:
 
 
 def fleiss_parts(sums: Sums, n_items: int = 1) -> tuple[Sums, Sums]:
-    """The `parts` of Fleiss's kappa."""
     sums = _items_of(sums, n_items)
     n = sums[..., 0]
     by_chance = ((sums[..., 2:] / n[..., None]) ** 2).sum(axis=-1)
@@ -337,7 +336,6 @@ def concordance(a: Floats, b: Floats) -> Statistic:
 
 
 def spearman(a: Floats, b: Floats) -> Statistic:
-    """Spearman's rho over the complete pairs."""
     both, rank = ~(np.isnan(a) | np.isnan(b)), scipy("stats").rankdata
     return pearson(rank(a[both]), rank(b[both]))
 
@@ -365,7 +363,6 @@ def _pair_rows(x: Floats, y: Floats) -> Sums:
 
 
 def concordance_parts(sums: Sums, _: int = 1) -> tuple[Sums, Sums]:
-    """The `parts` of kappa with quadratic weights."""
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
     by_chance = _known(xx + yy - 2 * x * y / n, xx + yy)
     return by_chance - (xx + yy - 2 * xy), by_chance

@@ -82,7 +82,8 @@ def plan_sizes(
     for m in n_raters:
         rng = np.random.default_rng([seed, m])
         pools = [_pool(_told(ratings), m, is_graded=is_graded, rng=rng) for ratings in groups]
-        wider = np.mean([_missed(n_pilot) for _, n_pilot in pools]) ** 0.5
+        # A variance is larger than that of drawing from a sample of so many stories.
+        wider = np.mean([n_pilot / (n_pilot - 1) for _, n_pilot in pools]) ** 0.5
         for n in n_stories:
             rng = np.random.default_rng([seed, m, n])
             # Sums of n rows drawn with replacement, shape (_N_DRAWS, n_columns), for each group.
@@ -124,11 +125,6 @@ def _width(values: Floats) -> float | None:
         return None
     low, high = np.percentile(known, [2.5, 97.5])
     return float(high - low)
-
-
-def _missed(n_stories: int) -> float:
-    """By how much a variance is larger than that of drawing from a sample of so many stories."""
-    return n_stories / (n_stories - 1)
 
 
 def _told(ratings: Floats) -> Floats:
@@ -173,7 +169,7 @@ def _pool(
     order = np.argsort(keys, axis=1)[:, None, :m]
     chosen = np.take_along_axis(chosen, np.broadcast_to(order, (*chosen.shape[:2], m)), axis=2)
     means = np.nanmean(chosen, axis=(1, 2))
-    means = means.mean() + (means - means.mean()) * np.sqrt(_missed(len(able)))
+    means = means.mean() + (means - means.mean()) * np.sqrt(len(able) / (len(able) - 1))
     if is_graded:
         sums = _pair_sums(chosen[:, 0])
     else:

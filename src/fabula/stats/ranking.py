@@ -75,7 +75,6 @@ class Comparisons:
             raise ValueError("an outcome is 1, 0.5 or 0")
 
     def take(self, kept: NDArray[np.bool_]) -> Comparisons:
-        """Only the answers selected by a mask."""
         cluster = None if self.cluster is None else self.cluster[kept]
         return Comparisons(self.first[kept], self.second[kept], self.outcome[kept], cluster)
 
@@ -176,7 +175,9 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     for thing in range(n_things):
         n = int(n_shown[thing])
         reason = None if is_ranked[thing] else "one_sided" if n else "not_compared"
-        estimate = estimates.missing(n) if reason else estimates.strength(thing, n)
+        estimate = estimates.missing(n)
+        if reason is None:
+            estimate, _ = estimates.tested({thing: 1.0}, n, int(groups[thing]))
         share = float(n_won[thing] / n) if n else None
         strengths.append(Strength(thing, int(parts[thing]), estimate, reason, share))
     strengths.sort(key=lambda s: (s.part, n_above[s.thing], -(s.estimate.value or 0.0), s.thing))
@@ -239,14 +240,14 @@ class _Estimates:
         self.answers, self.groups, self.signature = answers, groups, signature
         self.tally = tally = answers.tally(len(groups))
         shown, preferred = tally.shown[None], tally.preferred[None]
-        self.cells = Cells.of(tally.first, tally.second, groups, has_place=True)
+        self.cells = Cells(tally.first, tally.second, groups, has_place=True)
         self.place_reason: str | None = "place_unknown"
         self.theta: Floats = np.full(len(groups) + 1, np.nan)
         if knows_place(self.cells):
             self.theta = fit(self.cells, shown, preferred)[0]
             self.place_reason = None if np.isfinite(self.theta).all() else "one_sided"
         if self.place_reason is not None:
-            self.cells = Cells.of(tally.first, tally.second, groups, has_place=False)
+            self.cells = Cells(tally.first, tally.second, groups, has_place=False)
             self.theta = fit(self.cells, shown, preferred)[0]
         # The number of units behind each group's strengths, and last behind the place effect.
         self.units = answers.units()
@@ -307,23 +308,20 @@ class _Estimates:
     def missing(self, n: int) -> Estimate:
         return Estimate(None, None, None, n, self.method, self.signature)
 
-    def strength(self, thing: int, n: int) -> Estimate:
-        return self._tested({thing: 1.0}, n, int(self.groups[thing]))[0]
-
     def place(self) -> Estimate:
         n = len(self.answers.first)
         if self.place_reason:
             return self.missing(n)
-        return self._tested({len(self.groups): 1.0}, n, -1)[0]
+        return self.tested({len(self.groups): 1.0}, n, -1)[0]
 
     def gap(self, upper: Strength, lower: Strength) -> Contrast:
         n = upper.estimate.n + lower.estimate.n
         group = int(self.groups[upper.thing])
-        difference, p = self._tested({upper.thing: 1.0, lower.thing: -1.0}, n, group)
+        difference, p = self.tested({upper.thing: 1.0, lower.thing: -1.0}, n, group)
         names = str(upper.thing), str(lower.thing)
         return Contrast("strength", *names, difference, p, test="Wald, robust errors")
 
-    def _tested(
+    def tested(
         self, parts: Mapping[int, float], n: int, group: int
     ) -> tuple[Estimate, float | None]:
         """A sum of parts of the estimates with its interval, and the p of its being 0."""
@@ -344,7 +342,6 @@ class _Estimates:
 # The fit: Newton's method, for many sets of answers at once. The log-likelihood is concave.
 
 
-@dataclass(frozen=True, slots=True)
 class Cells:
     """The orders in which two things were shown, with the contribution of each to the log-odds,
     and to the score and the curvature of the log-likelihood.
@@ -354,31 +351,21 @@ class Cells:
     rows. centre: shape (size, size), 1 between things of a group, whose strengths sum to 0.
     """
 
-    rows: sparse.csr_array
-    squares: sparse.csr_array
-    centre: Floats
-    has_place: bool
-
-    @classmethod
-    def of(cls, first: Ints, second: Ints, groups: Ints, *, has_place: bool) -> Cells:
+    def __init__(self, first: Ints, second: Ints, groups: Ints, *, has_place: bool) -> None:
         n_things, n_cells = len(groups), len(first)
         size = n_things + has_place
         columns = np.stack([first, second, np.full(n_cells, n_things)][: 2 + has_place], axis=1)
         values = np.array([1.0, -1.0, 1.0])[: 2 + has_place]
         cells = np.repeat(np.arange(n_cells), len(values))
         csr_array = scipy("sparse").csr_array
-        rows = csr_array((np.tile(values, n_cells), (cells, columns.ravel())), (n_cells, size))
+        where = cells, columns.ravel()
+        self.rows: sparse.csr_array = csr_array((np.tile(values, n_cells), where), (n_cells, size))
         places = columns[:, :, None] * size + columns[:, None, :]
-        squares = csr_array(
-            (
-                np.tile(np.outer(values, values).ravel(), n_cells),
-                (places.ravel(), np.repeat(np.arange(n_cells), len(values) ** 2)),
-            ),
-            (size * size, n_cells),
-        )
-        centre = np.zeros((size, size))
-        centre[:n_things, :n_things] = groups[:, None] == groups
-        return cls(rows, squares, centre, has_place)
+        where = places.ravel(), np.repeat(np.arange(n_cells), len(values) ** 2)
+        products = np.tile(np.outer(values, values).ravel(), n_cells)
+        self.squares: sparse.csr_array = csr_array((products, where), (size * size, n_cells))
+        self.centre, self.has_place = np.zeros((size, size)), has_place
+        self.centre[:n_things, :n_things] = groups[:, None] == groups
 
     def curvature(self, weights: Floats) -> Floats:
         """Minus the second derivatives, made invertible: weights (b, n_cells) to (b, size, size)"""

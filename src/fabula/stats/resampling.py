@@ -210,9 +210,7 @@ def auroc_interval(value: float, n_a: float, n_b: float) -> Ends:
         return (value - theta) ** 2 - z2 * theta * (1 - theta) * spread / (n_a * n_b)
 
     root = scipy("optimize").brentq
-    low = 0.0 if value <= 0 else float(root(is_beside, 1e-12, value)) if value < 1 else None
-    if low is None:
-        low = float(root(is_beside, 1e-12, 1 - 1e-12))
+    low = 0.0 if value <= 0 else float(root(is_beside, 1e-12, value if value < 1 else 1 - 1e-12))
     high = 1.0 if value >= 1 else float(root(is_beside, max(value, 1e-12), 1 - 1e-12))
     return low, high
 

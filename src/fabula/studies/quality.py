@@ -317,18 +317,17 @@ def agreement_with_others(
     }
 
 
-def agreement_by_item(
-    measurements: Sequence[Measurement], design: StudyDesign
-) -> dict[str, AmongPeople]:
+def agreement_by_item(marks: Sequence[Measurement], design: StudyDesign) -> dict[str, AmongPeople]:
     """Return the agreement on each item; for pairs, how often two participants prefer the same."""
     if design.kind != "pairs":
-        return item_agreement(score_table(measurements, design.rubric), design.rubric)
+        return item_agreement(score_table(marks, design.rubric), design.rubric)
     found = {}
     for item in design.rubric.items:
-        compared = [one for one in compared_answers(measurements) if one.item == item.id]
+        compared = [one for one in compared_answers(marks) if one.item == item.id]
         n = sum(one.n_others for one in compared)
         same = sum(one.n_same for one in compared) / n if n else None
-        found[item.id] = AmongPeople(item.id, len({one.document_id for one in compared}), same)
+        n = len({one.document_id for one in compared})
+        found[item.id] = AmongPeople(item.id, n, similarity=same)
     return found
 
 

@@ -62,20 +62,6 @@ class Resampling:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Resampled:
-    """Each measure of each group, by the names of both, and the tests of each measure."""
-
-    estimates: dict[str, dict[str, Estimate]]
-    tests: list[Contrast]
-
-    def add(self, other: Resampled) -> None:
-        """Add the measures of another kind, of the same groups."""
-        for name in self.estimates:
-            self.estimates[name] |= other.estimates[name]
-        self.tests.extend(other.tests)
-
-
 _SHARES = "shared_ngrams", "self_bleu", "distinct"
 
 
@@ -98,8 +84,8 @@ def measure_groups(
     how: Resampling,
     signature: str,
     advance: Callable[[int], None] = lambda n: None,
-) -> Resampled:
-    """Each measure of each group, and a test of each measure for each pair (by default all).
+) -> tuple[dict[str, dict[str, Estimate]], list[Contrast]]:
+    """Each measure of each group, by the names of both; tests of each for each pair (or for all).
 
     `advance` is called for each group, and each pair, that is done.
     """
@@ -141,7 +127,7 @@ def measure_groups(
                 Contrast(measure, a, b, difference, p, None, test, why, details=details)
             )
         tests += adjusted(contrasts)
-    return Resampled(estimates, tests)
+    return estimates, tests
 
 
 def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _GroupValues:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -192,15 +192,12 @@ class GroupedTexts:
         """The words of all texts, one text after the other."""
         return Located([document.id for document in self.documents], self.located)
 
-    def names(self) -> list[str]:
-        return list(dict.fromkeys(self.groups))
-
     def table(self, settings: TextSettings) -> WordTable:
         words = [one.words for one in self.located]
         if self.prompts is None:
-            return WordTable.of(words)
+            return WordTable(words)
         numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(self.prompts))}
-        return WordTable.of(
+        return WordTable(
             words,
             [settings.words(prompt) for prompt in numbers],
             [numbers[prompt] for prompt in self.prompts],
@@ -214,22 +211,19 @@ class GroupedTexts:
         has_words = any(len(settings.words(prompt)) >= SHARED.start for prompt in set(self.prompts))
         return parts | {"echo": "left-out" if has_words else "kept"}
 
-    def n_short(self, name: str, n_words: int) -> int:
-        """Texts of a group with fewer words."""
-        return sum(len(one.words) < n_words for one in self.words_of(name))
-
-    def n_identical(self, name: str) -> int:
-        """Texts of a group with exactly the same words, in order, as another of the group."""
-        texts = (
-            " ".join(one.words).encode(errors="surrogatepass")
-            for one in self.words_of(name)
-            if one.words
+    def counts(self, name: str, n_words: int = 0) -> tuple[int, int, int]:
+        """Texts of a group, those with fewer words, and those with the words of another of it."""
+        texts = [
+            one.words for group, one in zip(self.groups, self.located, strict=True) if group == name
+        ]
+        # Of equal texts only a digest is kept.
+        times = Counter(
+            hashlib.blake2b(" ".join(words).encode(errors="surrogatepass"), digest_size=12).digest()
+            for words in texts
+            if words
         )
-        times = Counter(hashlib.blake2b(text, digest_size=12).digest() for text in texts)
-        return sum(n for n in times.values() if n > 1)
-
-    def words_of(self, name: str) -> Iterator[TextWords]:
-        return (one for group, one in zip(self.groups, self.located, strict=True) if group == name)
+        n_short = sum(len(words) < n_words for words in texts)
+        return len(texts), n_short, sum(n for n in times.values() if n > 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +254,13 @@ def cut_texts(
     `n_texts`.
     """
     if n_words is None:
-        reached = {}
-        for group in texts.names():
-            lengths = sorted((len(one.words) for one in texts.words_of(group)), reverse=True)
-            reached[group] = lengths[math.ceil(_MOST_FIT * len(lengths)) - 1]
+        lengths: dict[str, list[int]] = {}
+        for group, one in zip(texts.groups, texts.located, strict=True):
+            lengths.setdefault(group, []).append(len(one.words))
+        reached = {
+            group: sorted(own, reverse=True)[math.ceil(_MOST_FIT * len(own)) - 1]
+            for group, own in lengths.items()
+        }
         shortest = min(reached, key=lambda group: reached[group])
         n_words = reached[shortest]
         if n_words < _MIN_WORDS:
@@ -273,7 +270,7 @@ def cut_texts(
                 "short texts"
             )
     long_enough = [k for k, one in enumerate(texts.located) if len(one.words) >= n_words]
-    n_of: dict[str, int] = dict.fromkeys(texts.names(), 0)
+    n_of: dict[str, int] = dict.fromkeys(texts.groups, 0)
     for k in long_enough:
         n_of[texts.groups[k]] += 1
     names = tuple(name for name, n in n_of.items() if n > 1)

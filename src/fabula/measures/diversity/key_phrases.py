@@ -121,7 +121,6 @@ class KeyPhrases:
     """Texts of each group that the rates are based on."""
 
     def over(self, group: GroupSize) -> list[KeyPhrase]:
-        """The phrases of one group."""
         return [one for one in self.phrases if one.over == group.name]
 
     def to_json(self) -> dict[str, Any]:
@@ -168,7 +167,7 @@ def find_key_phrases(
         kinds.append(_Counted("template", *extras.templates, extras.tags, groups, plan))
     tested, n_common = _tested(kinds, plan, background)
     sizes = [
-        GroupSize(name, len(own), int(is_in.sum()), texts.n_short(name, n_words))
+        GroupSize(name, len(own), int(is_in.sum()), texts.counts(name, n_words)[1])
         for (name, own), is_in in ((a, groups.in_a), (b, groups.in_b))
     ]
     remarks, common = _remarks(texts, cut, sizes, extras), dict[str, str]()
@@ -215,7 +214,7 @@ def _remarks(
     for one in sizes:
         remarks += remark_on(one.name, one.n_too_short, one.n_texts, SHORT.format(cut.n_words))
     for one in sizes:
-        remarks += remark_on(one.name, texts.n_identical(one.name), one.n_texts, IDENTICAL)
+        remarks += remark_on(one.name, texts.counts(one.name)[2], one.n_texts, IDENTICAL)
     for one in sizes:
         n = one.n_texts - one.n_too_short - one.n_compared
         lacking = "are of prompts that the other group lacks, and were left out"
@@ -309,7 +308,6 @@ class _Candidate:
 
     @property
     def texts(self) -> NDArray[np.int32]:
-        """Those that contain it."""
         return self.of.ngrams.texts[self.of.ngrams.entries(self.t)]
 
     def spelled(self) -> str:

@@ -19,12 +19,7 @@ from fabula import __version__
 from fabula.errors import InputError, ModelError
 from fabula.measures.clusters import own_field
 from fabula.measures.diversity import shared_ngrams
-from fabula.measures.diversity.diversity_tests import (
-    Measures,
-    Resampled,
-    Resampling,
-    measure_groups,
-)
+from fabula.measures.diversity.diversity_tests import Measures, Resampling, measure_groups
 from fabula.measures.diversity.grouped_texts import (
     CutTexts,
     GroupedTexts,
@@ -151,7 +146,6 @@ class GroupDiversity:
 
     name: str
     n_texts: int
-    """All its texts."""
     n_too_short: int
     n_other_prompts: int
     """Texts whose prompts not all groups have."""
@@ -289,13 +283,37 @@ def measure_diversity(
             v=__version__,
         )
     )
-    found, lengths = _measure(cut, plan, extras, stages, signature)
+    stages.begin("counting n-grams", None)
+    # Words as numbers are only needed to count n-grams, and strings to encode them.
+    ngrams = shared_ngrams.NgramMeasures.of(cut.texts.table(plan.settings), plan.n_threads)
+    encoded = tuple(text.encode(errors="replace") for text in cut.strings())
+    kinds: list[Measures] = [ngrams, Compression(encoded, plan.n_threads)]
+    if extras.templates is not None and extras.tags is not None:
+        n_tokens = np.array([len(text.words) for text in extras.tags.texts], np.int64)
+        kinds.append(shared_ngrams.Templates(extras.templates[0], n_tokens))
+    if extras.vectors is not None:
+        kinds.append(Embeddings(extras.vectors))
+    tested = list(combinations(cut.names, 2))
+    if plan.baseline is not None:
+        tested = [(name, plan.baseline) for name in cut.names if name != plan.baseline]
+        tested = tested if plan.baseline in cut.names else []
+    stages.begin("resampling", len(kinds) * (len(cut.names) + len(tested)))
+    found: dict[str, dict[str, Estimate]] = {name: {} for name in cut.names}
+    tests: list[Contrast] = []
+    for kind in kinds:
+        estimates, contrasts = measure_groups(
+            kind, cut.pool, cut.names, tested, plan.how, signature, stages.advance
+        )
+        tests += contrasts
+        for name, by_measure in estimates.items():
+            found[name] |= by_measure
+    lengths = [one for one in ngrams.lengths if one.n in shared_ngrams.PHRASES]
     # A group without texts that are long enough.
     nothing = Estimate(None, None, None, 0, "too few texts", signature, 0)
-    estimates = dict.fromkeys(found.estimates[cut.names[0]], nothing)
+    without = dict.fromkeys(found[cut.names[0]], nothing)
     groups = [
-        _group(name, texts, cut, found.estimates.get(name, estimates), lengths, extras, plan)
-        for name in texts.names()
+        _group(name, texts, cut, found.get(name, without), lengths, extras, plan)
+        for name in dict.fromkeys(texts.groups)
     ]
     pairs: list[SimilarPair] = []
     if plan.n_pairs:
@@ -306,7 +324,7 @@ def measure_diversity(
         plan.by,
         cut.pool.design,
         groups,
-        found.tests,
+        tests,
         pairs,
         plan.run_words if plan.n_pairs else None,
         extras.left_out,
@@ -370,34 +388,6 @@ class Extras:
         return None
 
 
-def _measure(
-    cut: CutTexts, plan: Plan, extras: Extras, stages: Stages, signature: str
-) -> tuple[Resampled, list[Ngrams]]:
-    """All measures of the groups and tests between them, and the n-grams of listed phrases."""
-    stages.begin("counting n-grams", None)
-    # Words as numbers are only needed to count n-grams, and strings to encode them.
-    ngrams = shared_ngrams.NgramMeasures.of(cut.texts.table(plan.settings), plan.n_threads)
-    encoded = tuple(text.encode(errors="replace") for text in cut.strings())
-    together = Compression(encoded, plan.n_threads)
-    kinds: list[Measures] = [ngrams, together]
-    if extras.templates is not None and extras.tags is not None:
-        n_tokens = np.array([len(text.words) for text in extras.tags.texts], np.int64)
-        kinds.append(shared_ngrams.Templates(extras.templates[0], n_tokens))
-    if extras.vectors is not None:
-        kinds.append(Embeddings(extras.vectors))
-    tested = list(combinations(cut.names, 2))
-    if plan.baseline is not None:
-        tested = [(name, plan.baseline) for name in cut.names if name != plan.baseline]
-        tested = tested if plan.baseline in cut.names else []
-    stages.begin("resampling", len(kinds) * (len(cut.names) + len(tested)))
-    found = Resampled({name: {} for name in cut.names}, [])
-    for kind in kinds:
-        found.add(
-            measure_groups(kind, cut.pool, cut.names, tested, plan.how, signature, stages.advance)
-        )
-    return found, [one for one in ngrams.lengths if one.n in shared_ngrams.PHRASES]
-
-
 def _group(
     name: str,
     texts: GroupedTexts,
@@ -407,8 +397,7 @@ def _group(
     extras: Extras,
     plan: Plan,
 ) -> GroupDiversity:
-    n_texts, n_short = texts.groups.count(name), texts.n_short(name, cut.n_words)
-    n_identical = texts.n_identical(name)
+    n_texts, n_short, n_identical = texts.counts(name, cut.n_words)
     if name not in cut.names:
         return GroupDiversity(name, n_texts, n_short, 0, 0, 0, estimates, n_identical=n_identical)
     number = cut.names.index(name)
@@ -493,7 +482,7 @@ def measure_together(
     table = PairTable(texts.in_order(), texts.table(plan.settings), plan.run_words, owners)
     pairs = table.similar_pairs(_N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS)
     shared = table.shared_texts()
-    n_identical = texts.n_identical(ALL_TEXTS)
+    n_identical = texts.counts(ALL_TEXTS)[2]
     remarks = remark_on("these texts", n_identical, len(documents), IDENTICAL)
     found, reason = None, ""
     if len(documents) < MIN_UNITS:

@@ -68,31 +68,17 @@ class Located:
         return Span(self.ids[text], int(found.starts[first]), int(found.ends[first + n - 1]))
 
 
-@dataclass(frozen=True, slots=True)
 class WordTable:
     """The words of texts as numbers, one text after the other, then those of their prompts."""
 
-    words: NDArray[np.int32]
-    """(n_words,): the word's number; -1 where it occurs once."""
-    text_of: NDArray[np.int32]
-    """(n_words,): the word's text; from `n_texts` on these are prompts."""
-    n_left: NDArray[np.int32]
-    """(n_words,): words to the end of the segment (a text, a sentence)."""
-    starts: NDArray[np.int64]
-    """(n_texts + 1,): where each text begins."""
-    n_texts: int
-    prompt_of: NDArray[np.int32]
-    """(n_texts,): the prompt's number in `text_of`, or -1."""
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         texts: Sequence[Sequence[str]],
         prompts: Sequence[Sequence[str]] = (),
         prompt_of: Sequence[int] = (),
         *,
         segments: Sequence[Sequence[int]] = (),
-    ) -> WordTable:
+    ) -> None:
         """Takes words in normal form.
 
         prompt_of: for each text the index of its prompt in `prompts`, or -1; without it no text has
@@ -106,7 +92,10 @@ class WordTable:
         numbers = map(known.__getitem__, chain.from_iterable(both))
         flat = np.fromiter(numbers, np.int32, int(lengths.sum()))
         several = np.bincount(flat, minlength=len(known)) > 1
-        numbers_of_several = np.where(several, np.cumsum(several) - 1, -1).astype(np.int32)
+        self.words = np.where(several, np.cumsum(several) - 1, -1).astype(np.int32)[flat]
+        """(n_words,): the word's number; -1 where it occurs once."""
+        self.text_of = np.repeat(np.arange(len(both), dtype=np.int32), lengths)
+        """(n_words,): the word's text; from `n_texts` on these are prompts."""
         ends = np.cumsum(lengths)
         cuts = ends
         if segments:
@@ -115,16 +104,14 @@ class WordTable:
             )
         cuts = np.unique(cuts.astype(np.int64))
         n_left = np.repeat(cuts, np.diff(cuts, prepend=0)) - np.arange(len(flat))
-        shift = len(texts)
-        own_prompt = np.array(prompt_of or [-1] * shift, np.int32)
-        return cls(
-            numbers_of_several[flat],
-            np.repeat(np.arange(len(both), dtype=np.int32), lengths),
-            n_left.astype(np.int32),
-            np.concatenate([[0], ends[:shift]]).astype(np.int64),
-            shift,
-            np.where(own_prompt >= 0, own_prompt + shift, -1).astype(np.int32),
-        )
+        self.n_left = n_left.astype(np.int32)
+        """(n_words,): words to the end of the segment (a text, a sentence)."""
+        self.n_texts = len(texts)
+        self.starts = np.concatenate([[0], ends[: self.n_texts]]).astype(np.int64)
+        """(n_texts + 1,): where each text begins."""
+        of_text = np.array(prompt_of or [-1] * self.n_texts, np.int32)
+        self.prompt_of = np.where(of_text >= 0, of_text + self.n_texts, -1).astype(np.int32)
+        """(n_texts,): the prompt's number in `text_of`, or -1."""
 
     def ngrams(self, longest: int) -> Iterator[tuple[Ngrams, NDArray[np.int32]]]:
         """The n-grams of 1 word, 2 words, ... up to `longest`, and the number of each one.
@@ -227,37 +214,38 @@ class NgramMeasures:
 
     def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Each measure of each subset: float64, shape (n_subsets, n_measures); NaN for none."""
+
+        def of(subsets: NDArray[np.uint8]) -> NDArray[np.float64]:
+            n_members = subsets.sum(axis=1, dtype=np.int64)
+            found: dict[str, NDArray[np.float64]] = {}
+            log_bleu = np.zeros(subsets.shape)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                for one in self.lengths:
+                    n_different, n_shared, n_others, n_clipped = kernels.count_in_subsets(
+                        one.ends, one.texts, one.counts, subsets
+                    )
+                    totals = (subsets @ one.totals.astype(np.float64)).astype(np.float64)
+                    if one.n in SHARED:
+                        found[f"shared_ngrams.{one.n}"] = n_shared.sum(axis=1) / totals
+                    if one.n in DISTINCT:
+                        own = subsets @ one.n_own.astype(np.float64)
+                        found[f"distinct.{one.n}"] = (n_different + own) / totals
+                    if one.n in BLEU:
+                        smooth = np.where(n_clipped == 0, _SMOOTHING, n_clipped)
+                        if one.n == 1:
+                            # A text that shares no words scores 0.
+                            smooth = n_clipped.astype(np.float64)
+                        log_bleu += np.log(smooth / np.maximum(1, one.totals)) / len(BLEU)
+                    if one.n == REPEATED:
+                        each = subsets * np.log1p(n_others)
+                        found["self_repetition"] = each.sum(axis=1) / n_members
+                found["self_bleu"] = (subsets * np.exp(log_bleu)).sum(axis=1) / n_members
+            return np.stack([found[name] for name in self.names], axis=1)
+
         step = max(1, min(_N_AT_ONCE, _CELLS_AT_ONCE // max(1, members.shape[1])))
         parts = [members[k : k + step] for k in range(0, len(members), step)]
         with ThreadPoolExecutor(self.n_threads) as pool:
-            return np.concatenate([*pool.map(self._values, parts)])
-
-    def _values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
-        n_members = members.sum(axis=1, dtype=np.int64)
-        found: dict[str, NDArray[np.float64]] = {}
-        log_bleu = np.zeros(members.shape)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            for one in self.lengths:
-                n_different, n_shared, n_others, n_clipped = kernels.count_in_subsets(
-                    one.ends, one.texts, one.counts, members
-                )
-                totals = (members @ one.totals.astype(np.float64)).astype(np.float64)
-                if one.n in SHARED:
-                    found[f"shared_ngrams.{one.n}"] = n_shared.sum(axis=1) / totals
-                if one.n in DISTINCT:
-                    own = members @ one.n_own.astype(np.float64)
-                    found[f"distinct.{one.n}"] = (n_different + own) / totals
-                if one.n in BLEU:
-                    smooth = np.where(n_clipped == 0, _SMOOTHING, n_clipped)
-                    if one.n == 1:
-                        # A text that shares no words scores 0.
-                        smooth = n_clipped.astype(np.float64)
-                    log_bleu += np.log(smooth / np.maximum(1, one.totals)) / len(BLEU)
-                if one.n == REPEATED:
-                    each = members * np.log1p(n_others)
-                    found["self_repetition"] = each.sum(axis=1) / n_members
-            found["self_bleu"] = (members * np.exp(log_bleu)).sum(axis=1) / n_members
-        return np.stack([found[name] for name in self.names], axis=1)
+            return np.concatenate([*pool.map(of, parts)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +282,7 @@ def templates_of(tagged: Sequence[Tagged]) -> tuple[Ngrams, NDArray[np.int32]]:
     And the number of each, as from `WordTable.ngrams`.
     """
     segments = [text.sentence_ends for text in tagged]
-    *_, longest = WordTable.of([text.tags.words for text in tagged], segments=segments).ngrams(
+    *_, longest = WordTable([text.tags.words for text in tagged], segments=segments).ngrams(
         TEMPLATE_TAGS
     )
     return longest

@@ -103,7 +103,6 @@ class Profile:
     """Positions of grammar and spelling errors in the document, in order."""
 
     def measurements(self) -> Iterator[Measurement]:
-        """The profile as measurements."""
         for metric in PROFILE_METRICS:
             yield Measurement(
                 document_id=self.document.id,
@@ -124,7 +123,6 @@ class Profile:
         return notebook_table(title, measured_lines(self.measurements()), self.signature)
 
     def to_row(self) -> dict[str, Any]:
-        """As written to JSON."""
         row = {
             "id": self.document.id,
             "values": self.values,
@@ -162,7 +160,6 @@ opened_tools = functools.cache(TextTools)
 
 
 def profile_text(tools: TextTools, document: Document) -> Profile:
-    """The profile of a text."""
     signature = str(tools.profile_signature)
     reason, sentences = not_english(document.text), list[ReadSentence]()
     if reason is None:
@@ -265,6 +262,26 @@ def _outcomes(
 
 def _repeated(sentences: Sequence[tuple[str, ...]]) -> list[Repeated]:
     """Phrases that occur more than once, none part of a longer one that occurs as often."""
+    again = _occurring_again(sentences)
+    inner = {
+        piece
+        for phrase, n in again.items()
+        for piece in (phrase[1:], phrase[:-1])
+        if again.get(piece) == n
+    }
+    shown: list[Repeated] = []
+    taken = set[tuple[tuple[str, str, str], int]]()
+    for phrase in sorted(again.keys() - inner, key=lambda p: (-(again[p] - 1) * len(p), p)):
+        # A repeated sentence is one repetition, not one for each of its parts.
+        pieces = {(three, again[phrase]) for three in trigrams(phrase)}
+        if len(shown) < _N_SHOWN and not pieces & taken:
+            shown.append(Repeated(" ".join(phrase), again[phrase]))
+            taken |= pieces
+    return shown
+
+
+def _occurring_again(sentences: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    """How often each phrase occurs that does so more than once, in one sentence or several."""
     again: dict[tuple[str, ...], int] = {}
     starts = [list(range(len(words) - _MIN_REPEATED + 1)) for words in sentences]
     for n_words in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
@@ -281,18 +298,4 @@ def _repeated(sentences: Sequence[tuple[str, ...]]) -> list[Repeated]:
             for words, places in zip(sentences, starts, strict=True)
         ]
         starts = [[k for k, after in pairwise(places) if after == k + 1] for places in kept]
-    inner = {
-        piece
-        for phrase, n in again.items()
-        for piece in (phrase[1:], phrase[:-1])
-        if again.get(piece) == n
-    }
-    shown: list[Repeated] = []
-    taken = set[tuple[tuple[str, str, str], int]]()
-    for phrase in sorted(again.keys() - inner, key=lambda p: (-(again[p] - 1) * len(p), p)):
-        # A repeated sentence is one repetition, not one for each of its parts.
-        pieces = {(three, again[phrase]) for three in trigrams(phrase)}
-        if len(shown) < _N_SHOWN and not pieces & taken:
-            shown.append(Repeated(" ".join(phrase), again[phrase]))
-            taken |= pieces
-    return shown
+    return again

@@ -248,7 +248,6 @@ class Example:
     written: Sequence[Written]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values for JSON output."""
         return {
             "id": self.story.id,
             "context": list(self.story.context),

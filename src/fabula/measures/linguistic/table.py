@@ -85,7 +85,6 @@ class SystemTable:
         return False
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values for JSON output."""
         return {
             "signature": self.signature,
             "n_passages": self.n_passages,
@@ -141,8 +140,11 @@ def compare_systems(
     by_system, passages, signature = _by_system(rows)
     systems = tuple(sorted(by_system, key=lambda s: order.index(s) if s in order else len(order)))
     aligned = {system: [by_system[system].get(name) for name in passages] for system in systems}
-    means = {
-        metric.id: {system: _column(aligned[system], metric.id) for system in systems}
+    means = {  # By passage, NaN where a system has none.
+        metric.id: {
+            system: np.array([row and row["values"][metric.id] for row in rows], np.float64)
+            for system, rows in aligned.items()
+        }
         for metric in METRICS
         if not metric.is_of_all
     }
@@ -235,12 +237,6 @@ def _clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64],
 
 
 _Aligned = Mapping[str, Sequence[Mapping[str, Any] | None]]
-
-
-def _column(rows: Sequence[Mapping[str, Any] | None], metric: str) -> NDArray[np.float64]:
-    """A metric of a system by passage, NaN where it has none: float64, shape (n_passages,)."""
-    values = [None if row is None else row["values"][metric] for row in rows]
-    return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
 def _ratios(aligned: _Aligned, vocabulary: frozenset[str] | None) -> dict[str, dict[str, Tokens]]:

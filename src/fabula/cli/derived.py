@@ -106,9 +106,30 @@ class Command(click.Command):
         params: list[click.Parameter],
         **more: Any,
     ) -> None:
-        asked_for, called = _asked_for(callback)
+        hints = get_type_hints(callback)
+        # A parameter whose type is a class of settings gets an option for each of their fields.
+        parts = {
+            place: (kind, fields_of(kind))
+            for place, kind in hints.items()
+            if isinstance(kind, type) and issubclass(kind, Settings)
+        }
         declared = {param.name for param in params}
+        asked_for: list[click.Parameter] = []
+        for place, kind in hints.items():
+            asked_for += (_option(one, kind.sets) for one in parts.get(place, (kind, ()))[1])
+            for flag, told in _USUAL.get((place, kind), ()):
+                value = True if kind is bool else flag.removeprefix("--")
+                made = click.Option([flag, place], is_flag=True, flag_value=value, help=told)
+                asked_for.append(made)
         params += [param for param in asked_for if param.name not in declared]
+
+        @wraps(callback)
+        def called(*args: Any, **given: Any) -> Any:
+            for place, (kind, described) in parts.items():
+                values = {one.path: given.pop(_SEPARATOR.join(one.path)) for one in described}
+                given[place] = build(kind, values)
+            return callback(*args, **given)
+
         super().__init__(name, callback=called, params=params, **more)
         for option in self.params:
             short = _SHORT.get(option.opts[-1])
@@ -249,34 +270,6 @@ _USUAL: dict[tuple[str, Any], tuple[tuple[str, str], ...]] = {
     ("yes", bool): (("--yes", "Agree to the cost, and to what else would be asked."),),
 }
 """The options of a command's parameter, by its name and type."""
-
-
-def _asked_for(function: Callable[..., Any]) -> tuple[list[click.Parameter], Callable[..., Any]]:
-    """The options that a command's function asks for, and the function that click calls.
-
-    A parameter whose type is a class of settings gets an option for each of their fields.
-    """
-    hints = get_type_hints(function)
-    parts = {
-        name: (kind, fields_of(kind))
-        for name, kind in hints.items()
-        if isinstance(kind, type) and issubclass(kind, Settings)
-    }
-    params: list[click.Parameter] = []
-    for name, kind in hints.items():
-        params += (_option(one, kind.sets) for one in parts.get(name, (kind, ()))[1])
-        for option, told in _USUAL.get((name, kind), ()):
-            value = True if kind is bool else option.removeprefix("--")
-            params.append(click.Option([option, name], is_flag=True, flag_value=value, help=told))
-
-    @wraps(function)
-    def called(*args: Any, **given: Any) -> Any:
-        for name, (kind, described) in parts.items():
-            values = {one.path: given.pop(_SEPARATOR.join(one.path)) for one in described}
-            given[name] = build(kind, values)
-        return function(*args, **given)
-
-    return params, called
 
 
 def _option(one: Described, sets: Mapping[str, str]) -> Option:

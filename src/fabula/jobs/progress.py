@@ -45,10 +45,8 @@ class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
     """The user does not agree to the cost: raised by a `Confirm`."""
 
 
-class Agree(Protocol):
-    """Asks before something that cannot be undone or takes long; raises to stop."""
-
-    def __call__(self, question: str, lines: Iterable[str] = (), /) -> None: ...
+Agree = Callable[..., None]
+"""Asks a question, below lines if there are any, before what cannot be undone; raises to stop."""
 
 
 def agreed_to(question: str, lines: Iterable[str] = (), /) -> None:

@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,38 +40,6 @@ _NAME = "these-texts"
 _NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
 _AGAIN = "run the same command again"
 _OTHER_MODEL = "name another model: `fabula report --set tools.fluency-model`"
-
-
-@contextmanager
-def open_class(
-    documents: Sequence[Document],
-    options: OriginalityOptions,
-    progress: Progress = SILENT,
-    *,
-    n_threads: int = 1,
-) -> Iterator[OriginalityMeasure]:
-    """Open the measure of each text against all others, and against the options' references.
-
-    A text never counts as its own source, nor do those that share `exclude_same` with it. The
-    reference exists only during the run. Raises `InputError` for fewer than two texts, or if none
-    of them contains a word.
-    """
-    from fabula.measures.originality_measure import ExcludeSame
-    from fabula.reference import Reference
-
-    if len(documents) < 2:
-        raise InputError(
-            "only one text was given: comparing texts with each other takes at least two"
-        )
-    with tempfile.TemporaryDirectory(prefix="fabula-") as folder:
-        path = Path(folder) / _NAME
-        progress.say("building a reference from the texts")
-        Reference.build(documents, path, n_jobs=1).close()
-        options = replace(options, references=(*options.references, str(path)))
-        reference = Reference.open(*options.references, report=progress.say)
-        same = ExcludeSame.of_texts_themselves(reference, documents, options.exclude_same)
-        with open_measure(options, progress, reference, n_threads=n_threads, same=same) as measure:
-            yield measure
 
 
 _OPENED = (
@@ -215,6 +183,9 @@ class Reviewer:
     def _originality(self, review: Review, progress: Progress) -> Review:
         if not self.plan.asks("originality"):
             return _without(review, "originality")
+        from fabula.measures.originality_measure import ExcludeSame
+        from fabula.reference import Reference
+
         plan, documents = self.plan, [text.document for text in review.texts]
         if not (plan.references or plan.against_each_other):
             remedy = (
@@ -224,8 +195,23 @@ class Reviewer:
             return _left_out(review, "originality", "no reference was named", remedy)
         with ExitStack() as stack:
             if plan.against_each_other:
+                # The reference of these texts exists only during the run; a text never counts as
+                # its own source, nor do those that share `exclude_same` with it.
+                if len(documents) < 2:
+                    raise InputError(
+                        "only one text was given: comparing texts with each other takes at least "
+                        "two"
+                    )
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fabula-"))
+                path = Path(folder) / _NAME
+                progress.say("building a reference from the texts")
+                Reference.build(documents, path, n_jobs=1).close()
+                own = self._options
+                options = replace(own, references=(*own.references, str(path)))
+                reference = Reference.open(*options.references, report=progress.say)
+                same = ExcludeSame.of_texts_themselves(reference, documents, own.exclude_same)
                 n_threads = plan.n_processes
-                opened = open_class(documents, self._options, progress, n_threads=n_threads)
+                opened = open_measure(options, progress, reference, n_threads=n_threads, same=same)
                 measure = stack.enter_context(opened)
             else:
                 measure = self._opened_measure(progress)

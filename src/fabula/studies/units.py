@@ -251,13 +251,13 @@ def chosen_sets(
     every = [sum(1 for _ in combinations(range(len(group)), size)) for group in groups]
     shares = [min(of, _SETS_A_STORY * len(group)) for of, group in zip(every, groups, strict=True)]
     if n is not None:
-        shares = [-(-(len(group) - 1) // (size - 1)) for group in groups]
-        if n < (least := sum(shares)):
+        shares = least = [-(-(len(group) - 1) // (size - 1)) for group in groups]
+        if n < sum(least):
             raise InputError(
-                f"max_pairs: at least {least:,} sets are needed to connect all stories"
+                f"max_pairs: at least {sum(least):,} sets are needed to connect all stories"
             )
         # Add one at a time, to the group with the fewest sets for its size.
-        for _ in range(min(n, sum(every)) - least):
+        for _ in range(min(n, sum(every)) - sum(least)):
             open_ = [k for k, share in enumerate(shares) if share < every[k]]
             shares[min(open_, key=lambda k: shares[k] / len(groups[k]))] += 1
     for group, share in zip(groups, shares, strict=True):

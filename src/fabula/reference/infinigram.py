@@ -12,10 +12,11 @@ import json
 import math
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, partial
-from itertools import islice, product
+from itertools import islice, pairwise, product
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, Literal, Self
@@ -27,25 +28,24 @@ from fabula.cached_results import CachedResults
 from fabula.errors import CorpusError, InputError, LookupFailed
 from fabula.packages import needing
 from fabula.reference.backend import (
-    SURROGATE,
     Age,
     Attribution,
-    IndexElsewhere,
     LocatedText,
     Matches,
     Occurrence,
     dj_search,
-    n_gram_text,
-    occurs_in_tokens,
 )  # fmt: skip
 from fabula.reference.catalogue import API_URL, MINI_URL, read_catalogue
 from fabula.reference.http_client import LookupServer, Refused
-from fabula.types import Document
+from fabula.text import TextSettings, TextWords
+from fabula.types import Document, Span
 
 Reply = dict[str, Any]
 _NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"
 _MAX_QUERY_CHARS = 1000
 """MAX_QUERY_CHARS in api_server.py: the maximum length of a query."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which no request can contain."""
 _SHOWN_TOKENS = 1000
 _SHOWN_CHARS = 1000
 """On either side of the place: `max_ctx_len`; 1,000 is the server's own default."""
@@ -86,11 +86,98 @@ def _check_count(reply: Reply) -> None:
         raise ValueError("an approximate count")
 
 
+class _Index(ABC):
+    """An index that others built: it says whether words occur, and shows parts of documents.
+
+    Words and punctuation marks as written: an external index has no other normal form.
+    """
+
+    settings = TextSettings(case="keep", punct="keep")
+
+    @property
+    def age(self) -> Age:
+        """Unknown, unless set."""
+        return Age()
+
+    def locate(self, text: str) -> TextWords:
+        """The words and punctuation marks of `text`, with their positions."""
+        return self.settings.locate(text)
+
+    def cite(
+        self,
+        text: LocatedText,
+        spans: Sequence[tuple[int, int]],
+        n_sources: int,
+        *,
+        exclude: Iterable[int] = (),
+    ) -> list[Attribution]:
+        """`cite_one` for each n-gram of a text: (first word, number of words)."""
+        self._refuse(exclude)
+        return [self.cite_one(text, first, n_words, n_sources) for first, n_words in spans]
+
+    @abstractmethod
+    def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
+        """How often an n-gram occurs, and up to `n_sources` documents that contain it."""
+
+    def _refuse(self, exclude: Iterable[int]) -> None:
+        if any(True for _ in exclude):
+            raise InputError(
+                "an infini-gram index cannot leave documents out; build your own reference with "
+                "`fabula reference build`, or score without exclusions"
+            )
+
+    def _occurrence(
+        self, text: LocatedText, first: int, n_words: int, number: int, shown: Document
+    ) -> Occurrence | None:
+        """The n-gram's first place in a document as shown, or None if it is not found.
+
+        Words are compared, not characters: an index returns its tokens, and the spaces between them
+        may differ from those in the document.
+        """
+        wanted = text.words.words[first : first + n_words]
+        words, starts, ends = self.locate(shown.text)
+        for k in range(len(words) - n_words + 1):
+            if words[k] == wanted[0] and words[k : k + n_words] == wanted:
+                span = Span(shown.id, int(starts[k]), int(ends[k + n_words - 1]))
+                return Occurrence(number, shown, span)
+        return None
+
+
+def _n_gram_text(text: LocatedText, first: int, n_words: int) -> str:
+    """An n-gram as written in its text, with each run of white space replaced by one space."""
+    # A request cannot contain a lone half of a surrogate pair.
+    return _SURROGATE.sub("\ufffd", " ".join(text.raw(first, n_words).split()))
+
+
+def _occurs_in_tokens(
+    text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]
+) -> bool:
+    """Whether words i to j (half-open) occur in an index that finds only whole tokens.
+
+    A run of punctuation, such as the comma and the quotation mark at the end of speech, is often
+    one token, and an n-gram that ends in the middle of it is not found. But if it is found with the
+    rest of the run, it occurs.
+    """
+    if occurs(i, j):
+        return True
+    words, starts, ends = text.words
+    while (
+        j < len(words)
+        and ends[j - 1] == starts[j]
+        and not words[j - 1][-1].isalnum()
+        and not words[j][0].isalnum()
+    ):
+        j += 1
+        if occurs(i, j):
+            return True
+    return False
+
+
 class _Stopped(LookupFailed):
     """Another part of the text failed, so this one was not looked up."""
 
 
-class InfiniGramWeb(IndexElsewhere):
+class InfiniGramWeb(_Index):
     """A corpus behind infini-gram's public HTTP API, or behind a compatible server.
 
     Matches are exact as the server counts: it tokenises each n-gram as if a space stood before it,
@@ -191,8 +278,16 @@ class InfiniGramWeb(IndexElsewhere):
         try:
             searches = []
             for text in texts:
+                # The parts do not depend on the number searched at a time: the server answers
+                # slightly differently at each boundary, because it assumes a space before every
+                # n-gram. So a part begins after a space.
+                borders = [0]
+                for k, start in enumerate(text.words.starts):
+                    if k - borders[-1] >= _SEGMENT_WORDS and text.text[start - 1].isspace():
+                        borders.append(k)
                 search = partial(self._search, text, Event(), stop)
-                searches.append([pool.submit(search, a, b) for a, b in _segments(text)])
+                bounds = pairwise([*borders, len(text)])
+                searches.append([pool.submit(search, begin, end) for begin, end in bounds])
             return [self._gather(parts) for parts in searches]
         except KeyboardInterrupt:
             # Do not wait for requests that hang.
@@ -211,7 +306,7 @@ class InfiniGramWeb(IndexElsewhere):
         show documents, the result has none and a reason; after three such n-grams in a row,
         documents are no longer requested. Raises `LookupFailed` if the count is not known.
         """
-        query = n_gram_text(text, first, n_words)
+        query = _n_gram_text(text, first, n_words)
         stop = Event()
         try:
             query, count = self._found_as(text, first, n_words, stop)
@@ -253,20 +348,19 @@ class InfiniGramWeb(IndexElsewhere):
             except LookupFailed as error:
                 fault = error
             given_up.set()
-            query = n_gram_text(text, i, j - i)
+            query = _n_gram_text(text, i, j - i)
             raise LookupFailed(f"cannot look up {query!r} in {self.name}: {fault}") from fault
 
-        def occurs_whole(i: int, j: int) -> bool:
-            return occurs_in_tokens(text, i, j, occurs)
-
-        found = occurs_whole if self._finds_only_tokens else occurs
+        found = occurs
+        if self._finds_only_tokens:
+            found = partial(_occurs_in_tokens, text, occurs=occurs)
         return dj_search(len(text), 1, found, begin=begin, end=end)
 
     def _found_as(
         self, text: LocatedText, first: int, n_words: int, stop: Event
     ) -> tuple[str, int]:
         """The query that an n-gram is looked up as, and how often it occurs."""
-        query = n_gram_text(text, first, n_words)
+        query = _n_gram_text(text, first, n_words)
         return query, self._count(query, stop)
 
     def _gather(self, parts: Sequence[Future[NDArray[np.int32]]]) -> Matches:
@@ -505,7 +599,7 @@ class InfiniGramMini(InfiniGramWeb):
     def _found_as(
         self, text: LocatedText, first: int, n_words: int, stop: Event
     ) -> tuple[str, int]:
-        query = n_gram_text(text, first, n_words)
+        query = _n_gram_text(text, first, n_words)
         begins, ends = _neighbours(text, first, n_words)
         # Try the most probable neighbours and the text's own first: they find most of what occurs.
         for before, after in dict.fromkeys(((begins[0], ends[0]), (begins[-1], ends[-1]))):
@@ -557,25 +651,12 @@ def _beside(inside: str, marks: tuple[str, ...], own: str) -> list[str]:
 
 def _own_neighbour(beside: str) -> str:
     """The neighbour of a word, from the two characters there; empty at an end of the text."""
-    spaced = "".join(" " if c.isspace() else c for c in SURROGATE.sub("\ufffd", beside))
+    spaced = "".join(" " if c.isspace() else c for c in _SURROGATE.sub("\ufffd", beside))
     if not spaced or spaced[0].isalnum():
         return ""
     if spaced[0] in _IN_WORDS:
         return spaced if len(spaced) == 2 and not spaced[1].isalnum() else ""
     return spaced[0]
-
-
-def _segments(text: LocatedText) -> list[tuple[int, int]]:
-    """The bounds, in words, of the parts of a text that are searched in parallel.
-
-    They do not depend on the number searched at a time: the server answers slightly differently at
-    each boundary, because it assumes a space before every n-gram. So a part begins after a space.
-    """
-    borders = [0]
-    for k, start in enumerate(text.words.starts):
-        if k - borders[-1] >= _SEGMENT_WORDS and text.text[start - 1].isspace():
-            borders.append(k)
-    return list(zip(borders, [*borders[1:], len(text)], strict=True))
 
 
 def _ranks(places: Reply) -> Iterator[tuple[int, int]]:
@@ -584,7 +665,7 @@ def _ranks(places: Reply) -> Iterator[tuple[int, int]]:
         yield from ((shard, rank) for rank in range(*ends))
 
 
-class InfiniGramIndex(IndexElsewhere):
+class InfiniGramIndex(_Index):
     """An index on this machine's disk, searched by the `infini_gram` package.
 
     A folder with `tokenized.N`, `table.N` and `offset.N`, and the tokenizer it was built with.
@@ -681,7 +762,7 @@ class InfiniGramIndex(IndexElsewhere):
                 return bool(ids) and _answer(self._engine.count(input_ids=ids))["count"] > 0
 
             try:
-                return dj_search(len(text), 1, lambda i, j: occurs_in_tokens(text, i, j, occurs))
+                return dj_search(len(text), 1, lambda i, j: _occurs_in_tokens(text, i, j, occurs))
             except LookupFailed as error:
                 return error
 
@@ -710,7 +791,7 @@ class InfiniGramIndex(IndexElsewhere):
         """The n-gram's token ids; empty if the index cannot contain it."""
         start = int(text.words.starts[first])
         after_space = start == 0 or text.text[start - 1].isspace()
-        ids = self._encoder.ids(n_gram_text(text, first, n_words), after_space=after_space)
+        ids = self._encoder.ids(_n_gram_text(text, first, n_words), after_space=after_space)
         highest = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
         if ids and max(ids) >= highest:
             raise CorpusError(

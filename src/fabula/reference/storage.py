@@ -61,7 +61,7 @@ def open_corpora(places: Iterable[str | Path], report: Report = lambda stage: No
     """
     corpora: dict[str, tuple[Path, Manifest]] = {}
     for place in dict.fromkeys(places):
-        folder = fetch_corpus(place, report)
+        folder = fetch_corpus(place, report) if is_address(place) else Path(place)
         manifest = Manifest.read(folder)
         corpora.setdefault(manifest.fingerprint, (folder, manifest))
     abouts, shards = [], []
@@ -81,7 +81,9 @@ def open_corpora(places: Iterable[str | Path], report: Report = lambda stage: No
             )
         )
         shards += [(folder / "shards" / info.name, info) for info in manifest.shards]
-    about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
+    about = abouts[0]
+    if len(abouts) > 1:
+        about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
     check_files([(folder, info.files) for folder, info in shards], report)
     return LocalPart(about, [Shard(folder, info) for folder, info in shards])
 

@@ -285,73 +285,62 @@ def build(
     """
     if writing.models:
         return _build_written(sources, settings, sampling, writing, progress, confirm)
-    from fabula.reference.build import add_documents
-    from fabula.reference.catalogue import read_catalogue
+    from fabula.reference.catalogue import SampleRule, choose_sample, read_catalogue
     from fabula.reference.layout import Manifest
 
     names = sources.names
     before = Manifest.read(settings.out) if settings.add else None
-    write = add_documents if settings.add else _write_parameters(settings)
     catalogue = read_catalogue(sampling.catalogue)
     # A file of that name comes first.
     if len(names) == 1 and names[0] in catalogue.corpora and not Path(names[0]).exists():
         if settings.add:
             raise SettingsError("add", f"is for texts of your own, and {names[0]} is none")
-        documents, sample = _sampled(catalogue, names[0], sampling, progress)
-        own = partial(_write_parameters(settings), source=sample)
-        return _written(own, documents, settings, None, progress)
+        collection = catalogue.corpora[names[0]]
+        if sampling.sample is None:
+            holds = "its size is known once it is read"
+            if collection.about_words is not None:
+                holds = f"it contains about {collection.about_words:,} words"
+            wanted = "set how many words to read, as in 100M, or all"
+            raise SettingsError("sample", f"is required for {names[0]}: {holds}; {wanted}")
+        n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
+        rule = SampleRule(n_words, sampling.seed, sampling.n_files, sampling.author or "")
+        progress.say(f"listing the files of {names[0]}")
+        sample = choose_sample(collection, rule)
+        progress.begin("reading", sample.size_bytes)
+        documents = sample.documents(progress.advance, progress.tell)
+        return _written(documents, settings, None, progress, source=sample.to_row())
     if sampling != SampleSettings():
         shown = f", and {names[0]} is not one" if names else ""
         raise InputError(
             "`sample`, `seed`, `sample_files` and `author` are only for corpora of the catalogue"
             f"{shown}; `fabula reference info` lists them"
         )
-    built = _written(write, sources, settings, (names, sources.how), progress)
+    built = _written(sources, settings, (names, sources.how), progress)
     return replace(built, is_same=before is not None and built.manifest == before)
 
 
-def _write_parameters(settings: BuildSettings) -> Callable[..., Manifest | None]:
-    """The function that builds a corpus with these settings."""
-    from fabula.reference.build import BuildParameters, build_reference
-    from fabula.text import TextSettings
-
-    plain: Literal["keep"] | None = "keep" if settings.preset == "paper" else None
-    words = TextSettings(settings.case or plain or "fold", settings.punct or plain or "drop")
-    n_bytes = None if settings.memory is None else n_bytes_of(settings.memory)
-    given = {"shard_tokens": settings.shard_tokens, "memory_bytes": n_bytes}
-    parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
-    return partial(build_reference, settings=words, parameters=parameters)
-
-
-def _sampled(
-    catalogue: Catalogue, name: str, sampling: SampleSettings, progress: Progress
-) -> tuple[Iterable[Document], Row]:
-    """Documents of a public corpus, or of a sample of it, and how they were drawn."""
-    from fabula.reference.catalogue import SampleRule, choose_sample
-
-    collection = catalogue.corpus(name)
-    if sampling.sample is None:
-        holds = "its size is known once it is read"
-        if collection.about_words is not None:
-            holds = f"it contains about {collection.about_words:,} words"
-        wanted = "set how many words to read, as in 100M, or all"
-        raise SettingsError("sample", f"is required for {name}: {holds}; {wanted}")
-    n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
-    rule = SampleRule(n_words, sampling.seed, sampling.n_files, sampling.author or "")
-    progress.say(f"listing the files of {name}")
-    sample = choose_sample(collection, rule)
-    progress.begin("reading", sample.size_bytes)
-    return sample.documents(progress.advance, progress.tell), sample.to_row()
-
-
 def _written(
-    write: Callable[..., Manifest | None],
     documents: Iterable[Document],
     settings: BuildSettings,
     sources: tuple[Sequence[str], Reading] | None,
     progress: Progress,
+    **about: Any,
 ) -> BuiltCorpus:
-    """The corpus, of documents that the nodes of a cluster read from the `sources` too."""
+    """The corpus, of documents that the nodes of a cluster read from the `sources` too.
+
+    `about`: what `build_reference` notes of them.
+    """
+    from fabula.reference.build import BuildParameters, add_documents, build_reference
+    from fabula.text import TextSettings
+
+    write: Callable[..., Manifest | None] = add_documents
+    if not settings.add:
+        plain: Literal["keep"] | None = "keep" if settings.preset == "paper" else None
+        words = TextSettings(settings.case or plain or "fold", settings.punct or plain or "drop")
+        n_bytes = None if settings.memory is None else n_bytes_of(settings.memory)
+        given = {"shard_tokens": settings.shard_tokens, "memory_bytes": n_bytes}
+        parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
+        write = partial(build_reference, settings=words, parameters=parameters, **about)
     place = settings.out
     how: dict[str, Any] = {"n_jobs": settings.engine.n_processes, "report": progress.say}
     share = share_of(settings.share, place)
@@ -437,8 +426,7 @@ def _build_written(
         )
     progress.begin("building", None)
     models = tuple(dict.fromkeys(row["model"] for row in rows))
-    write = partial(_write_parameters(settings), written_by=models)
-    built = _written(write, written_documents(rows), settings, None, progress)
+    built = _written(written_documents(rows), settings, None, progress, written_by=models)
     return WrittenCorpus(built.place, built.manifest, asked=rows, answers=answers)
 
 
@@ -537,8 +525,7 @@ class CatalogueInfo(ReferenceInfo):
                 "An index is queried over HTTP, with nothing to build:",
                 "`fabula originality TEXTS --reference infinigram:NAME`",
             ]
-        index = self.catalogue.index(self.name)
-        return _about_index(index) if index else _about_collection(self.catalogue.corpus(self.name))
+        return _about(self.catalogue.index(self.name) or self.catalogue.corpus(self.name))
 
     def rows(self) -> list[Row]:
         """A row for each corpus, then one for each index."""
@@ -611,7 +598,18 @@ def info(
     for wrong in ("ids", "check"):
         if getattr(settings, wrong):
             raise SettingsError(wrong, "needs the folder of a corpus")
-    return _about_groups(name) if is_groups else CatalogueInfo(known, name)
+    if not is_groups:
+        return CatalogueInfo(known, name)
+    from fabula.measures.groups import GroupBook
+
+    groups = GroupBook.open(*([] if name is None else [Path(name)])).groups
+    shown = []
+    for group in groups:
+        shown += [f"{group.group} ({group.kind}): {group.title}", f"  {group.signature}"]
+        for item, norm in group.items.items():
+            ends = ", ".join(f"{norm.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
+            shown.append(f"  {item}: {ends}  (n {norm.n})")
+    return Listing(shown, [asdict(group) for group in groups])
 
 
 def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Listing:
@@ -649,72 +647,53 @@ def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Li
     return CorpusInfo(said, [json.loads(manifest.to_json())])
 
 
-def _about_groups(file: str | None) -> Listing:
-    """The groups that ship with Fabula, and those of a file."""
-    from fabula.measures.groups import GroupBook
-
-    found = GroupBook.open(*([] if file is None else [Path(file)])).groups
-    said = []
-    for group in found:
-        said += [f"{group.group} ({group.kind}): {group.title}", f"  {group.signature}"]
-        for item, one in group.items.items():
-            ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
-            said.append(f"  {item}: {ends}  (n {one.n})")
-    return Listing(said, [asdict(group) for group in found])
-
-
-def _about_collection(corpus: Collection) -> list[Block]:
-    cost = corpus.cost_of(_PRICED_WORDS)
-    download = (
-        "the size of its files is not published"
-        if cost.download_bytes is None
-        else f"a download of at least {_bytes(cost.download_bytes)}"
-    )
-    formats = {"txt": "text", "wet": "WET (.gz)", "jsonl": "JSON Lines (.gz)", "parquet": "Parquet"}
-    names = ", ".join(f"{what} in {name}" for what, name in corpus.columns.items())
-    n_documents = "" if corpus.n_documents is None else f"{corpus.n_documents:,} "
-    files = corpus.files
-    lines = {
-        "language": corpus.language,
-        "documents": f"{n_documents}{corpus.kind}",
-        "words": _words(corpus),
-        "text": _bytes(corpus.n_bytes) if corpus.n_bytes else "size not published",
-        "files": _bytes(corpus.n_download_bytes) if corpus.n_download_bytes else "not published",
-        "up to": _youngest(corpus),
-        "licence": corpus.licence,
-        "read from": files.pattern or files.listing or files.table,
-        "layout": f"{formats.get(corpus.format, corpus.format)} files"
-        + (f"; {names}" if names else ""),
-        "100M words": f"{download}; {_bytes(cost.disk_bytes)} on disk; "
-        f"{cost.build_s / 60:.0f} minutes of one core",
-        "it can tell": corpus.tells,
-        "it cannot tell": corpus.tells_not,
-        "checked": "; ".join(corpus.checked) or "nothing: these are your own words",
-    }
-    command = f"`fabula reference build {corpus.name} --sample 100M --out {corpus.name}.ref`"
-    return _about(corpus, lines, command)
-
-
-def _about_index(index: Index) -> list[Block]:
-    how = (
-        "by characters; a match counts only at word boundaries"
-        if index.by_characters
-        else "by its tokens, and whole tokens only"
-    )
-    lines = {
-        "documents": f"{index.n_documents:,}",
-        "size": _size_of(index),
-        "up to": str(index.youngest),
-        "asked at": index.url,
-        "compares": how,
-        "look-ups": index.pace.expectation(),
-    }
-    return _about(index, lines, f"`fabula originality TEXTS --reference infinigram:{index.name}`")
-
-
-def _about(entry: Collection | Index, lines: dict[str, str], command: str) -> list[Block]:
+def _about(entry: Collection | Index) -> list[Block]:
+    """What is known of a corpus or an index, and the command that uses it."""
     from fabula.presentation.sheet import Column, Sheet
+    from fabula.reference.catalogue import Index
 
+    if isinstance(entry, Index):
+        lines = {
+            "documents": f"{entry.n_documents:,}",
+            "size": _size_of(entry),
+            "up to": str(entry.youngest),
+            "asked at": entry.url,
+            "compares": "by characters; a match counts only at word boundaries"
+            if entry.by_characters
+            else "by its tokens, and whole tokens only",
+            "look-ups": entry.pace.expectation(),
+        }
+        command = f"`fabula originality TEXTS --reference infinigram:{entry.name}`"
+    else:
+        cost, files = entry.cost_of(_PRICED_WORDS), entry.files
+        download = "the size of its files is not published"
+        if cost.download_bytes is not None:
+            download = f"a download of at least {_bytes(cost.download_bytes)}"
+        formats = {
+            "txt": "text", "wet": "WET (.gz)", "jsonl": "JSON Lines (.gz)", "parquet": "Parquet"
+        }  # fmt: skip
+        layout = f"{formats.get(entry.format, entry.format)} files"
+        if entry.columns:
+            names = ", ".join(f"{what} in {name}" for what, name in entry.columns.items())
+            layout += f"; {names}"
+        n_documents = "" if entry.n_documents is None else f"{entry.n_documents:,} "
+        lines = {
+            "language": entry.language,
+            "documents": f"{n_documents}{entry.kind}",
+            "words": _words(entry),
+            "text": _bytes(entry.n_bytes) if entry.n_bytes else "size not published",
+            "files": _bytes(entry.n_download_bytes) if entry.n_download_bytes else "not published",
+            "up to": _youngest(entry),
+            "licence": entry.licence,
+            "read from": files.pattern or files.listing or files.table,
+            "layout": layout,
+            "100M words": f"{download}; {_bytes(cost.disk_bytes)} on disk; "
+            f"{cost.build_s / 60:.0f} minutes of one core",
+            "it can tell": entry.tells,
+            "it cannot tell": entry.tells_not,
+            "checked": "; ".join(entry.checked) or "nothing: these are your own words",
+        }
+        command = f"`fabula reference build {entry.name} --sample 100M --out {entry.name}.ref`"
     columns = [Column("", name="fact"), Column("", name="value")]
     sheet = Sheet("about", columns, list(lines.items()))
     return [f"{entry.name}: {entry.title}", "", sheet, "", command]

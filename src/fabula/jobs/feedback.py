@@ -957,12 +957,7 @@ def rate(
     Raises `InputError`, `SettingsError`, `ModelError`, `BusyError`.
     """
     from fabula.judging.judge_prompts import feedback_template
-    from fabula.measures.ratings import (
-        agreements_with_people,
-        category_shares,
-        label_accuracy,
-        read_gold,
-    )
+    from fabula.measures import ratings
     from fabula.presentation.rating_tables import save_categories
     from fabula.provenance import note_output
     from fabula.text.feedback_pieces import count_missing, feedback_documents
@@ -988,13 +983,15 @@ def rate(
     categories = plan.rubric.items[0].scale.options
     if settings.labels is not None:
         labels = Rows.of(settings.labels.source)
-        gold = read_gold(labels, categories, str(settings.labels.path or settings.labels.name))
+        gold = ratings.read_gold(
+            labels, categories, str(settings.labels.path or settings.labels.name)
+        )
         check_overlap(ids, gold, "labels")
     note_output("out", out)
     judged = ask_judges(documents, plan, how, progress=progress, confirm=confirm)
     story_of = _stories(documents).__getitem__
     if not is_labelling:
-        agreements = agreements_with_people(
+        agreements = ratings.agreements_with_people(
             judged.said, theirs, plan.rubric, story_of, seed=plan.seed
         )
         return AnsweredFeedback(judged, dict(left_out), out, agreements)
@@ -1006,8 +1003,11 @@ def rate(
     for rater, mine in by_rater(judged.said).items():
         said = {one.document_id: None if one.value is None else str(one.value) for one in mine}
         terms: Any = {"signature": mine[0].signature}
-        shares = category_shares(said, categories, groups.__getitem__, story_of, **terms)
-        found[rater] = shares, label_accuracy(said, gold, story_of, **terms) if gold else None
+        shares = ratings.category_shares(said, categories, groups.__getitem__, story_of, **terms)
+        found[rater] = (
+            shares,
+            ratings.label_accuracy(said, gold, story_of, **terms) if gold else None,
+        )
     if settings.plot is not None and found:
         save_categories(next(iter(found.values()))[0], categories, settings.plot)
     return AnsweredFeedback(judged, dict(left_out), out, labelled=found)

@@ -827,8 +827,7 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
     for name in FIELDS:
         by = {one.id: str(one.meta.get(name, "any")) for one in documents}
         by_field[name] = ratings.group_means(means, by.get)
-    of_items = {item: scores[item] for item in items}
-    agreement = ratings.item_agreement(of_items, design.rubric)
+    agreement = ratings.item_agreement({item: scores[item] for item in items}, design.rubric)
     n_people = len({one.rater for one in found})
     parts: list[Block] = [
         f"{n_people:,} people; mean of 1 - |a - b| over pairs, "
@@ -840,10 +839,7 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
         if len(groups) > 1 or name == "model":
             parts += [means_table(name, groups, items), ""]
     content = {
-        "agreement": {
-            item: {"n": one.n, "similarity": one.similarity, "alpha": one.alpha.value}
-            for item, one in agreement.items()
-        },
+        "agreement": {item: one.brief() for item, one in agreement.items()},
         "means": {
             name: {
                 group: {item: asdict(mean) for item, mean in of_group.items()}

@@ -9,6 +9,7 @@ of a small folder, each time.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import threading
 import time
@@ -227,6 +228,8 @@ class _Store:
                 f"{self.address}/{name}: missing; copy the corpus there again"
             ) from error
         except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise
             raise self._failed(error) from error
         finally:
             aside.unlink(missing_ok=True)

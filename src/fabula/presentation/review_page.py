@@ -270,7 +270,6 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
                 ],
             }
             continue
-        phrases = None
         quoted = [visible(text.document.text[span.start : span.end]) for span in one.evidence]
         if quoted or one.rationale:
             places.append({"quoted": quoted, "text": visible(one.rationale or figure.title)})

@@ -36,6 +36,7 @@ from fabula.jobs.registry import Job
 from fabula.jobs.result import Result, has
 from fabula.jobs.result_files import TableFiles, is_output, rows_file
 from fabula.settings import Between, Described, Settings, SettingsError, build, fields_of, values_of
+from fabula.store import dump_json
 from fabula.types import Document
 
 if TYPE_CHECKING:
@@ -434,7 +435,7 @@ def _reading_of(
     If there are several files, unreadable ones are skipped with a notice, and `incomplete` says so
     at the end. `is_whole`: for results that need every file; the first unreadable one is an error.
     """
-    from fabula.text import find_files, read_documents
+    from fabula.text import find_files
 
     files = find_files(sources, format_=how.format)
     bar.begin("reading", sum(file.size_bytes or 0 for file in files) or None)
@@ -445,14 +446,8 @@ def _reading_of(
         n_left_out += 1
         bar.tell(f"left out: {error}")
 
-    yield from read_documents(
-        files,
-        text_field=how.text_field,
-        id_field=how.id_field,
-        format_=how.format,
-        meter=bar.advance,
-        on_unreadable=None if is_whole else leave_out,
-    )
+    skip = None if is_whole else leave_out
+    yield from how.documents(files, meter=bar.advance, on_unreadable=skip)
     if n_left_out:
         incomplete.append(
             f"{n_left_out:,} of {len(files):,} files could not be read and were left out"
@@ -517,8 +512,6 @@ def _json_rows(form: str | None) -> Iterator[Callable[[Any], None]]:
 
 
 def _json_of(content: object) -> str:
-    from fabula.store import dump_json
-
     # A model may produce a lone surrogate, which no terminal can display.
     return dump_json(content).encode(errors="replace").decode()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 from fabula.errors import InputError
 from fabula.jobs.reading import Reading, read_stories
 from fabula.provenance import note_texts
-from fabula.types import Document
+from fabula.store import located_rows, read_rows
+from fabula.types import Document, Measurement, Rubric
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost
     from fabula.models.cost import Prices
-    from fabula.types import Measurement, Rubric
 
 Row = dict[str, Any]
 
@@ -62,7 +61,7 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
     elif isinstance(texts, list | tuple) and texts and all(map(_is_file, texts)):
         names = tuple(map(str, texts))
     if names:
-        return GivenTexts(lambda: read_stories(names, partial(_read_files, how)), None, names)
+        return GivenTexts(lambda: read_stories(names, how.documents), None, names)
     if kind == "pandas" and rows and how.id_field not in texts and texts.index.name is not None:
         rows = [{how.id_field: str(key), **row} for key, row in zip(texts.index, rows, strict=True)]
     if rows is None and is_many:
@@ -88,17 +87,6 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
     note_texts(found)
     check_ids(found)
     return GivenTexts(lambda: found, kind)
-
-
-def _read_files(how: Reading, names: tuple[str, ...]) -> Iterable[Document]:
-    from fabula.text import find_files, read_documents
-
-    return read_documents(
-        find_files(names, format_=how.format),
-        text_field=how.text_field,
-        id_field=how.id_field,
-        format_=how.format,
-    )
 
 
 def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:  # noqa: A002
@@ -136,8 +124,6 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
     Missing values of a frame are None in a row.
     """
     kind = _FRAMES.get((type(table).__module__.partition(".")[0], type(table).__name__))
-    if type(table).__name__ == "Series" and hasattr(table, "items"):
-        return [{"id": str(key), "text": value} for key, value in table.items()], None
     if kind == "pandas":
         named = table.astype(object).where(table.notna(), None)
         return [
@@ -150,7 +136,8 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
         return table.to_pylist(), kind
     if isinstance(table, Mapping) and "text" in table:
         return [dict(table)], None
-    if isinstance(table, Mapping):
+    is_series = type(table).__name__ == "Series" and hasattr(table, "items")
+    if is_series or isinstance(table, Mapping):
         return [{"id": str(key), "text": value} for key, value in table.items()], None
     if isinstance(table, list | tuple) and table and all(isinstance(r, dict) for r in table):
         return list(table), None
@@ -225,8 +212,6 @@ def _rows_in(value: Any) -> list[Row] | None:
 
 def named_parts(given: Iterable[Rows]) -> Iterator[tuple[Iterable[Row], str]]:
     """The rows of each file, or of those in memory, and what names them in errors."""
-    from fabula.store import read_rows
-
     for one in given:
         for part in one.parts:
             yield (read_rows(part), str(part)) if isinstance(part, Path) else part
@@ -234,8 +219,6 @@ def named_parts(given: Iterable[Rows]) -> Iterator[tuple[Iterable[Row], str]]:
 
 def located_in(part: Part) -> Iterator[tuple[Row, str]]:
     """The rows of a part of `Rows`, each with its place."""
-    from fabula.store import located_rows
-
     if isinstance(part, Path):
         yield from located_rows(part)
     else:
@@ -298,8 +281,7 @@ class Labels:
 
         if isinstance(self.source, Path):
             return read_labels(self.source, rubric)
-        rows = ((row, f"row {number}") for number, row in enumerate(self.source, 1))
-        return labels_of(rows, rubric, self.name)
+        return labels_of(located_in((self.source, self.name)), rubric, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,14 @@ class Reading(Settings):
     text_field: str = setting(
         "text", help="Field of a row that contains the text.", option="text", shared="reading"
     )
+
+    def documents(self, sources: Any, **more: Any) -> Iterator[Document]:
+        """The texts of sources, one after the other; both as `read_documents` takes them."""
+        from fabula.text import read_documents
+
+        return read_documents(
+            sources, text_field=self.text_field, id_field=self.id_field, format_=self.format, **more
+        )
 
 
 def grammar_setting() -> Any:

@@ -1,4 +1,4 @@
-"""Reference corpora: built from texts, extended, shown, and built from texts by language models."""
+"""Reference corpora: built from texts or from what models write, extended, shown, and served."""
 
 from __future__ import annotations
 
@@ -368,17 +368,10 @@ def _write_share(
     share: Share,
 ) -> None:
     """On a node, which reads the texts itself: write the shards of a share."""
-    from fabula.text import find_files, read_documents
     from fabula.workers import default_jobs
 
     names, how = sources
-    documents = read_documents(
-        find_files(names, format_=how.format),
-        text_field=how.text_field,
-        id_field=how.id_field,
-        format_=how.format,
-    )
-    write(documents, place, n_jobs=default_jobs(), share=share)
+    write(how.documents(names), place, n_jobs=default_jobs(), share=share)
 
 
 def _build_written(
@@ -553,6 +546,8 @@ class Listing(ReferenceInfo):
 
     said: Sequence[str]
     found: list[Row]
+    is_of_one: bool = False
+    """Whether its row is about a corpus as a whole."""
 
     def lines(self) -> Sequence[str]:
         return self.said
@@ -560,13 +555,8 @@ class Listing(ReferenceInfo):
     def rows(self) -> list[Row]:
         return self.found
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class CorpusInfo(Listing):
-    """What is known of one corpus."""
-
-    def to_json(self) -> Row:
-        return self.found[0]
+    def to_json(self) -> Any:
+        return self.found[0] if self.is_of_one else self.found
 
 
 def info(
@@ -594,7 +584,22 @@ def info(
         if not Path(name).exists():
             where = "`fabula reference info` lists the names"
             raise InputError(f"{name}: no such folder, and not in the catalogue; {where}")
-        return _about_corpus(Path(name), settings, progress)
+        from fabula.reference import Reference
+        from fabula.reference.build import verify_reference
+        from fabula.reference.layout import Manifest
+
+        place = Path(name)
+        if settings.check:
+            checked = verify_reference(place, n_samples=settings.n_samples, report=progress.say)
+            n_shards = len(checked.shards)
+            intact = f"{place}: {counted(n_shards, 'shard')} intact, and each finds its own text"
+            row = {"reference": str(place), "n_shards": n_shards, "is_whole": True}
+            return Listing([intact], [row], is_of_one=True)
+        if settings.ids:
+            ids = [id_ for _, id_ in Reference.open(place).local.ids()]
+            return Listing(ids, [{"id": id_} for id_ in ids])
+        manifest = Manifest.read(place)
+        return Listing(_about_corpus(place, manifest), [json.loads(manifest.to_json())], True)
     for wrong in ("ids", "check"):
         if getattr(settings, wrong):
             raise SettingsError(wrong, "needs the folder of a corpus")
@@ -612,22 +617,7 @@ def info(
     return Listing(shown, [asdict(group) for group in groups])
 
 
-def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Listing:
-    """What a corpus contains, how it was built and how old it is; or its documents' ids."""
-    from fabula.reference import Reference
-    from fabula.reference.build import verify_reference
-    from fabula.reference.layout import Manifest
-
-    if settings.check:
-        checked = verify_reference(place, n_samples=settings.n_samples, report=progress.say)
-        n_shards = len(checked.shards)
-        shown = f"{place}: {counted(n_shards, 'shard')} intact, and each finds its own text"
-        row = {"reference": str(place), "n_shards": n_shards, "is_whole": True}
-        return CorpusInfo([shown], [row])
-    if settings.ids:
-        ids = [id_ for _, id_ in Reference.open(place).local.ids()]
-        return Listing(ids, [{"id": id_} for id_ in ids])
-    manifest = Manifest.read(place)
+def _about_corpus(place: Path, manifest: Manifest) -> list[str]:
     n_bytes = sum(f.stat().st_size for f in (place / "shards").rglob("*") if f.is_file())
     said = [
         _summary(place, manifest),
@@ -644,7 +634,7 @@ def _about_corpus(place: Path, settings: InfoSettings, progress: Progress) -> Li
         author = f" by {source['author']}" if source["author"] else ""
         said.append(f"  from {source['name']}{author} ({source['title']}): {how}")
         said.append(f"  licence: {source['licence']}")
-    return CorpusInfo(said, [json.loads(manifest.to_json())])
+    return said
 
 
 def _about(entry: Collection | Index) -> list[Block]:
@@ -730,3 +720,129 @@ def _bytes(n: float) -> str:
         if n >= size:
             return f"{n / size:.1f} {unit}"
     return f"{n:,.0f} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings(Settings):
+    """Where corpora are served, to whom, and the limits per client and in total."""
+
+    host: str = setting("127.0.0.1", help="Address to listen on.")
+    port: int = setting(8100, help="Port to listen on.", check=Between(0, 65535))
+    token_file: Path | None = setting(
+        None,
+        help="Tokens that give access, one per line; FABULA_REFERENCE_TOKEN holds another. "
+        "Without a token, only this machine has access.",
+        unit="FILE",
+    )
+    max_body: str = setting(
+        "32MB", help="Maximum size of a request body.", unit="SIZE", check=is_size, tunes="serving"
+    )
+    max_words: int = setting(
+        2_000_000, help="Maximum number of words in a request.", check=Between(1), tunes="serving"
+    )
+    max_documents: int = setting(
+        64,
+        help="Maximum number of documents that a request fetches.",
+        check=Between(1),
+        tunes="serving",
+    )
+    rate: int = setting(
+        500,
+        help="Maximum requests per second for each token; 0 for no limit.",
+        check=Between(0),
+        tunes="serving",
+    )
+    n_jobs: int | None = setting(
+        None,
+        help="Number of requests searched at a time.",
+        check=Between(1),
+        default_text="one per CPU",
+        tunes="serving",
+    )
+    n_waiting: int = setting(
+        64,
+        help="Number of requests that may wait; excess requests get 503.",
+        check=Between(0),
+        tunes="serving",
+    )
+    check_every: float = setting(
+        5.0,
+        help="How often to check whether the corpora changed; SIGHUP checks at once, and reloads "
+        "the tokens.",
+        unit="SECONDS",
+        check=Between(0.1),
+        tunes="serving",
+    )
+
+
+def serve(
+    directories: Annotated[Sequence[Path], "corpus"],
+    settings: ServeSettings,
+    *,
+    announce: Callable[[str], None] = print,
+    warn: Callable[[str], None] = print,
+) -> Result:
+    """Serve the corpora in DIR... over HTTP, as one reference for a whole team.
+
+    Every command accepts it as `--reference http://HOST:PORT`, and gives the same numbers as the
+    corpora on disk. If documents are added to a corpus or removed, the change is served within
+    seconds; runs that began before must be started again.
+
+    Raises `InputError`, `CorpusError`; else it returns when the process is stopped.
+    """
+    try:
+        from fabula.reference.served import Limits
+        from fabula.reference.service import Gate, Served, create_app, read_tokens
+        from fabula.web import app as web
+        from fabula.web.guard import is_loopback
+    except ImportError as error:
+        raise InputError(
+            "serving a reference needs more packages; run: pip install 'fabula[serve]'"
+        ) from error
+    limits = Limits(
+        max_body_bytes=max(1024, n_bytes_of(settings.max_body)),
+        max_words=settings.max_words,
+        max_documents=settings.max_documents,
+        n_per_s=settings.rate,
+        n_at_once=settings.n_jobs or 0,
+        n_waiting=settings.n_waiting,
+    )
+    host, file = settings.host, settings.token_file
+    gate = Gate(read_tokens(file), limits)
+    if not gate and not is_loopback(host):
+        raise InputError(
+            f"`host` {host}: other machines could connect, and no token restricts access; give "
+            "`token_file` FILE, or put a token into FABULA_REFERENCE_TOKEN"
+        )
+    served = Served(directories, say=warn)
+    listening = web.listen(host, settings.port)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+
+    def look_again() -> None:
+        served.wake()
+        try:
+            # Whether tokens are required was decided at the start: none cannot become some, or some
+            # none.
+            if gate:
+                gate.replace(read_tokens(file))
+        except InputError as error:
+            warn(f"the tokens were not reloaded: {error}")
+
+    def begun() -> None:
+        reference = served.now.reference
+        announce(f"{reference.name}: {reference.size}, fingerprint {reference.fingerprint}")
+        if gate:
+            announce(f"served at {url} to clients with one of {len(gate):,} tokens")
+            announce("put your token into FABULA_REFERENCE_TOKEN, and then run:")
+        else:
+            announce(f"served at {url} to this machine only; no token is needed")
+        announce(f"  fabula originality TEXTS --reference {url}")
+
+    web.serve(
+        create_app(served, gate, limits, settings.check_every),
+        listening,
+        begun,
+        on_hangup=look_again,
+        keep_alive_s=60,
+    )
+    return Result()

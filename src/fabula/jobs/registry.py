@@ -110,7 +110,7 @@ Experiments
   reference info = references:info | List corpora, or show and check one.
   reference measure = held_out:measure | Score a corpus's own documents against it.
   reference group = report:group | Measure texts as a reference group.
-  reference serve = serving:serve | Serve corpora over HTTP.
+  reference serve = references:serve | Serve corpora over HTTP.
   replicate ttcw = replication:ttcw | Replicate Chakrabarty et al. 2024.
   replicate linguistic-metrics = replication:linguistic_metrics | Replicate Roemmele et al. 2017.
   replicate creativity-index = replication:creativity_index | Replicate Lu et al. 2024.

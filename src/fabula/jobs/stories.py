@@ -21,7 +21,10 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import restart_setting, rows_file, share_of, share_setting
+from fabula.reasons import explain
+from fabula.resume import kept_rows
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
+from fabula.store import write_rows
 
 if TYPE_CHECKING:
     from fabula.tasks.story_writing import Plot
@@ -93,8 +96,6 @@ def draw(sources: Stream, settings: DrawSettings) -> Drawn:
     Raises `InputError`, `SettingsError`.
     """
     from fabula.jobs.feedback import feedback_rows
-    from fabula.reasons import explain
-    from fabula.store import write_rows
     from fabula.tasks.random_draw import draw_texts, sample_evenly
     from fabula.text import check_ids
 
@@ -247,8 +248,6 @@ class WrittenStories(Written):
         return sum(bool(row.get("frame_removed")) for row in self.asked)
 
     def lines(self) -> list[str]:
-        from fabula.reasons import explain
-
         what = self.what
         lines = [f"{self.n:,} of {len(self.asked):,} {what}, written: {self.out}"]
         lines += [f"missing: {n:,} {what}: {explain(why)}" for why, n in self.missing.items()]
@@ -287,7 +286,6 @@ def plot(
 
     Raises `InputError`, `ModelError`, `BusyError`; finished plots are kept in `out`.
     """
-    from fabula.resume import kept_rows
     from fabula.tasks.story_writing import PLOTS, make_plots
 
     share = share_of(settings.share, settings.out)
@@ -323,21 +321,11 @@ def write(
 
     Raises `InputError`, `ModelError`, `BusyError`.
     """
-    from fabula.resume import kept_rows
-    from fabula.store import write_rows
     from fabula.tasks import story_writing
-    from fabula.text import read_documents
 
     out = settings.out
     story_writing.check_output(out, [plots, *map(Path, settings.human)])
-    human = []
-    if settings.human:
-        names: dict[str, Any] = {
-            "text_field": how_to_read.text_field,
-            "id_field": how_to_read.id_field,
-            "format_": how_to_read.format,
-        }
-        human = read_stories(settings.human, lambda others: read_documents(others, **names))
+    human = read_stories(settings.human, how_to_read.documents) if settings.human else []
     wanted, n_unverified = story_writing.read_plots(
         plots, n_words=settings.n_words, verified_only=settings.verified_only
     )
@@ -416,7 +404,6 @@ def openings(
     Raises `InputError`, `ModelError`, `BusyError`; finished texts are kept in `out`.
     """
     from fabula.models.base import Sampling
-    from fabula.resume import kept_rows
     from fabula.tasks.openings import (
         FORMATS,
         OPENINGS,

@@ -699,7 +699,27 @@ def people(
             raise SettingsError(name, "needs participants (such as p0007)")
     with open_study(file, place) as study:
         if settings.statuses:
-            return _fetch_statuses(study)
+            from fabula.studies.platforms import Prolific, Statuses
+
+            token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
+            if not token:
+                raise InputError(
+                    f"{PLATFORM_TOKEN}: is not set; set it to a token for Prolific's API"
+                )
+            if not entry.studies:
+                raise InputError(
+                    f"{study.design.path}: entry: `studies` is missing; list the study's ids at "
+                    "Prolific"
+                )
+            done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
+            assert done is not None
+            said = [
+                f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
+                f"{done.n_returned:,} units given back"
+            ]
+            if done.n_unknown:
+                said.append(f"{done.n_unknown:,} people have no submission at Prolific")
+            return PeopleDone(asdict(done), said)
         if not settings.reissue:
             return _left_out(study, participants, settings, agree)
         from fabula.studies.participants import number_of, reissue
@@ -738,27 +758,6 @@ def _left_out(
         n = sum(remove(connection, id_, "command line") for id_ in sorted(ids))
     said = f"{len(removed):,} people removed, {n:,} units given to others"
     return PeopleDone({"removed": removed, "n_units": n}, [said])
-
-
-def _fetch_statuses(study: OpenStudy) -> PeopleDone:
-    from fabula.studies.platforms import Prolific, Statuses
-
-    token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
-    if not token:
-        raise InputError(f"{PLATFORM_TOKEN}: is not set; set it to a token for Prolific's API")
-    if not entry.studies:
-        raise InputError(
-            f"{study.design.path}: entry: `studies` is missing; list the study's ids at Prolific"
-        )
-    done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
-    assert done is not None
-    said = [
-        f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
-        f"{done.n_returned:,} units given back"
-    ]
-    if done.n_unknown:
-        said.append(f"{done.n_unknown:,} people have no submission at Prolific")
-    return PeopleDone(asdict(done), said)
 
 
 _PEOPLE = "people"

@@ -17,7 +17,7 @@ from dataclasses import MISSING
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 import fabula
 from fabula.errors import FabulaError, InputError
@@ -31,9 +31,6 @@ from fabula.jobs.result_files import TableFiles
 from fabula.provenance import recording
 from fabula.settings import Described, Settings, SettingsError, build, fields_of, in_names
 from fabula.types import Document
-
-if TYPE_CHECKING:
-    from fabula.models.base import FunctionModel
 
 S = TypeVar("S", bound=Settings)
 _TEXTS = "a frame, a list, a mapping from id to text, a dataset, a file or a folder"
@@ -89,10 +86,7 @@ class _Face:
             option: get_origin(one.type) is tuple
             for option, one in zip(options, settings, strict=True)
         }
-        self.signature = self._signature()
-
-    def _signature(self) -> inspect.Signature:
-        """Inputs and what is required by position or name, all else by name."""
+        # Inputs and what is required by position or name, all else by name.
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [
             inspect.Parameter(
@@ -116,7 +110,9 @@ class _Face:
             (parameters if is_required else named).append(parameter)
         # What is required comes first: a function has no others after a default.
         parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
-        return inspect.Signature([*parameters, *named], return_annotation=self.shape.result)
+        self.signature = inspect.Signature(
+            [*parameters, *named], return_annotation=self.shape.result
+        )
 
     def doc(self) -> str:
         """The help of the job in Python's words, with a line for each argument."""
@@ -200,8 +196,17 @@ class _Face:
             given["price"] = config.price_of(specs) or given.get("price")
         is_function = model is not None and not isinstance(model, str | list | tuple)
         if "functions" in self.shape.handed and is_function:
+            from fabula.models.base import FunctionModel
+
             # A model that is a function, and not a name, is handed to the job by itself.
-            given["model"], more["functions"] = "function", (_model_of(model),)
+            if not isinstance(model, FunctionModel):
+                if not callable(model):
+                    raise InputError(
+                        "a model must be a name or a function from a prompt to an answer, not a "
+                        f"value of type {type(model).__name__}"
+                    )
+                model = FunctionModel(model)
+            given["model"], more["functions"] = "function", (model,)
         values: dict[str, dict[tuple[str, ...], Any]] = {name: {} for name in self.kinds}
         for name, (parameter, one, default) in self.fields.items():
             if name in given:
@@ -215,8 +220,18 @@ class _Face:
             value = given.get(source.name)
             if value is None:
                 continue
+            make = getattr(source.kind, "of", source.kind)
             if not source.is_texts:
-                more[source.name] = _input(source, value)
+                is_single = isinstance(value, str | Path | Mapping)
+                is_single = is_single or not isinstance(value, list | tuple)
+                if not source.is_many:
+                    more[source.name] = make(value)
+                elif is_single or (
+                    hasattr(source.kind, "of") and value and isinstance(value[0], Mapping)
+                ):
+                    more[source.name] = (make(value),)
+                else:
+                    more[source.name] = tuple(map(make, value))
                 continue
             read, kind, names = documents_of(value, how)
             frame_kind = frame_kind or kind
@@ -228,20 +243,6 @@ class _Face:
         result = self.shape.function(**more, **settings)
         object.__setattr__(result, "_kind", frame_kind)
         return result
-
-
-def _model_of(model: Any) -> FunctionModel:
-    """The model that asks a function. Raises `InputError` for anything that is not a function."""
-    from fabula.models.base import FunctionModel
-
-    if isinstance(model, FunctionModel):
-        return model
-    if not callable(model):
-        raise InputError(
-            "a model must be a name or a function from a prompt to an answer, not a value of type "
-            f"{type(model).__name__}"
-        )
-    return FunctionModel(model)
 
 
 def _recorded(value: Any) -> Any:
@@ -260,16 +261,6 @@ def _recorded(value: Any) -> Any:
         return {"call": made.call, "settings": made.settings}
     name = getattr(value, "__qualname__", type(value).__qualname__)
     return f"{getattr(value, '__module__', '')}.{name}".lstrip(".")
-
-
-def _input(one: Input, value: Any) -> Any:
-    make = getattr(one.kind, "of", one.kind)
-    if not one.is_many:
-        return make(value)
-    is_single = isinstance(value, str | Path | Mapping) or not isinstance(value, list | tuple)
-    if is_single or (hasattr(one.kind, "of") and value and isinstance(value[0], Mapping)):
-        return (make(value),)
-    return tuple(make(each) for each in value)
 
 
 def name_of(one: Described) -> str:
@@ -322,7 +313,6 @@ def value_of(one: Described, value: Any) -> Any:
 
 
 def _type_shown(one: Described) -> str:
-    """A setting's type, for signatures."""
     hint = one.plain
     several = get_origin(hint) is tuple
     inner = get_args(hint)[0] if several else hint
@@ -349,7 +339,6 @@ _NUMBERS = ("LOW-HIGH", "RATES", "N,N", "N,N,N")
 
 
 def _input_type(one: Input) -> str:
-    """An input's type, for signatures."""
     if one.is_texts:
         shown = "Texts"
     elif one.kind in (str, int):
@@ -401,28 +390,19 @@ def stub() -> str:
         for name in names.split()
     ]
     parts = [_HEAD + "\n".join(sorted(set(imports))), "Texts = Any\n__version__: str"]
-    parts += [_told(one) for one in functions]
+    for function in functions:
+        signature, lines = inspect.signature(function), list[str]()
+        for one in signature.parameters.values():
+            if one.kind is one.KEYWORD_ONLY and "    *," not in lines:
+                lines.append("    *,")
+            default = "" if one.default is one.empty else f" = {one.default!r}"
+            # Paths and classes of settings have no literal.
+            default = " = ..." if default and "(" in default.replace("()", "") else default
+            lines.append(f"    {one.name}: {one.annotation}{default},")
+        doc = textwrap.indent(inspect.getdoc(function) or "", "    ").strip()
+        name, listed = signature.return_annotation.__name__, "\n".join(lines)
+        parts.append(f'def {function.__name__}(\n{listed}\n) -> {name}:\n    r"""{doc}\n    """\n')
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
-
-
-def _told(function: object) -> str:
-    """A function with its signature and help."""
-    signature = inspect.signature(function)  # type: ignore[arg-type]
-    lines = []
-    is_named = False
-    for one in signature.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not is_named:
-            is_named = True
-            lines.append("    *,")
-        default = "" if one.default is one.empty else f" = {one.default!r}"
-        # Paths and classes of settings have no literal.
-        default = " = ..." if default and "(" in default.replace("()", "") else default
-        lines.append(f"    {one.name}: {one.annotation}{default},")
-    doc = textwrap.indent(inspect.getdoc(function) or "", "    ").strip()
-    name = signature.return_annotation.__name__
-    body = f'    r"""{doc}\n    """'
-    named = getattr(function, "__name__", "")
-    return f"def {named}(\n" + "\n".join(lines) + f"\n) -> {name}:\n{body}\n"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import platform
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -79,6 +79,7 @@ class Recording:
 
     written: set[Path] = field(default_factory=set)
     models: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    """Models that answered: the name here, the model's own name for itself, and its runtime."""
     inputs: dict[str, str] = field(default_factory=dict)
     """Digests of inputs that are not files."""
     outputs: dict[str, Path] = field(default_factory=dict)
@@ -102,22 +103,35 @@ class Recording:
         bytes. Returns the records written.
         """
         named = {**outputs, **self.outputs}
-        made = {name: path for name, path in named.items() if self._has_written(path)}
+        written = {place for one in self.written for place in (one, *one.parents)}
+        made = {k: path for k, path in named.items() if path.exists() and path.resolve() in written}
         found = {str(path): digest_of(path) for path in made.values()}
         new = [path for path in made.values() if not _is_recorded(path, found[str(path)])]
         if not new:
             return []
+        digests: dict[str, str | None] = {}
+        for source in sorted(set(inputs)):
+            files, key = _files_of(source), _plain(source)
+            digests[key] = None
+            # Unknown if it is gone, or has changed since the job began.
+            with suppress(OSError):
+                if files and max(file.stat().st_mtime_ns for file in files) <= self.started_ns:
+                    digests[key] = _digest(files)
+        versions = {"fabula": __version__, "python": platform.python_version()}
+        for name in _PACKAGES:
+            with suppress(importlib.metadata.PackageNotFoundError):
+                versions[name] = importlib.metadata.version(name)
         plain = {name: _plain(value) for name, value in settings.items()}
         record: Record = {
             **PROVENANCE.mark,
             "command": command,
             "settings": plain,
-            "inputs": {_plain(one): self._input(one) for one in sorted(set(inputs))} | self.inputs,
+            "inputs": digests | self.inputs,
             "models": [
                 {"name": name, "served": served, "runtime": runtime}
                 for name, served, runtime in sorted(self.models)
             ],
-            "versions": _versions(),
+            "versions": versions | loaded_packages(),
             "machine": {"system": platform.system(), "processor": platform.machine()},
             "started": datetime.fromtimestamp(self.started_ns / 1e9, UTC).isoformat(
                 timespec="seconds"
@@ -141,28 +155,6 @@ class Recording:
             write_whole(record_path(path), data, is_private=not path.stat().st_mode & 0o077)
         return [record_path(path) for path in new]
 
-    def note_write(self, place: Path) -> None:
-        """Note a file or folder that was written."""
-        self.written.add(place.resolve())
-
-    def note_answer(self, name: str, served: str, runtime: str) -> None:
-        """Note that a model answered: its name here, its own name for itself, and its runtime."""
-        self.models[name, served, runtime] = None
-
-    def _has_written(self, path: Path) -> bool:
-        place = path.resolve()
-        return path.exists() and any(place in (one, *one.parents) for one in self.written)
-
-    def _input(self, source: str) -> str | None:
-        """The digest of an input that has not changed since the job began; None if unknown."""
-        files = _files_of(source)
-        try:
-            if not files or max(file.stat().st_mtime_ns for file in files) > self.started_ns:
-                return None
-            return _digest(files)
-        except OSError:
-            return None
-
 
 _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
@@ -174,7 +166,7 @@ def recording() -> Iterator[Recording]:
     noted = Recording()
     token = _current.set(noted)
     try:
-        with noting_writes(noted.note_write):
+        with noting_writes(lambda place: noted.written.add(place.resolve())):
             yield noted
     finally:
         _current.reset(token)
@@ -333,13 +325,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return value
-
-
-def _versions() -> dict[str, str]:
-    found = {"fabula": __version__, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found | loaded_packages()

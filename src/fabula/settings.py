@@ -164,8 +164,15 @@ class Settings:
                 if choices and each not in choices:
                     allowed = ", ".join(map(repr, choices))
                     raise SettingsError(name, f"must be one of {allowed}; got {each!r}")
-                if isinstance(each, Path) and (problem := _is_address(each)):
-                    raise SettingsError(name, problem)
+                begin = _ADDRESS.match(str(each)) if isinstance(each, Path) else None
+                # `s3://...` as a path would be a folder named `s3:` here.
+                if begin is not None and not Path(begin[0]).exists():
+                    address = str(each).replace(":/", "://", 1)
+                    raise SettingsError(
+                        name,
+                        f"must be a path on this machine, got {address}; only a reference corpus "
+                        "can be kept in an object store",
+                    )
                 if check is not None and each is not None and (problem := check(each)):
                     raise SettingsError(name, problem)
         self.check_together()
@@ -250,23 +257,9 @@ def changed(settings: Settings) -> list[str]:
 
 
 _NAMED = re.compile(r"`(\w+)(?:=True)?`")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")
 
 
 def in_names(sentence: str, names: Mapping[str, str]) -> str:
     """A sentence in which settings, named as `n_jobs`, have the names of a door: `--jobs`."""
     return _NAMED.sub(lambda found: names.get(found[1], found[0]), sentence)
-
-
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")
-
-
-def _is_address(path: Path) -> str | None:
-    """What is wrong with `s3://...` as a path, which would be a folder named `s3:` here."""
-    found = _ADDRESS.match(str(path))
-    if found is None or Path(found[0]).exists():
-        return None
-    address = str(path).replace(":/", "://", 1)
-    return (
-        f"must be a path on this machine, got {address}; only a reference corpus can be kept in "
-        f"an object store"
-    )

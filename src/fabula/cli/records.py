@@ -11,16 +11,13 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fabula.cli.notices import notify
 from fabula.errors import FabulaError, InputError
 from fabula.jobs.result_files import WRITTEN, is_folder
-
-if TYPE_CHECKING:
-    pass
 
 _ONLY_SHOWN = ("as_json", "yes")
 """Options that do not affect files."""
@@ -66,7 +63,13 @@ def recorded(ctx: click.Context) -> Iterator[None]:
         return
     from fabula.provenance import Before, is_in_place, recording
 
-    command = " ".join(_names(ctx))
+    # The words of the groups and the command, without the program's: `judge`, `stories`.
+    words: list[str] = []
+    within = ctx
+    while within.parent is not None:
+        words.insert(0, within.command.name or "")
+        within = within.parent
+    command = " ".join(words)
     params = {name: one for name, one in ctx.params.items() if name not in _ONLY_SHOWN}
     settings = {name.replace("__", "."): value for name, value in params.items()}
     is_changed = is_in_place(command, settings)
@@ -94,13 +97,6 @@ def recorded(ctx: click.Context) -> Iterator[None]:
                     notify(f"{name}: answered as {shown}: it is not one model throughout")
 
 
-def _names(ctx: click.Context) -> Iterator[str]:
-    """Yield the names of the groups and the command, without the program's: `judge`, `stories`."""
-    if ctx.parent is not None:
-        yield from _names(ctx.parent)
-        yield ctx.command.name or ""
-
-
 def _sources(ctx: click.Context, outputs: Mapping[str, Path]) -> Iterator[str]:
     """Yield local paths named by other arguments and options."""
     written = {str(path) for path in outputs.values()}
@@ -121,35 +117,6 @@ def _is_here(source: str) -> bool:
         return Path(source).exists() or bool(glob.has_magic(source) and glob.glob(source))
     except (OSError, ValueError):
         return False
-
-
-def words_of(command: click.Command, settings: Mapping[str, Any]) -> list[str]:
-    """Return command-line arguments for these settings, independent of any configuration."""
-    words: list[str] = []
-    arguments: list[str] = []
-    for param in command.params:
-        value = settings.get(_dotted(param))
-        if value is None or param.name in _ONLY_SHOWN or not param.expose_value:
-            continue
-        several = value if isinstance(value, list) else [value]
-        if not isinstance(param, click.Option):
-            arguments += map(str, several)
-        elif param.is_flag:
-            if value or param.secondary_opts:
-                words.append(param.opts[-1] if value else param.secondary_opts[-1])
-        else:
-            words += [f"{param.opts[-1]}={one}" for one in several]
-    return [*words, "--", *arguments] if arguments else words
-
-
-def written_by(command: click.Command, settings: Mapping[str, Any]) -> list[str]:
-    """The settings whose places the command writes."""
-    return [
-        _dotted(param)
-        for param in command.params
-        if settings.get(_dotted(param)) is not None
-        and (isinstance(param.type, CorpusType) or _option(param) in _WRITTEN)
-    ]
 
 
 def _dotted(param: click.Parameter) -> str:
@@ -177,7 +144,13 @@ class CommandRunner:
         return command
 
     def written_by(self, words: str, settings: Mapping[str, Any]) -> list[str]:
-        return written_by(self._command(words), settings)
+        """The settings whose places the command writes."""
+        return [
+            _dotted(param)
+            for param in self._command(words).params
+            if settings.get(_dotted(param)) is not None
+            and (isinstance(param.type, CorpusType) or _option(param) in _WRITTEN)
+        ]
 
     def run(
         self, words: str, settings: Mapping[str, Any], folder: Path, near: Collection[Path]
@@ -188,7 +161,7 @@ class CommandRunner:
         asks, which a stranger's record may name.
         """
         command, places = self._command(words), dict[str, None]()
-        written = written_by(command, settings)
+        written = self.written_by(words, settings)
         for param in command.params:
             value = settings.get(_dotted(param))
             if _dotted(param) in written or isinstance(param.type, click.Choice):
@@ -208,8 +181,23 @@ class CommandRunner:
                 raise InputError(f"{named}: {', '.join(places)}; add --yes if you trust the record")
             question = "\n  ".join([f"{named}:", *places])
             click.confirm(f"{question}\nGo on?", abort=True, err=True)
-        is_agreed = self._yes and any(param.name == "yes" for param in command.params)
-        typed = [*words.split(), *(["--yes"] if is_agreed else []), *words_of(command, settings)]
+        typed, arguments = words.split(), list[str]()
+        if self._yes and any(param.name == "yes" for param in command.params):
+            typed.append("--yes")
+        # All settings, independent of any configuration.
+        for param in command.params:
+            value = settings.get(_dotted(param))
+            if value is None or param.name in _ONLY_SHOWN or not param.expose_value:
+                continue
+            several = value if isinstance(value, list) else [value]
+            if not isinstance(param, click.Option):
+                arguments += map(str, several)
+            elif param.is_flag:
+                if value or param.secondary_opts:
+                    typed.append(param.opts[-1] if value else param.secondary_opts[-1])
+            else:
+                typed += [f"{param.opts[-1]}={one}" for one in several]
+        typed += ["--", *arguments] if arguments else []
         try:
             with chdir(folder), redirect_stdout(io.StringIO()):
                 self._root.main(typed, prog_name="fabula", standalone_mode=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,10 +36,20 @@ class Config:
         """
         tables = {name.partition(".")[0] for name in options if "." in name}
         others = {name for name in self.sets if name.partition(".")[0] in tables} - options.keys()
-        if others and (unknown := others - _tuned_names()):
-            name = min(unknown)
-            remedy = f"`fabula COMMAND --help {name.partition('.')[0]}` lists all"
-            raise InputError(f"{NAME}: {name}: no such setting; {remedy}")
+        if others:
+            from fabula.jobs.reading import Reading
+            from fabula.jobs.registry import jobs
+            from fabula.settings import Settings, fields_of
+
+            # What can be set, of all jobs.
+            kinds: set[type[Settings]] = {Reading}
+            for job in jobs().values():
+                kinds.update(job.load().settings.values())
+            settings = [one for kind in kinds for one in fields_of(kind) if one.field.tuned]
+            if unknown := others - {one.field.option_of(one.path[-1]) for one in settings}:
+                name = min(unknown)
+                remedy = f"`fabula COMMAND --help {name.partition('.')[0]}` lists all"
+                raise InputError(f"{NAME}: {name}: no such setting; {remedy}")
         found = {name: value for name, value in self.sets.items() if name in options}
         if self.reference and options.get("reference"):
             found["reference"] = self.reference
@@ -62,8 +72,40 @@ def read_config() -> Config:
     from platformdirs import user_config_path
 
     for path in (Path(NAME), user_config_path("fabula") / NAME):
-        if path.is_file():
-            return replace(_read(path), is_of_folder=path == Path(NAME))
+        if not path.is_file():
+            continue
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+            raise InputError(f"{path}: cannot be read as TOML ({error})") from error
+        if "restart" in content.get("running", ()):
+            raise InputError(f"{path}: `restart` is for one run: give it as an option")
+        unknown = content.keys() - {"reference", "model", "prices", *_SETS}
+        if unknown:
+            raise InputError(
+                f"{path}: unknown key {min(unknown)!r}; the keys are reference, model and prices, "
+                f"and the tables {', '.join(_SETS)}"
+            )
+        sets = {}
+        for name in _SETS:
+            table = content.get(name, {})
+            if not isinstance(table, dict):
+                raise InputError(f"{path}: {name} must be a table, [{name}]")
+            for key, value in table.items():
+                if not isinstance(value, str | int | float):
+                    problem = "must be a text, a number, true or false"
+                    raise InputError(f"{path}: {name}.{key} {problem}")
+                sets[f"{name}.{key.replace('_', '-')}"] = value
+        prices = content.get("prices", {})
+        if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
+            raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')
+        return Config(
+            _several(path, "reference", content.get("reference", [])),
+            _several(path, "model", content.get("model", [])),
+            is_of_folder=path == Path(NAME),
+            sets=sets,
+            prices=prices,
+        )
     return Config()
 
 
@@ -71,56 +113,6 @@ def addresses_in(values: Iterable[str]) -> list[str]:
     """The addresses among these values that are not on this machine."""
     here = ("127.0.0.1", "localhost", "::1")
     return [value for value in values if "://" in value and urlsplit(value).hostname not in here]
-
-
-def _read(path: Path) -> Config:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read as TOML ({error})") from error
-    if "restart" in content.get("running", ()):
-        raise InputError(f"{path}: `restart` is for one run: give it as an option")
-    unknown = content.keys() - {"reference", "model", "prices", *_SETS}
-    if unknown:
-        raise InputError(
-            f"{path}: unknown key {min(unknown)!r}; the keys are reference, model and prices, and "
-            f"the tables {', '.join(_SETS)}"
-        )
-    sets = {}
-    for name in _SETS:
-        table = content.get(name, {})
-        if not isinstance(table, dict):
-            raise InputError(f"{path}: {name} must be a table, [{name}]")
-        for key, value in table.items():
-            if not isinstance(value, str | int | float):
-                raise InputError(f"{path}: {name}.{key} must be a text, a number, true or false")
-            sets[f"{name}.{key.replace('_', '-')}"] = value
-    prices = content.get("prices", {})
-    if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
-        raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')
-    return Config(
-        _several(path, "reference", content.get("reference", [])),
-        _several(path, "model", content.get("model", [])),
-        sets=sets,
-        prices=prices,
-    )
-
-
-def _tuned_names() -> set[str]:
-    """What can be set, of all jobs."""
-    from fabula.jobs.reading import Reading
-    from fabula.jobs.registry import jobs
-    from fabula.settings import Settings, fields_of
-
-    kinds: set[type[Settings]] = {Reading}
-    for job in jobs().values():
-        kinds.update(job.load().settings.values())
-    return {
-        one.field.option_of(one.path[-1])
-        for kind in kinds
-        for one in fields_of(kind)
-        if one.field.tuned
-    }
 
 
 def _several(path: Path, key: str, value: Any) -> tuple[str, ...]:

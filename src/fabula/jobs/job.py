@@ -91,11 +91,22 @@ class Shape:
     def inputs(self) -> tuple[Input, ...]:
         """What the job reads, in order."""
         parameters = inspect.signature(self.function).parameters
-        return tuple(
-            _input(name, hint, parameters[name].default is inspect.Parameter.empty)
-            for name, hint in self._hints.items()
-            if name != "return" and name not in self.settings
-        )
+        inputs = []
+        for name, hint in self._hints.items():
+            if name == "return" or name in self.settings:
+                continue
+            is_required, mark = parameters[name].default is inspect.Parameter.empty, ""
+            if get_origin(hint) is Annotated:
+                hint, mark = get_args(hint)
+            if hint == str | None or hint == Path | None or hint == int | None:
+                hint = next(one for one in get_args(hint) if one is not type(None))
+            is_many = get_origin(hint) is not None
+            kind = get_args(hint)[0] if is_many else hint
+            is_stream = isinstance(kind, type) and issubclass(kind, Stream)
+            is_many = is_many or (is_stream and kind is not OneSource)
+            is_texts = is_stream or kind is Document
+            inputs.append(Input(name, kind, is_many, is_required, mark, is_texts))
+        return tuple(inputs)
 
     @cached_property
     def settings(self) -> dict[str, type[Settings]]:
@@ -124,16 +135,3 @@ class Shape:
         """The docstring without what is only for Python."""
         parts = (inspect.getdoc(self.function) or "").split("\n\n")
         return "\n\n".join(part for part in parts if not part.startswith("Raises"))
-
-
-def _input(name: str, hint: Any, is_required: bool) -> Input:
-    mark = ""
-    if get_origin(hint) is Annotated:
-        hint, mark = get_args(hint)
-    if hint == str | None or hint == Path | None or hint == int | None:
-        hint = next(one for one in get_args(hint) if one is not type(None))
-    is_many = get_origin(hint) is not None
-    kind = get_args(hint)[0] if is_many else hint
-    is_stream = isinstance(kind, type) and issubclass(kind, Stream)
-    is_many = is_many or (is_stream and kind is not OneSource)
-    return Input(name, kind, is_many, is_required, mark, is_stream or kind is Document)

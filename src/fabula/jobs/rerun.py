@@ -12,6 +12,7 @@ from typing import Any
 from fabula import provenance
 from fabula.errors import InputError
 from fabula.formats import CHECKSUM
+from fabula.jobs.registry import jobs
 from fabula.jobs.result import Result
 from fabula.provenance import Record
 from fabula.settings import Settings, setting
@@ -115,8 +116,6 @@ def _made_again(record: Record, own: Path, name: str, place: Path, runner: Any) 
 
     Whatever else they write goes into the folder `place`; what they read elsewhere is agreed.
     """
-    from fabula.jobs.registry import jobs
-
     made = place / name / own.name
     for step in provenance.steps_of(record, own):
         # Of what was changed in place, the steps before make and change the same one.

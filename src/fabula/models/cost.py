@@ -255,7 +255,7 @@ class BudgetedModel:
             usage = _counted_usage(answer.usage, prompt, sampling, answer)
             self.budget.spend(usage)
         if self._noted is not None:
-            self._noted.note_answer(self.name, answer.served, answer.runtime)
+            self._noted.models[self.name, answer.served, answer.runtime] = None
         return answer if usage is answer.usage else replace(answer, usage=usage)
 
     async def __aenter__(self) -> Self:

@@ -140,31 +140,6 @@ def judged_of(output: ModelOutput, story: str, item: Item, plan: JudgePlan) -> l
     return found
 
 
-def _measurement(state: TaskState, plan: JudgePlan) -> Measurement:
-    """The combined result of a sample's answers, as in `fabula judge`. Raises `InputError`."""
-    about = state.metadata
-    if about["rubric"] != plan.rubric.key:
-        raise InputError(
-            f"the log contains answers to {about['rubric']}, but `name` is {plan.rubric.key}; use "
-            "the rubric that was answered"
-        )
-    story, item = str(about["story"]), plan.rubric.item(str(about["item"]))
-    if reason := about.get("not_asked"):
-        judged = [Judged(Asked(story, item.id, 0, "", 0), Verdict(None, reason, None), None)]
-    else:
-        judged = judged_of(state.output, story, item, plan)
-    document = Document(story, "", author=about.get("author") or None)
-    if shown := about.get("examples"):
-        template = _LoggedTemplate(
-            plan.template.style, name=str(shown["name"]), logged=str(shown["digest"])
-        )
-        plan = replace(plan, template=template)
-    # Inspect's own options override the settings with which the answers were generated.
-    plan = replace(plan, **about.get("mode", {}))
-    (found,) = to_measurements(judged, [document], str(state.model), plan)
-    return found
-
-
 def over_epochs(compute: Callable[..., Value]) -> Callable[[], Metric]:
     """A metric of the raw scores of all epochs: Inspect's own reducer turns a choice into 0."""
 
@@ -325,8 +300,30 @@ def _scorer(
         plan = plan_of(settings_for(name, settings).judging)
 
     async def score(state: TaskState, target: Target) -> Score:
+        # The combined result of a sample's answers, as in `fabula judge`.
+        about, terms = state.metadata, plan
         with in_a_sentence():
-            found = _measurement(state, plan)
+            if about["rubric"] != plan.rubric.key:
+                raise InputError(
+                    f"the log contains answers to {about['rubric']}, but `name` is "
+                    f"{plan.rubric.key}; use the rubric that was answered"
+                )
+            story, item = str(about["story"]), plan.rubric.item(str(about["item"]))
+            if reason := about.get("not_asked"):
+                judged = [
+                    Judged(Asked(story, item.id, 0, "", 0), Verdict(None, reason, None), None)
+                ]
+            else:
+                judged = judged_of(state.output, story, item, plan)
+            document = Document(story, "", author=about.get("author") or None)
+            if shown := about.get("examples"):
+                template = _LoggedTemplate(
+                    plan.template.style, name=str(shown["name"]), logged=str(shown["digest"])
+                )
+                terms = replace(plan, template=template)
+            # Inspect's own options override the settings with which the answers were generated.
+            terms = replace(terms, **about.get("mode", {}))
+            (found,) = to_measurements(judged, [document], str(state.model), terms)
         return scored(found, state, plan.rubric.item(found.item))
 
     return score
@@ -428,7 +425,14 @@ def rubric(
     with in_a_sentence():
         asked = settings_for(name, settings)
         plan = plan_of(asked.judging)
-        documents = _documents(stories, text_field)
+        if not stories:
+            raise InputError("set the stories with -T stories=FILE, a file or a folder")
+        if (released := _released(stories, STORIES_FILE)) is not None:
+            documents = read_released_stories(released)
+        else:
+            documents = list(read_documents(find_files((stories,)), text_field=text_field))
+            if not documents:
+                raise InputError(f"{stories}: contains no stories")
         # People's answers about the stories: the labels of the file, or those of the release.
         path = None if labels is None else Path(labels)
         if path is None and plan.rubric.id == "ttcw":
@@ -442,17 +446,6 @@ def rubric(
         config=GenerateConfig(temperature=plan.temperature, max_tokens=plan.max_tokens),
         version=plan.rubric.key,
     )
-
-
-def _documents(stories: str, text_field: str) -> list[Document]:
-    if not stories:
-        raise InputError("set the stories with -T stories=FILE, a file or a folder")
-    if (released := _released(stories, STORIES_FILE)) is not None:
-        return read_released_stories(released)
-    documents = list(read_documents(find_files((stories,)), text_field=text_field))
-    if not documents:
-        raise InputError(f"{stories}: contains no stories")
-    return documents
 
 
 def _released(stories: str, name: str) -> Path | None:

@@ -13,6 +13,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +123,6 @@ def _faults(node: ast.expr, scales: Mapping[str, Scale]) -> Iterator[str]:
 def _pair_faults(
     left: ast.expr, op: ast.cmpop, right: ast.expr, scales: Mapping[str, Scale]
 ) -> Iterator[str]:
-    """The mistakes in one comparison."""
     is_in = isinstance(op, ast.In | ast.NotIn)
     if is_in and not isinstance(right, ast.Tuple | ast.List):
         holder = _scale_of(right, scales)
@@ -139,33 +139,24 @@ def _pair_faults(
             scale = _scale_of(one, scales)
             if scale is None:
                 continue
+            name, held = ast.unparse(one), _scale_of(against, scales)
             if is_ordered and scale.form != "number":
-                yield f"{ast.unparse(one)} has no order; compare it with == or in"
+                yield f"{name} has no order; compare it with == or in"
+            elif held is not None:
+                mine, theirs = set(scale.answers), set(held.answers)
+                is_apart = bool(mine) != bool(theirs) or (bool(mine) and not mine & theirs)
+                if is_apart and "prose" not in (scale.form, held.form):
+                    yield f"{name} and {ast.unparse(against)} have no answer in common"
             else:
-                yield from _value_faults(ast.unparse(one), scale, against, scales)
+                value = None
+                with suppress(ValueError):
+                    value = ast.literal_eval(against)
+                if value is not None and (why := scale.refuses(value)):
+                    yield f"{name} {why}"
 
 
 def _scale_of(node: ast.expr, scales: Mapping[str, Scale]) -> Scale | None:
     return scales.get(node.id) if isinstance(node, ast.Name) else None
-
-
-def _value_faults(
-    name: str, scale: Scale, against: ast.expr, scales: Mapping[str, Scale]
-) -> Iterator[str]:
-    """Whether an item can have a value, or one that another item has."""
-    other = _scale_of(against, scales)
-    if other is not None:
-        mine, theirs = set(scale.answers), set(other.answers)
-        is_apart = bool(mine) != bool(theirs) or (bool(mine) and not mine & theirs)
-        if is_apart and "prose" not in (scale.form, other.form):
-            yield f"{name} and {ast.unparse(against)} have no answer in common"
-        return
-    try:
-        value = ast.literal_eval(against)
-    except ValueError:
-        return
-    if value is not None and (why := scale.refuses(value)):
-        yield f"{name} {why}"
 
 
 def _value(node: ast.expr, answers: Mapping[str, object]) -> object:

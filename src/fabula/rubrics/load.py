@@ -113,14 +113,33 @@ def _read(data: bytes, where: str) -> tuple[Rubric, list[str]]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not TOML: {error}") from error
     table.pop("digest", None)
-    rubric = _rubric_of(table, where)
+    faults: _Faults = []
+    if isinstance(items := table.get("items"), list):
+        # Each scale is parsed by the class of its kind.
+        table["items"] = []
+        for k, item in enumerate(items):
+            if isinstance(item, dict) and isinstance(scale := item.get("scale"), dict):
+                item = {key: value for key, value in item.items() if key != "scale"}
+                place, kind = ["items", k, "scale"], _kind_of(scale)
+                if kind is None:
+                    said = f"unknown kind {scale['kind']!r}; the kinds are {', '.join(KINDS)}"
+                    faults.append(("unknown_kind", [*place, "kind"], said))
+                elif (parsed := _validated(kind, scale, place, faults)) is not None:
+                    item["scale"] = parsed
+            table["items"].append(item)
+    rubric = _validated(Rubric, table, [], faults)
+    if faults:
+        # Misspelt fields first: they explain missing ones.
+        faults.sort(key=lambda fault: fault[0] != "unexpected_keyword_argument")
+        raise WrongFields(where, [_sentence(*fault, items) for fault in faults])
+    assert isinstance(rubric, Rubric)
     _check(rubric, where)
     # Errors in the conditions, one sentence each with file, line and item.
     found = []
     scales: dict[str, Scale] = {}
-    for place, item in enumerate(rubric.items):
+    for n_before, item in enumerate(rubric.items):
         if item.show_if:
-            line = _line_of(data, place, "show_if")
+            line = _line_of(data, n_before, "show_if")
             at = f"{where}, {f'line {line}, ' if line else ''}item {item.id}"
             try:
                 condition = Condition.parse(item.show_if)
@@ -164,40 +183,6 @@ def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[s
         if value not in (defaults.get(key), None, {}):
             kept[key] = list(value) if isinstance(value, tuple) else value
     return kept
-
-
-def _rubric_of(table: Mapping[str, Any], where: str) -> Rubric:
-    """The rubric in a file's table, each scale parsed by the class of its kind.
-
-    Raises `WrongFields`.
-    """
-    found: _Faults = []
-    items = table.get("items")
-    if isinstance(items, list):
-        read = [_with_scale(item, ["items", k], found) for k, item in enumerate(items)]
-        table = {**table, "items": read}
-    rubric = _validated(Rubric, table, [], found)
-    if found:
-        # Misspelt fields first: they explain missing ones.
-        found.sort(key=lambda fault: fault[0] != "unexpected_keyword_argument")
-        raise WrongFields(where, [_sentence(*fault, items) for fault in found])
-    assert isinstance(rubric, Rubric)
-    return rubric
-
-
-def _with_scale(item: Any, place: list[Any], found: _Faults) -> Any:
-    """An item's table with its scale parsed; errors are added to `found`."""
-    if not (isinstance(item, dict) and isinstance(item.get("scale"), dict)):
-        return item
-    others = {key: value for key, value in item.items() if key != "scale"}
-    kind = _kind_of(item["scale"])
-    place = [*place, "scale"]
-    if kind is None:
-        said = f"unknown kind {item['scale']['kind']!r}; the kinds are {', '.join(KINDS)}"
-        found.append(("unknown_kind", [*place, "kind"], said))
-        return others
-    scale = _validated(kind, item["scale"], place, found)
-    return others if scale is None else {**others, "scale": scale}
 
 
 def _kind_of(scale: Mapping[str, Any]) -> type[Scale] | None:

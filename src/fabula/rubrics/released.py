@@ -55,7 +55,26 @@ def released_rubric(name: str, path: Path) -> Rubric:
     from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 
     ours = load_rubric(name)
-    tests = read_released_tests(path)
+    # A `full_prompt` is the background, an instruction ("Given the story ...") that says what to
+    # list and how to answer, and the question after `Q)`.
+    tests = {}
+    for row, where in _rows(path, {"ttcw_idx", "torrance_dimension", "category", "question"}):
+        prompt = _PROMPT.fullmatch(str(row.get("full_prompt", "")))
+        if prompt is None:
+            raise InputError(
+                f"{where}: full_prompt must contain background, instruction and question, in this "
+                "order"
+            )
+        index = _integer(row["ttcw_idx"], where)
+        tests[index] = Item(
+            id=f"test_{index}",
+            index=index,
+            title=str(row["category"]),
+            question=str(row["question"]),
+            dimension=str(row["torrance_dimension"]),
+            background=prompt["background"],
+            list_first=prompt["instruction"],
+        )
     indices = {item.index for item in ours.items}
     if set(tests) != indices:
         missing = sorted(indices - set(tests)) or sorted(set(tests) - indices)
@@ -68,33 +87,6 @@ def released_rubric(name: str, path: Path) -> Rubric:
         items=items,
     )
     return parse_rubric(rubric_toml(rubric).encode(), str(path))
-
-
-def read_released_tests(path: Path) -> dict[int, Item]:
-    """The published tests by index, from `ttcw_all_tests.json`.
-
-    A `full_prompt` is the background, an instruction ("Given the story ...") that says what to list
-    and how to answer, and the question after `Q)`.
-    """
-    items = {}
-    for row, where in _rows(path, {"ttcw_idx", "torrance_dimension", "category", "question"}):
-        prompt = _PROMPT.fullmatch(str(row.get("full_prompt", "")))
-        if prompt is None:
-            raise InputError(
-                f"{where}: full_prompt must contain background, instruction and question, in this "
-                "order"
-            )
-        index = _integer(row["ttcw_idx"], where)
-        items[index] = Item(
-            id=f"test_{index}",
-            index=index,
-            title=str(row["category"]),
-            question=str(row["question"]),
-            dimension=str(row["torrance_dimension"]),
-            background=prompt["background"],
-            list_first=prompt["instruction"],
-        )
-    return items
 
 
 def read_expert_verdicts(path: Path) -> list[ExpertVerdict]:

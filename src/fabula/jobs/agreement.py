@@ -20,11 +20,12 @@ from fabula.jobs.judging import (
     plan_of,
     with_examples,
 )
-from fabula.jobs.models import ModelSettings, Pricing
+from fabula.jobs.models import ModelSettings, Pricing, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import page_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
+from fabula.store import write_rows
 from fabula.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater
 
 if TYPE_CHECKING:
@@ -744,8 +745,6 @@ def themes(
 
     Raises `InputError`, also if a label edited in `out` would be lost, and `ModelError`.
     """
-    from fabula.jobs.models import confirm_prompts
-    from fabula.store import write_rows
     from fabula.tasks.reason_themes import find_themes, keep_labels, read_rationales
 
     items, out, spec = settings.items, settings.out, settings.models.models[0]

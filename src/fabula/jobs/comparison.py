@@ -17,14 +17,15 @@ from fabula.jobs.reading import encoder_setting
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import plot_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
+from fabula.store import measurement_row
+from fabula.types import Document, by_rater
 
 if TYPE_CHECKING:
-    from fabula.measures.comparison import Comparison, MeasuredTexts
+    from fabula.measures.comparison import Comparison
     from fabula.measures.diversity.key_phrases import KeyPhrases
     from fabula.measures.diversity.measure import Diversity
     from fabula.presentation.sheet import Block
     from fabula.reference import Reference
-    from fabula.types import Document
 
 _OF_DIVERSITY = re.compile(rb'\s*\{\s*"by"\s*:')
 """How a result of diversity begins."""
@@ -103,6 +104,9 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
 
     Raises `InputError` and `MixError`.
     """
+    from fabula.judging.folder import read_run
+    from fabula.judging.run import RETEST
+    from fabula.measures.agreement import aggregates, ratings_of
     from fabula.measures.comparison import MeasuredTexts, compare_groups
 
     sources = [source for one in results for source in one.parts]
@@ -139,30 +143,20 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
         for row, where in located_in(source):
             measured.add({**row, **own}, where)
     for folder in folders:
-        _add_run(measured, folder)
+        # The answers of judges, and what each adds up to.
+        rubric, measurements = read_run(folder)
+        once = [one for one in measurements if not one.document_id.endswith(RETEST)]
+        for one in once:
+            measured.add(measurement_row(one), str(folder))
+        for rater, mine in by_rater(once).items():
+            title = f"{rubric.aggregate.title}, {rater}"
+            for text, score in aggregates(ratings_of(mine), rubric).items():
+                measured.add_number(text, title, score, mine[0].signature)
     how: Any = {name: getattr(settings, name) for name in ("baseline", "unnamed", "seed")}
     found = Compared(compare_groups(measured, **how))
     if settings.plot is not None:
         found.save(settings.plot)
     return found
-
-
-def _add_run(measured: MeasuredTexts, folder: Path) -> None:
-    """Add the answers of judges, and what each adds up to."""
-    from fabula.judging.folder import read_run
-    from fabula.judging.run import RETEST
-    from fabula.measures.agreement import aggregates, ratings_of
-    from fabula.store import measurement_row
-    from fabula.types import by_rater
-
-    rubric, measurements = read_run(folder)
-    once = [one for one in measurements if not one.document_id.endswith(RETEST)]
-    for one in once:
-        measured.add(measurement_row(one), str(folder))
-    for rater, own in by_rater(once).items():
-        title = rubric.aggregate.title
-        for text, score in aggregates(ratings_of(own), rubric).items():
-            measured.add_number(text, f"{title}, {rater}", score, own[0].signature)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,8 +305,6 @@ def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress =
 
 
 _NOTHING = OneSource()
-NamedTexts = tuple[str, "Sequence[Document]"]
-"""A group's name, and its texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,8 +393,8 @@ class PhraseSettings(EqualLength):
 
 def split_texts(
     documents: Sequence[Document], settings: PhraseSettings
-) -> tuple[NamedTexts, NamedTexts]:
-    """The groups A and B of the field `by`. Raises `InputError` unless it has exactly two."""
+) -> tuple[tuple[str, list[Document]], tuple[str, list[Document]]]:
+    """Names and texts of the groups A and B of `by`. Raises `InputError` unless it has just two."""
     from fabula.measures.diversity.grouped_texts import groups_by
 
     names = groups_by(documents, settings.by or "")

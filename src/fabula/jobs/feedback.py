@@ -31,8 +31,12 @@ from fabula.jobs.result_files import (
     share_of,
     share_setting,
 )
+from fabula.provenance import note_output
+from fabula.reasons import explain
+from fabula.resume import Ledger, kept_rows
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
-from fabula.types import Contrast, Document, Estimate, Measurement, by_rater
+from fabula.store import dump_json, read_measurements, write_rows, write_whole
+from fabula.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.session import Spent
@@ -43,7 +47,6 @@ if TYPE_CHECKING:
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
     from fabula.tasks.feedback.fault_matches import Findings, FindScore, ReaderAccuracy
     from fabula.tasks.feedback.feedback_scores import Answers, Subset
-    from fabula.types import Rubric
 
 
 def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
@@ -88,7 +91,6 @@ def people_means(
     """
     from fabula.measures.ratings import mean_scores, score_table
     from fabula.replicate.story_feedback import RATINGS_FILE, read_released_file
-    from fabula.store import read_measurements
     from fabula.text.feedback_pieces import OWN_FEEDBACK, feedback_id
 
     given: list[Measurement] = []
@@ -284,7 +286,6 @@ def _corrupt(
 ) -> tuple[dict[str, int], list[LeftOut]]:
     """How many rows of each method exist now, and what was left out."""
     from fabula.models.model_spec import open_model
-    from fabula.resume import Ledger, kept_rows
     from fabula.tasks.feedback import corrupting
     from fabula.tasks.feedback.translating import estimate_round_trips, is_model, open_translator
     from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter, estimate_faults
@@ -378,8 +379,6 @@ class Elicited(Written):
         return sum(bool(row.get("is_cut")) for row in self.asked)
 
     def lines(self) -> list[str]:
-        from fabula.reasons import explain
-
         lines = [f"{self.n:,} of {len(self.asked):,} answers, written: {self.out}"]
         lines += [f"missing: {n:,}, {explain(why)}" for why, n in self.missing.items()]
         if self.n_cut:
@@ -405,7 +404,6 @@ def elicit(
     Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.models.base import Sampling
-    from fabula.resume import kept_rows
     from fabula.tasks.feedback.eliciting import (
         ANSWERS,
         PROMPTS,
@@ -552,7 +550,6 @@ def score(
     Raises `InputError` if a row lacks a field.
     """
     from fabula.rubrics.load import load_rubric
-    from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.feedback_scores import (
         bertscore,
         measured,
@@ -718,7 +715,6 @@ def find(
     Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.rubrics.load import load_rubric
-    from fabula.store import write_rows
     from fabula.tasks.feedback.fault_matches import (
         compare_models,
         read_findings,
@@ -859,49 +855,42 @@ class AnsweredFeedback(Result):
     """By labeller: shares by writer and corruption, and accuracy if people labelled."""
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.rating_tables import category_tables
-        from fabula.reasons import explain
+        from fabula.measures.ratings import group_estimates, mean_scores, score_table
+        from fabula.presentation.rating_tables import (
+            FIELDS,
+            category_tables,
+            estimates_table,
+            people_table,
+        )
 
         parts: list[Block] = []
-        given = by_rater(self.judged.said)
+        given, documents = by_rater(self.judged.said), self.judged.documents
         for rater, agreement in (self.agreements or {}).items():
-            parts += self._of_rater(rater, given[rater], agreement)
+            mine, signature = given[rater], given[rater][0].signature
+            means = mean_scores(score_table(mine, self.judged.plan.rubric))
+            story_of = _stories(documents).__getitem__
+            parts.append(f"contains answers by {rater}, who is not a person")
+            for name in FIELDS:
+                by = {document.id: str(document.meta.get(name, "any")) for document in documents}
+                groups = group_estimates(means, by.get, story_of, signature=signature)
+                if len(groups) > 1 or name == "model":
+                    parts += [*estimates_table(name, groups), ""]
+            if agreement:
+                parts += people_table(rater, agreement)
+            else:
+                unknown = "the rater's agreement with people is unknown"
+                parts.append(f"no answers by people were given (`people`): {unknown}")
+            missing = Counter(one.missing_reason for one in mine if one.missing_reason)
+            n_spared = missing.pop("not_asked", 0)
+            parts += [f"no answer: {n:,}, {explain(str(w))}" for w, n in sorted(missing.items())]
+            if n_spared:
+                parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")
+            parts.append(signature)
         categories = self.judged.plan.rubric.items[0].scale.options
         for rater, (shares, accuracy) in self.labelled.items():
             parts += category_tables(shares, categories, accuracy, given[rater][0].signature)
         left_out = (f"left out: {n:,} answers, {explain(why)}" for why, n in self.left_out.items())
         return [*parts, *left_out]
-
-    def _of_rater(
-        self,
-        rater: str,
-        mine: Sequence[Measurement],
-        agreement: Mapping[str, Mapping[str, Estimate]],
-    ) -> list[Block]:
-        from fabula.measures.ratings import group_estimates, mean_scores, score_table
-        from fabula.presentation.rating_tables import FIELDS, estimates_table, people_table
-        from fabula.reasons import explain
-
-        documents, signature = self.judged.documents, mine[0].signature
-        means = mean_scores(score_table(mine, self.judged.plan.rubric))
-        story_of = _stories(documents).__getitem__
-        parts: list[Block] = [f"contains answers by {rater}, who is not a person"]
-        for name in FIELDS:
-            by = {document.id: str(document.meta.get(name, "any")) for document in documents}
-            groups = group_estimates(means, by.get, story_of, signature=signature)
-            if len(groups) > 1 or name == "model":
-                parts += [*estimates_table(name, groups), ""]
-        if agreement:
-            parts += people_table(rater, agreement)
-        else:
-            unknown = "the rater's agreement with people is unknown"
-            parts.append(f"no answers by people were given (`people`): {unknown}")
-        missing = Counter(one.missing_reason for one in mine if one.missing_reason)
-        n_spared = missing.pop("not_asked", 0)
-        parts += [f"no answer: {n:,}, {explain(str(why))}" for why, n in sorted(missing.items())]
-        if n_spared:
-            parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")
-        return [*parts, signature]
 
     def rows(self) -> list[Row]:
         """The measurements."""
@@ -959,7 +948,6 @@ def rate(
     from fabula.judging.judge_prompts import feedback_template
     from fabula.measures import ratings
     from fabula.presentation.rating_tables import save_categories
-    from fabula.provenance import note_output
     from fabula.text.feedback_pieces import count_missing, feedback_documents
 
     is_labelling = _is_labelling(settings)

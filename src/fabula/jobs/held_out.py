@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from fabula.cached_results import cache_folder
 from fabula.errors import InputError
 from fabula.jobs.engine import Processes
 from fabula.jobs.job import Corpus as CorpusFolder
@@ -17,13 +18,14 @@ from fabula.jobs.originality import Matching, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.result_files import restart_setting
+from fabula.measures.groups import Distribution, GroupBook, GroupNumbers, read_groups, write_groups
 from fabula.measures.originality_measure import ExcludeSame
+from fabula.reference import Reference
+from fabula.reference.search import check_spec, is_elsewhere, is_served
+from fabula.reference.storage import HELD_OUT, corpus_folder, fetch_corpus
 from fabula.settings import Between, seed_setting, setting
+from fabula.store import dump_json, write_whole
 from fabula.types import Document
-
-if TYPE_CHECKING:
-    from fabula.measures.groups import Distribution, GroupNumbers
-    from fabula.reference import Reference
 
 _ROWS_FILE = "held_out.scores.jsonl"
 _FIELD = "held_out"
@@ -89,11 +91,7 @@ def measure(
 
     Raises `InputError` if there are too few documents, or too few have a score.
     """
-    from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
     from fabula.measures.scores import run_measure
-    from fabula.reference import Reference
-    from fabula.reference.search import is_elsewhere
-    from fabula.reference.storage import HELD_OUT, corpus_folder
     from fabula.stats.resampling import MIN_UNITS
 
     # The numbers have the signature of a text from outside, for which nothing need be excluded.
@@ -113,7 +111,20 @@ def measure(
     )
     with closing(Reference.open(corpus, report=progress.say)) as reference:
         scores = folder / _ROWS_FILE
-        passages = list(_passages(reference, settings))
+        # A passage of each sampled document; documents without words are skipped.
+        passages, known = list[Document](), reference.numbers()
+        n_drawn = min(settings.n_documents, len(known))
+        drawn = sorted(random.Random(settings.seed).sample(known, n_drawn))
+        for number, document in zip(drawn, reference.documents(drawn), strict=True):
+            words = reference.locate(document.text)
+            if not len(words.words):
+                continue
+            chance = random.Random(f"{settings.seed}|{number}")
+            first = chance.randrange(max(1, len(words.words) - settings.n_words + 1))
+            last = min(first + settings.n_words, len(words.words)) - 1
+            text = document.text[int(words.starts[first]) : int(words.ends[last])]
+            meta = {_FIELD: str(number)}
+            passages.append(Document(f"{number}:{document.id}", text, meta=meta))
         if len(passages) < MIN_UNITS:
             raise InputError(
                 f"{corpus}: has only {len(passages)} documents with words to hold out; a "
@@ -157,11 +168,6 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
     Those of a served reference are copied. Raises `CorpusError` if an address cannot be fetched,
     and `LookupFailed` if a server does not respond.
     """
-    from fabula.cached_results import cache_folder
-    from fabula.reference.search import check_spec, is_elsewhere, is_served
-    from fabula.reference.storage import HELD_OUT, fetch_corpus
-    from fabula.store import dump_json, write_whole
-
     for one in references:
         check_spec(one)
     paths = []
@@ -184,26 +190,8 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
 
 def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
     """The Creativity Index of a reference's own documents with this signature, if a file has it."""
-    from fabula.measures.groups import GroupBook, read_groups
-
     if not files:
         return None
     book = GroupBook(one for path in files for one in read_groups(path))
     found = book.find(signature).groups
     return found[0].items.get("creativity_index") if found else None
-
-
-def _passages(reference: Reference, settings: HeldOutSettings) -> Iterator[Document]:
-    """A passage of each sampled document; documents without words are skipped."""
-    numbers = reference.numbers()
-    n = min(settings.n_documents, len(numbers))
-    drawn = sorted(random.Random(settings.seed).sample(numbers, n))
-    for number, document in zip(drawn, reference.documents(drawn), strict=True):
-        words = reference.locate(document.text)
-        if not len(words.words):
-            continue
-        chance = random.Random(f"{settings.seed}|{number}")
-        first = chance.randrange(max(1, len(words.words) - settings.n_words + 1))
-        last = min(first + settings.n_words, len(words.words)) - 1
-        passage = document.text[int(words.starts[first]) : int(words.ends[last])]
-        yield Document(f"{number}:{document.id}", passage, meta={_FIELD: str(number)})

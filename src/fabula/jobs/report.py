@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fabula.errors import InputError, ModelError
+from fabula.instruments import names_of_parts
 from fabula.jobs.engine import Processes
 from fabula.jobs.given import Labels, Run
 from fabula.jobs.job import Texts
@@ -18,15 +19,27 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import grammar_setting
 from fabula.jobs.result import Result, Row, flat
 from fabula.jobs.result_files import TableFiles, page_setting
-from fabula.review import Review
+from fabula.measures.groups import GroupNumbers, read_groups, write_groups
+from fabula.measures.line_rules import LINE_KINDS
+from fabula.provenance import note_output
+from fabula.reference.search import is_elsewhere
+from fabula.resume import KeptRows, kept_rows
+from fabula.review import (
+    OWN_PARTS,
+    LeftOut,
+    Review,
+    bibtex_of,
+    group_numbers,
+    methods_of,
+    numbers_of_review,
+)
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
+from fabula.store import measurement_row, read_measurements, write_rows
+from fabula.text import check_documents
 from fabula.types import Document, Measurement
 
 if TYPE_CHECKING:
-    from fabula.measures.groups import GroupNumbers
     from fabula.presentation.sheet import Block
-    from fabula.resume import KeptRows
-    from fabula.review import LeftOut
     from fabula.tasks.feedback.advising import Advice, Earlier
     from fabula.tasks.feedback.points import Point
 
@@ -35,25 +48,18 @@ ON_REQUEST = ("fluency",)
 
 
 def _is_part(name: str) -> str | None:
-    from fabula.instruments import names_of_parts
-    from fabula.measures.line_rules import LINE_KINDS
-
     known = (*names_of_parts(), *LINE_KINDS)
     return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
 
 
 def _is_off(name: str) -> str | None:
     """Reject what is on by default, and what is not known."""
-    from fabula.measures.line_rules import LINE_KINDS
-
     known = [*ON_REQUEST, *(kind.id for kind in LINE_KINDS.values() if not kind.is_on)]
     return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
 
 
 def _ungrouped() -> list[str]:
     """What models say, comparisons of several texts and line notes: they make no group."""
-    from fabula.review import OWN_PARTS
-
     return [one.id for one in OWN_PARTS if not one.has_groups]
 
 
@@ -224,8 +230,6 @@ class ReportSettings(InstrumentSettings):
             raise SettingsError("references", "must be named for `only` originality")
         if not self.against_each_other:
             return
-        from fabula.reference.search import is_elsewhere
-
         if self.exclude == "auto":
             raise SettingsError(
                 "exclude", "auto leaves out copies, which `against_each_other` looks for"
@@ -271,11 +275,6 @@ class GroupSettings(InstrumentSettings):
         check=_is_measured,
     )
 
-    def report(self) -> ReportSettings:
-        """A report without models' answers."""
-        shared = {one.name: getattr(self, one.name) for one in fields(InstrumentSettings)}
-        return ReportSettings(**{**shared, "without": (*self.without, *_ungrouped())})
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Alone(Result):
@@ -311,8 +310,6 @@ class Advised(Result):
         return [shown.encode(errors="replace").decode().rstrip("\n")]
 
     def rows(self) -> list[Row]:
-        from fabula.store import measurement_row
-
         return [measurement_row(one) for one in self.advice.measurements()]
 
     def to_json(self) -> dict[str, Any]:
@@ -385,15 +382,11 @@ class Reported(Result):
         """A row per text with every number; with one instrument alone, its own rows."""
         if self.alone is not None:
             return self.alone.rows()
-        from fabula.review import numbers_of_review
-
         _, rows = numbers_of_review(self._one())
         named = zip(self._one().texts, rows, strict=True)
         return [{"id": text.document.id, **row} for text, row in named]
 
     def compared_rows(self) -> list[Row]:
-        from fabula.store import measurement_row
-
         return [
             text.document.beside(measurement_row(value))
             for text in self._one().texts
@@ -416,7 +409,6 @@ class Reported(Result):
         if self.alone is not None:
             return self.alone.to_json()
         from fabula.presentation.review_tables import review_json
-        from fabula.review import bibtex_of, methods_of
 
         return review_json(self._one()) | {
             "methods": methods_of(self._one()),
@@ -466,8 +458,6 @@ def report(
 
     page = files.out
     if page is None and is_shown and settings.only is None:
-        from fabula.provenance import note_output
-
         page = Path("report.html")
         note_output("out", page)
     settings = _checked(texts, settings, files, page)
@@ -545,7 +535,6 @@ def _alone(
     from fabula.measures.line_notes import read_drafts
     from fabula.presentation.book_page import book_tables
     from fabula.presentation.review_tables import line_tables
-    from fabula.text import check_documents
 
     documents = list(check_documents(texts))
     if settings.only == "lines":
@@ -599,8 +588,6 @@ def advise(
     from fabula.models.encoder import Encoder
     from fabula.models.model_spec import open_model
     from fabula.models.replay import CALLS, CachedModel
-    from fabula.resume import kept_rows
-    from fabula.store import read_measurements, write_rows
     from fabula.tasks.feedback import advising
 
     options, models = settings.advice, settings.models
@@ -711,10 +698,11 @@ def group(
     Raises `InputError`, `CorpusError`.
     """
     from fabula.jobs.reviewer import Reviewer
-    from fabula.measures.groups import read_groups, write_groups
-    from fabula.review import group_numbers
 
-    out, plan = settings.out, settings.measured.report()
+    out, measured = settings.out, settings.measured
+    # A report without models' answers.
+    shared = {one.name: getattr(measured, one.name) for one in fields(InstrumentSettings)}
+    plan = ReportSettings(**{**shared, "without": (*measured.without, *_ungrouped())})
     kept = read_groups(out) if out.exists() else []
     with Reviewer(plan) as reviewer:
         review = reviewer.run(texts, progress)

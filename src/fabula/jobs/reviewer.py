@@ -12,29 +12,31 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from fabula.errors import CallFailed, InputError, ModelError
 from fabula.instruments import Instrument, instruments
+from fabula.jobs.judging import Asking, judging_of, labels_of_some, plan_of
 from fabula.jobs.originality import OriginalityOptions, open_measure, younger_remark
 from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
 from fabula.jobs.report import ReportSettings
+from fabula.judging.judging_plan import AnswerBook, JudgePlan
+from fabula.measures.fluency import FluencyMeasure, read_tokens
 from fabula.measures.groups import GroupBook
 from fabula.measures.line_notes import Wanted, read_drafts
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.measures.originality_measure import ExcludeSame, OriginalityMeasure
+from fabula.models.base import Model, Usage
+from fabula.models.cost import Estimate
+from fabula.models.model_spec import ModelOptions, open_model
+from fabula.models.surprisal import SurprisalModel, SurprisalStore, TokenSurprisal
+from fabula.reference import Reference
 from fabula.reference.backend import described
+from fabula.resume import kept_rows
 from fabula.review import LeftOut, Review, TextReview
+from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate
 from fabula.text import check_documents
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.types import Document, Measurement, Rubric
-
-if TYPE_CHECKING:
-    from fabula.judging.judging_plan import AnswerBook, JudgePlan
-    from fabula.models.base import Model
-    from fabula.models.cost import Estimate
-    from fabula.models.model_spec import ModelOptions
-    from fabula.models.surprisal import SurprisalModel, TokenSurprisal
-    from fabula.tasks.feedback.advising import Advice, AdvicePlan
 
 _NAME = "these-texts"
 _NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
@@ -94,8 +96,6 @@ class ReadingAhead:
         return self._read[k].result()
 
     def _read_one(self, document: Document) -> TokenSurprisal | None:
-        from fabula.measures.fluency import read_tokens
-
         def check() -> None:
             if self._is_over.is_set():
                 raise CallFailed("the text was not read to its end")
@@ -158,8 +158,6 @@ class Reviewer:
         reviews = tuple(TextReview(document) for document in check_documents(documents))
         review = Review(reviews, (), self._groups)
         if plan.models.models and plan.asks("verdicts"):
-            from fabula.jobs.judging import labels_of_some
-
             rubric = _judge_plan(plan).rubric
             people = labels_of_some(documents, plan.labels, rubric)
             review = replace(review, rubric=rubric, people=tuple(people))
@@ -183,9 +181,6 @@ class Reviewer:
     def _originality(self, review: Review, progress: Progress) -> Review:
         if not self.plan.asks("originality"):
             return _without(review, "originality")
-        from fabula.measures.originality_measure import ExcludeSame
-        from fabula.reference import Reference
-
         plan, documents = self.plan, [text.document for text in review.texts]
         if not (plan.references or plan.against_each_other):
             remedy = (
@@ -276,8 +271,6 @@ class Reviewer:
     def _fluently(self, reading: ReadingAhead | None, review: Review, progress: Progress) -> Review:
         if reading is None:
             return review
-        from fabula.measures.fluency import FluencyMeasure
-
         progress.begin("fluency", len(review.texts))
         try:
             measure = FluencyMeasure(reading.model(), load_pipeline(SENTENCES))
@@ -300,8 +293,6 @@ class Reviewer:
         return _signed(review, "fluency", str(measure.signature))
 
     def _opened_model(self) -> SurprisalModel:
-        from fabula.models.surprisal import SurprisalModel, SurprisalStore
-
         if self._model is None:
             self._model = self._stack.enter_context(
                 SurprisalModel(self.plan.fluency_model, store=SurprisalStore())
@@ -333,7 +324,6 @@ class Reviewer:
         return review
 
     def _together(self, review: Review, progress: Progress) -> Review:
-        """Results about several texts together."""
         if len(review.texts) < 2:
             return review
         if not (self.plan.asks("diversity") or self.plan.against_each_other):
@@ -492,15 +482,11 @@ def _without(review: Review, part: str) -> Review:
 
 def _judge_plan(plan: ReportSettings) -> JudgePlan:
     """How the rubric is asked. Raises `InputError`."""
-    from fabula.jobs.judging import Asking, judging_of, plan_of
-
     asking = Asking(style=plan.style, seed=plan.seed)
     return plan_of(judging_of(plan.rubric, asking, plan.models, None, False).judging)
 
 
 def _advice_plan(plan: ReportSettings) -> AdvicePlan:
-    from fabula.tasks.feedback.advising import AdvicePlan
-
     return AdvicePlan(n_times=plan.n_samples, seed=plan.seed, effort=plan.models.reasoning_effort)
 
 
@@ -516,14 +502,10 @@ async def _ask_model(
 
     Raises `ModelError`, `InputError`.
     """
-    from fabula.judging.judging_plan import AnswerBook
     from fabula.judging.measurements import to_measurements
     from fabula.judging.run import judge_stories
     from fabula.models.encoder import Encoder
-    from fabula.models.model_spec import open_model
     from fabula.models.replay import CALLS, CachedModel
-    from fabula.resume import kept_rows
-    from fabula.tasks.feedback.advising import advise
 
     judging, advising, book = _judge_plan(plan), _advice_plan(plan), AnswerBook()
     # Before anything is paid for.
@@ -556,9 +538,6 @@ async def _ask_model(
 
 def estimate_review(spec: str, documents: Sequence[Document], plan: ReportSettings) -> Estimate:
     """Estimate the cost of a model before it is opened; cached answers are not considered."""
-    from fabula.judging.judging_plan import AnswerBook
-    from fabula.models.model_spec import open_model
-
     return _expected(spec, documents, plan, open_model(spec, plan.models.options()), AnswerBook())
 
 
@@ -566,9 +545,6 @@ def _expected(
     spec: str, documents: Sequence[Document], plan: ReportSettings, model: Model, book: AnswerBook
 ) -> Estimate:
     from fabula.judging.session import Session, estimate_calls
-    from fabula.models.base import Usage
-    from fabula.models.cost import Estimate
-    from fabula.tasks.feedback.advising import estimate
 
     price = plan.models.options().prices.of(spec)
     expected = []

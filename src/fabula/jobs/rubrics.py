@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fabula.errors import InputError, ModelError
-from fabula.jobs.models import ModelSettings
+from fabula.jobs.models import ModelSettings, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.reasons import explain
@@ -195,7 +195,6 @@ def make(
 
     Raises `InputError`, also if another file would be overwritten, and `ModelError`.
     """
-    from fabula.jobs.models import confirm_prompts
     from fabula.rubrics.load import rubric_toml
     from fabula.rubrics.released import released_rubric
     from fabula.store import write_whole
@@ -239,7 +238,6 @@ def _expanded(
     source: str, settings: MakeSettings, progress: Progress, confirm: Confirm
 ) -> tuple[Rubric, str, Row]:
     """A rubric with what a model wrote for its items."""
-    from fabula.jobs.models import confirm_prompts
     from fabula.models.model_spec import open_model
     from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
     from fabula.tasks.drafting import expand_rubric, expansion_prompts

@@ -25,12 +25,6 @@ _RUNTIMES = {"nlp": "spacy", "local": "xllamacpp"}
 _NOT_KNOWN = "name a model to see"
 
 
-def _is_web(address: str) -> str | None:
-    if address.startswith(("http://", "https://")):
-        return None
-    return f"must begin with http:// or https://, got {address!r}"
-
-
 @dataclass(frozen=True, slots=True)
 class SetupSettings(Pricing):
     """Where files are fetched from, if at all; or what to find out about models."""
@@ -44,7 +38,11 @@ class SetupSettings(Pricing):
         None,
         help="Fetch from this address in place of the makers' hosts; paths and digests stay.",
         unit="URL",
-        check=_is_web,
+        check=lambda address: (
+            None
+            if address.startswith(("http://", "https://"))
+            else f"must begin with http:// or https://, got {address!r}"
+        ),
     )
     dry_run: bool = setting(False, help="Show what would be fetched, without fetching it.")
     models: tuple[str, ...] = setting(

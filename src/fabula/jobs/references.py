@@ -599,7 +599,23 @@ def info(
             ids = [id_ for _, id_ in Reference.open(place).local.ids()]
             return Listing(ids, [{"id": id_} for id_ in ids])
         manifest = Manifest.read(place)
-        return Listing(_about_corpus(place, manifest), [json.loads(manifest.to_json())], True)
+        n_bytes = sum(f.stat().st_size for f in (place / "shards").rglob("*") if f.is_file())
+        said = [
+            _summary(place, manifest),
+            f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
+            f"{counted(len(manifest.shards), 'shard')}, {n_bytes / 1e6:,.1f} MB, "
+            f"{counted(manifest.n_removed, 'document')} removed",
+        ]
+        if manifest.written_by:
+            said.append(f"  written by {', '.join(manifest.written_by)}")
+        said.append(f"  years of its documents: {manifest.age}{manifest.age.consequence}")
+        if (source := manifest.source) is not None:
+            asked = source["n_words"]
+            how = "all of it" if asked is None else f"about {asked:,} words, seed {source['seed']}"
+            author = f" by {source['author']}" if source["author"] else ""
+            said.append(f"  from {source['name']}{author} ({source['title']}): {how}")
+            said.append(f"  licence: {source['licence']}")
+        return Listing(said, [json.loads(manifest.to_json())], is_of_one=True)
     for wrong in ("ids", "check"):
         if getattr(settings, wrong):
             raise SettingsError(wrong, "needs the folder of a corpus")
@@ -615,26 +631,6 @@ def info(
             ends = ", ".join(f"{norm.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
             shown.append(f"  {item}: {ends}  (n {norm.n})")
     return Listing(shown, [asdict(group) for group in groups])
-
-
-def _about_corpus(place: Path, manifest: Manifest) -> list[str]:
-    n_bytes = sum(f.stat().st_size for f in (place / "shards").rglob("*") if f.is_file())
-    said = [
-        _summary(place, manifest),
-        f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
-        f"{counted(len(manifest.shards), 'shard')}, {n_bytes / 1e6:,.1f} MB, "
-        f"{counted(manifest.n_removed, 'document')} removed",
-    ]
-    if manifest.written_by:
-        said.append(f"  written by {', '.join(manifest.written_by)}")
-    said.append(f"  years of its documents: {manifest.age}{manifest.age.consequence}")
-    if (source := manifest.source) is not None:
-        asked = source["n_words"]
-        how = "all of it" if asked is None else f"about {asked:,} words, seed {source['seed']}"
-        author = f" by {source['author']}" if source["author"] else ""
-        said.append(f"  from {source['name']}{author} ({source['title']}): {how}")
-        said.append(f"  licence: {source['licence']}")
-    return said
 
 
 def _about(entry: Collection | Index) -> list[Block]:

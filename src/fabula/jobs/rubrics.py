@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -94,36 +96,30 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
         raise SettingsError("names", "must be one rubric to show, or files to `check`")
     if names:
         rubric = load_rubric(names[0])
-        said = rubric_toml(rubric).removesuffix("\n") if settings.toml else _text(rubric)
-        return Rubrics([said], [], rubric)
+        if settings.toml:
+            return Rubrics([rubric_toml(rubric).removesuffix("\n")], [], rubric)
+        # The items by dimension, with the question of each.
+        width = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
+        lines += [f"{rubric.title} ({rubric.key})", rubric.citation]
+        lines += [f"Wording: {rubric.wording}", ""]
+        dimension, margin = "", " " * 5
+        for item in rubric.items:
+            if item.dimension != dimension:
+                dimension = item.dimension
+                lines += [dimension, ""]
+            lines.append(f"{item.index:>3}. {item.title} [{item.id}]")
+            for text in filter(None, (item.question, " / ".join(item.scale.options))):
+                lines.append(
+                    textwrap.fill(text, width, initial_indent=margin, subsequent_indent=margin)
+                )
+            lines.append("")
+        return Rubrics(["\n".join(lines)], [], rubric)
     for name in builtin_rubrics():
         one = load_rubric(name)
         n = len(one.items)
         rows.append({"name": name, "key": one.key, "title": one.title, "n_items": n})
         lines.append(f"{name:<14} {one.title}, {n} items about a {one.unit}")
     return Rubrics(lines, rows)
-
-
-def _text(rubric: Rubric) -> str:
-    """A rubric's items by dimension, with the question of each."""
-    import shutil
-    import textwrap
-
-    width = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
-    lines = [f"{rubric.title} ({rubric.key})", rubric.citation, f"Wording: {rubric.wording}", ""]
-    dimension = ""
-    for item in rubric.items:
-        if item.dimension != dimension:
-            dimension = item.dimension
-            lines += [dimension, ""]
-        lines.append(f"{item.index:>3}. {item.title} [{item.id}]")
-        for text in filter(None, (item.question, " / ".join(item.scale.options))):
-            margin = " " * 5
-            lines.append(
-                textwrap.fill(text, width, initial_indent=margin, subsequent_indent=margin)
-            )
-        lines.append("")
-    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

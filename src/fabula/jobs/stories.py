@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fabula.jobs.job import Stream, Texts
 from fabula.jobs.models import (
@@ -25,10 +25,6 @@ from fabula.reasons import explain
 from fabula.resume import kept_rows
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import write_rows
-
-if TYPE_CHECKING:
-    from fabula.tasks.story_writing import Plot
-    from fabula.types import Document
 
 _CELLS = "model,method,prompt,shots"
 _N_LISTED = 20
@@ -322,6 +318,7 @@ def write(
     Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.tasks import story_writing
+    from fabula.text import count_words
 
     out = settings.out
     story_writing.check_output(out, [plots, *map(Path, settings.human)])
@@ -361,31 +358,25 @@ def write(
     for row in last:
         if not row["missing_reason"] and not row["is_done"]:
             row["missing_reason"] = "not_converged"
-    finished = _finished(wanted, human, last)
-    write_rows(out, finished)
-    return WrittenStories(last, out, "stories", finished)
-
-
-def _finished(plots: Sequence[Plot], human: Sequence[Document], last: Sequence[Row]) -> list[Row]:
-    """People's stories and those of models in their last round, in the order of the plots."""
-    from fabula.tasks.story_writing import story_row
-    from fabula.text import count_words
-
-    places = {one.id: place for place, one in enumerate(plots)}
-    rows: list[Row] = [
+    # People's stories and those of models in their last round, in the order of the plots.
+    places = {one.id: place for place, one in enumerate(wanted)}
+    finished: list[Row] = [
         {
             "id": f"{document.id}_human",
             "text": document.text,
             "author": document.author or "human",
             "prompt_id": document.id,
-            "plot": plots[places[document.id]].text,
+            "plot": wanted[places[document.id]].text,
             "n_words": count_words(document.text),
         }
         for document in human
         if document.id in places
     ]
-    rows += [story_row(row, row["model"]) for row in last if not row["missing_reason"]]
-    return sorted(rows, key=lambda row: places[row["prompt_id"]])
+    written = [row for row in last if not row["missing_reason"]]
+    finished += [story_writing.story_row(row, row["model"]) for row in written]
+    finished.sort(key=lambda row: places[row["prompt_id"]])
+    write_rows(out, finished)
+    return WrittenStories(last, out, "stories", finished)
 
 
 def openings(

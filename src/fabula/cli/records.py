@@ -119,6 +119,16 @@ def _is_here(source: str) -> bool:
         return False
 
 
+def written_by(command: click.Command, settings: Mapping[str, Any]) -> list[str]:
+    """The settings whose places the command writes."""
+    return [
+        _dotted(param)
+        for param in command.params
+        if settings.get(_dotted(param)) is not None
+        and (isinstance(param.type, CorpusType) or _option(param) in _WRITTEN)
+    ]
+
+
 def _dotted(param: click.Parameter) -> str:
     return (param.name or "").replace("__", ".")
 
@@ -144,13 +154,7 @@ class CommandRunner:
         return command
 
     def written_by(self, words: str, settings: Mapping[str, Any]) -> list[str]:
-        """The settings whose places the command writes."""
-        return [
-            _dotted(param)
-            for param in self._command(words).params
-            if settings.get(_dotted(param)) is not None
-            and (isinstance(param.type, CorpusType) or _option(param) in _WRITTEN)
-        ]
+        return written_by(self._command(words), settings)
 
     def run(
         self, words: str, settings: Mapping[str, Any], folder: Path, near: Collection[Path]
@@ -161,7 +165,7 @@ class CommandRunner:
         asks, which a stranger's record may name.
         """
         command, places = self._command(words), dict[str, None]()
-        written = self.written_by(words, settings)
+        written = written_by(command, settings)
         for param in command.params:
             value = settings.get(_dotted(param))
             if _dotted(param) in written or isinstance(param.type, click.Choice):

@@ -379,7 +379,8 @@ def _told(change: object) -> str:
     lines = [str(change["what"])] if change.get("what") else []
     edits = [edit for edit in change.get("edits") or [] if isinstance(edit, Mapping)]
     for edit in edits[:_MAX_EDITS]:
-        was, now = (_cut(str(edit.get(side, ""))) for side in ("was", "is"))
+        plain = (" ".join(str(edit.get(side, "")).split()) for side in ("was", "is"))
+        was, now = (s if len(s) <= _MAX_CHARS else s[:_MAX_CHARS] + "..." for s in plain)
         if was and now:
             lines.append(f'- "{was}" became "{now}"')
         elif was or now:
@@ -387,8 +388,3 @@ def _told(change: object) -> str:
     if len(edits) > _MAX_EDITS:
         lines.append(f"- and {len(edits) - _MAX_EDITS} smaller changes")
     return "What was changed:\n" + "\n".join(lines) + "\n" if lines else ""
-
-
-def _cut(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _MAX_CHARS else plain[:_MAX_CHARS] + "..."

@@ -56,7 +56,13 @@ def to_measurements(
         if value is None:
             reason = "tie" if is_enough else missing.most_common(1)[0][0]
         details: dict[str, Any] = {}
-        p_yes = [p for one in answers if (p := _p_yes(one)) is not None]
+        # P(Yes) normalised over Yes and No at the verdict, from models that report it.
+        p_yes = [
+            masses["Yes"] / total
+            for one in answers
+            if one.answer and "Yes" in (masses := one.answer.masses)
+            if (total := masses["Yes"] + masses.get("No", 0.0)) > 0
+        ]
         if p_yes:
             details["p_yes"] = round(statistics.fmean(p_yes), 4)
         if plan.n_answers > 1:
@@ -96,13 +102,6 @@ def to_measurements(
         why = next((one.verdict.rationale for one in answers if one.verdict.rationale), None)
         key = document_id, plan.rubric.key, item.id, model
         yield Measurement(*key, value, reason, (), why, signature, details)
-
-
-def _p_yes(judged: Judged) -> float | None:
-    """P(Yes) normalised over Yes and No at the verdict; None if the model does not report it."""
-    masses = judged.answer.masses if judged.answer else {}
-    total = masses.get("Yes", 0.0) + masses.get("No", 0.0)
-    return masses["Yes"] / total if total > 0 and "Yes" in masses else None
 
 
 def own_story(model: str, author: str | None) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -198,7 +198,14 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
         return [Judged(Asked(document.id, item.id, 0, "", 0), nothing, None) for item in plan.items]
     found: dict[str, list[Judged]] = {}
     answers: dict[str, object] = {name: document.meta.get(name) for name in plan.rubric.facts}
-    async for wave in _waves(document, plan, answers):
+    # Shuffled by the seed; those with a condition once the others are answered.
+    left = list(plan.items)
+    random.Random(f"{plan.seed} {document.id}").shuffle(left)
+    while left:
+        names = {item.id for item in left}
+        ready = [item for item in left if not depends_on(item) & names]
+        left = [item for item in left if item not in ready]
+        wave = [item for item in ready if is_asked(item, answers)]
         calls = [
             (item, WORDING_STEP * number + sample, plan.template.prompt(document, wording))
             for item in wave
@@ -225,20 +232,6 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
             asked = Asked(document.id, item.id, 0, "", 0)
             found[item.id] = [Judged(asked, Verdict(None, reason, None), None)]
     return [judged for item in plan.items for judged in found[item.id]]
-
-
-async def _waves(
-    document: Document, plan: JudgePlan, answers: Mapping[str, object]
-) -> AsyncIterator[list[Item]]:
-    """The items, shuffled by the seed; those with a condition once the others are answered."""
-    rng = random.Random(f"{plan.seed} {document.id}")
-    left = list(plan.items)
-    rng.shuffle(left)
-    while left:
-        names = {item.id for item in left}
-        ready = [item for item in left if not depends_on(item) & names]
-        left = [item for item in left if item not in ready]
-        yield [item for item in ready if is_asked(item, answers)]
 
 
 def depends_on(item: Item) -> frozenset[str]:

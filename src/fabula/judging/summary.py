@@ -105,24 +105,22 @@ class JudgeSummary:
     def _repr_html_(self) -> str:
         from fabula.web.notebook import notebook_table
 
-        lines = [(item.item.title, *_passed(item)) for item in self.items]
+        lines: list[tuple[str, str | None, str | None]] = []
+        for one in self.items:
+            without = ", ".join(f"{reason} {n}" for reason, n in one.missing.items())
+            shown = None
+            if one.n:
+                shown = f"{one.shown}, n {one.n}"
+                if one.item.scale.is_test:
+                    shown = f"{sum(value == 1.0 for value in one.values)} of {one.n} Yes"
+                shown += f"; missing: {without}" if without else ""
+                kappa = NEVER_CHECKED if one.trust is None else f"kappa {one.trust.shown}"
+                shown += f" ({kappa})"
+            lines.append((one.item.title, shown, None if one.n else without or None))
         trust = self.overall_trust
         worth = self.unchecked if trust is None else f"kappa {trust.shown}. {trust.worth}"
         lines.append(("agreement with experts, all items", worth, None))
         return notebook_table(f"Verdicts of {self.rater}", lines, self.signature)
-
-
-def _passed(item: ItemSummary) -> tuple[str | None, str | None]:
-    """The answers, with the judge's trust; or why there are none."""
-    without = ", ".join(f"{reason} {n}" for reason, n in item.missing.items())
-    if not item.n:
-        return None, without or None
-    missing = f"; missing: {without}" if without else ""
-    trust = NEVER_CHECKED if item.trust is None else f"kappa {item.trust.shown}"
-    shown = f"{item.shown}, n {item.n}"
-    if item.item.scale.is_test:
-        shown = f"{sum(value == 1.0 for value in item.values)} of {item.n} Yes"
-    return f"{shown}{missing} ({trust})", None
 
 
 def summarise(

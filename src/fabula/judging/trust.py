@@ -29,7 +29,6 @@ from fabula.measures.agreement import (
     ratings_of,
 )
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
-from fabula.stats.agreement import Confusion
 from fabula.store import read_rows, write_rows
 from fabula.types import Document, Estimate, Measurement, Rubric, Signature, by_rater
 
@@ -211,21 +210,40 @@ def trust_of(
     date: str = "",
 ) -> list[Trust]:
     """The trust that results from an agreement (by item), measured on a date, and people's."""
-    trusts = [
-        _trust(
-            agreement.signature,
-            rubric,
-            row.name,
-            row.kappa,
-            n=row.confusion.n,
-            n_missing=row.n_missing,
-            balanced_accuracy=row.confusion.balanced_accuracy,
-            always=_always(row.confusion),
-            date=date,
-            **_beside((people or {}).get(row.name)),
+    trusts = []
+    for row in (*agreement.rows, agreement.overall):
+        counts = row.confusion
+        n_yes = {
+            "always": counts.true_yes + counts.false_yes,
+            "experts always": counts.true_yes + counts.false_no,
+        }
+        always = (f"{who} {'Yes' if n else 'No'}" for who, n in n_yes.items() if n in (0, counts.n))
+        beside: dict[str, float | None] = {}
+        if (among := (people or {}).get(row.name)) is not None:
+            less = among.judge_less or Estimate(None, None, None, 0, "", "")
+            beside = {
+                "n_documents": among.n_documents,
+                "people": among.one_with_rest,
+                "people_fleiss": among.fleiss,
+                "people_fleiss_mean": among.fleiss_mean,
+                "less": less.value,
+                "less_low": less.low,
+                "less_high": less.high,
+            }
+        trusts.append(
+            _trust(
+                agreement.signature,
+                rubric,
+                row.name,
+                row.kappa,
+                n=counts.n,
+                n_missing=row.n_missing,
+                balanced_accuracy=counts.balanced_accuracy,
+                always=next(always, ""),
+                date=date,
+                **beside,
+            )
         )
-        for row in (*agreement.rows, agreement.overall)
-    ]
     if all(trust.always.startswith("always") for trust in trusts[:-1]):
         trusts[-1] = replace(trusts[-1], always="says the same of every story")
     return trusts
@@ -243,22 +261,6 @@ def _trust(signature: str, rubric: Rubric, item: str, kappa: Estimate, **figures
     named = {name: parts[name] for name in ("model", "style", "prompt")}
     known = {"rubric": rubric.key, "item": item, "how": str(mode), "data": parts.get("experts")}
     return Trust(**named | known | asdict(mode) | rounded)
-
-
-def _beside(people: PeopleAgreement | None) -> dict[str, float | None]:
-    """What is known of people, as fields of a judge's trust."""
-    if people is None:
-        return {}
-    less = people.judge_less or Estimate(None, None, None, 0, "", "")
-    return {
-        "n_documents": people.n_documents,
-        "people": people.one_with_rest,
-        "people_fleiss": people.fleiss,
-        "people_fleiss_mean": people.fleiss_mean,
-        "less": less.value,
-        "less_low": less.low,
-        "less_high": less.high,
-    }
 
 
 class TrustBook:
@@ -351,16 +353,6 @@ def _read(path: Path) -> list[Trust]:
     except DAMAGE as error:
         raise InputError(f"{path}: not a file of trust ({error}); remove it") from error
     return trusts
-
-
-def _always(counts: Confusion) -> str:
-    for n_yes, who in (
-        (counts.true_yes + counts.false_yes, "always"),
-        (counts.true_yes + counts.false_no, "experts always"),
-    ):
-        if n_yes in (0, counts.n):
-            return f"{who} {'Yes' if n_yes else 'No'}"
-    return ""
 
 
 def released_folder(folder: Path) -> tuple[list[Document], Path]:

@@ -220,33 +220,28 @@ def measure_book(document: Document, *, always: bool = False) -> Book | None:
             characters=named,
         )
         rows.append(row)
+    compared = [
+        one for one in rows if one.n_words >= _MIN_CHAPTER_WORDS and one.sentence_words is not None
+    ]
+    if len(compared) >= _MIN_COMPARED:
+        scores: dict[int, list[float]] = defaultdict(list)
+        for name, sign in (("sentence_words", -1), ("paragraph_words", -1), ("dialogue", 1)):
+            values = [getattr(one, name) for one in compared]
+            middle, spread = fmean(values), pstdev(values)
+            for chapter, value in zip(compared, values, strict=True):
+                scores[chapter.number].append(sign * (value - middle) / spread if spread else 0.0)
+        paces = {number: fmean(of_chapter) for number, of_chapter in scores.items()}
+        rows = [replace(one, pace=paces.get(one.number)) for one in rows]
     return Book(
         unit,
         n_words,
-        tuple(_with_pace(rows)),
+        tuple(rows),
         tuple(people),
         tuple(repeated),
         talk_of(people, speakers_of(read, people), n_said),
         int(spoken.sum()),
         foreign,
     )
-
-
-def _with_pace(rows: Sequence[BookChapter]) -> list[BookChapter]:
-    compared = [
-        one for one in rows if one.n_words >= _MIN_CHAPTER_WORDS and one.sentence_words is not None
-    ]
-    if len(compared) < _MIN_COMPARED:
-        return list(rows)
-    signs = {"sentence_words": -1, "paragraph_words": -1, "dialogue": 1}
-    scores: dict[int, list[float]] = defaultdict(list)
-    for name, sign in signs.items():
-        values = [getattr(one, name) for one in compared]
-        middle, spread = fmean(values), pstdev(values)
-        for one, value in zip(compared, values, strict=True):
-            scores[one.number].append(sign * (value - middle) / spread if spread else 0.0)
-    paces = {number: fmean(of_chapter) for number, of_chapter in scores.items()}
-    return [replace(one, pace=paces.get(one.number)) for one in rows]
 
 
 def _repetition(

@@ -297,7 +297,25 @@ def rank_runs(
         return passage.is_commonplace, -score, -passage.n_words, first
 
     ordered = sorted(runs, key=place)
-    passages = [_passage(group, bits, chance_bits) for group in _joined(ordered)]
+    groups: list[_Group] = []
+    is_open: list[_Group] = []
+    for run in ordered:
+        is_open = [
+            group
+            for group in is_open
+            if run.first_word - max(other.end_word for other in group.runs) <= MAX_GAP_WORDS
+        ]
+        # Mostly within a near run: it is the verbatim part of that run.
+        group = max(is_open, key=lambda some: some.n_held(run), default=None)
+        if group is None or 2 * group.n_held(run) <= run.n_words:
+            group = next((some for some in reversed(is_open) if some.numbers_with(run)), None)
+        if group is None:
+            group = _Group([], {source.number for source in run.sources})
+            groups.append(group)
+            is_open.append(group)
+        group.numbers = group.numbers_with(run) or group.numbers
+        group.runs.append(run)
+    passages = [_passage(group.runs, bits, chance_bits) for group in groups]
     taken: set[int] = set()
     listed = []
     for passage in sorted(passages, key=rank):
@@ -340,29 +358,6 @@ class _Group:
             if number == source.number
             and max(source.span.start, span.start) - min(source.span.end, span.end) <= MAX_GAP_CHARS
         }
-
-
-def _joined(ordered: Sequence[BorrowedRun]) -> list[list[BorrowedRun]]:
-    """The runs grouped into passages."""
-    groups: list[_Group] = []
-    is_open: list[_Group] = []
-    for run in ordered:
-        is_open = [
-            group
-            for group in is_open
-            if run.first_word - max(other.end_word for other in group.runs) <= MAX_GAP_WORDS
-        ]
-        # Mostly within a near run: it is the verbatim part of that run.
-        group = max(is_open, key=lambda some: some.n_held(run), default=None)
-        if group is None or 2 * group.n_held(run) <= run.n_words:
-            group = next((some for some in reversed(is_open) if some.numbers_with(run)), None)
-        if group is None:
-            group = _Group([], {source.number for source in run.sources})
-            groups.append(group)
-            is_open.append(group)
-        group.numbers = group.numbers_with(run) or group.numbers
-        group.runs.append(run)
-    return [group.runs for group in groups]
 
 
 def _passage(

@@ -280,9 +280,16 @@ def speakers_of(read: Reading, people: Sequence[Person]) -> list[str | None]:
             after = min(after, end + _MAX_CHARS)
             stop = _clause_end(text, end, after, names)
             speaker = _subject(_words_of(text, end, after), stop, _MAX_FIRST, names)
-            found.append(
-                speaker or _named_before(text, max(before, start - _MAX_CHARS), start, names)
-            )
+            at = max(before, start - _MAX_CHARS)
+            if not speaker and text[at:start].rstrip()[-1:] in (",", ":"):
+                # In the clause before it, ending in a comma or colon.
+                while (stop := _clause_end(text, at, start, names)) < start:
+                    at = stop + 1
+                words = _words_of(text, at, start)
+                says = (k for k, (_, word) in enumerate(words) if word.lower() in SAYING)
+                if len(words) - max(says, default=0) <= _MAX_LAST:
+                    speaker = _subject(words, start, len(words), names)
+            found.append(speaker)
         told = {name for name in found if name is not None}
         only = told.pop() if len(told) == 1 else None
         speakers += [name or only for name in found]
@@ -291,21 +298,6 @@ def speakers_of(read: Reading, people: Sequence[Person]) -> list[str | None]:
 
 def _words_of(text: str, start: int, end: int) -> list[tuple[int, str]]:
     return [(match.start(), match[0]) for match in WORD.finditer(text, start, end)]
-
-
-def _named_before(
-    text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]
-) -> str | None:
-    """The person named in the clause before a speech, ending in a comma or colon."""
-    if text[start:end].rstrip()[-1:] not in (",", ":"):
-        return None
-    at = start
-    while (stop := _clause_end(text, at, end, names)) < end:
-        at = stop + 1
-    words = _words_of(text, at, end)
-    found = _subject(words, end, len(words), names)
-    last = max((k for k, (_, word) in enumerate(words) if word.lower() in SAYING), default=0)
-    return found if len(words) - last <= _MAX_LAST else None
 
 
 def _clause_end(text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]) -> int:

@@ -329,18 +329,6 @@ def _is_transposed(word: str, other: str) -> bool:
     return sorted(word.lower()) == sorted(other.lower())
 
 
-def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
-    """Whether so many words around an unknown one are unknown that they are intended, or it is an
-    old verb form: "thou beliest"."""
-    unknown = {one.place for one in sentence.faults if one.is_spelling}
-    if len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
-        return True
-    at = fault.place[0]
-    word = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
-    is_old = word.endswith(("est", "eth", "'st"))
-    return is_old and any(token.lower in _OF_THOU for token in sentence.tokens)
-
-
 def _is_misspelling(
     read: Reading, counts: Mapping[str, int], sentence: ReadSentence, fault: Fault
 ) -> bool:
@@ -363,7 +351,15 @@ def _is_misspelling(
         n = len(re.findall(rf"\b{re.escape(word)}\b", read.text))
     if is_clipped or n > _MAX_SLIPS:
         return False
-    if re.search("['’]", word) or _is_foreign(sentence, fault):
+    # So many words around it are unknown that they are intended.
+    unknown = {one.place for one in sentence.faults if one.is_spelling}
+    if "'" in word or "’" in word or len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
+        return False
+    # An old verb form: "thou beliest".
+    at = fault.place[0]
+    found = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
+    is_old = found.endswith(("est", "eth", "'st"))
+    if is_old and any(token.lower in _OF_THOU for token in sentence.tokens):
         return False
     if "-" in around or (fault.place[0] > first and word[0].isupper()):
         return False

@@ -131,7 +131,35 @@ class PaperSearch(SearchForNear):
         super().__init__(reference, vectors, stop_words, settings, None, is_english=is_english)
         self._number: dict[str, int] = {}
         """Content words of the reference, numbered from 0."""
-        self._passages = self._read()
+        part, settings = self.reference.local, self.settings
+        content, places, n_content, rows = [], [], [], []
+        for first, shard in zip(part.first_numbers.tolist(), part.shards, strict=False):
+            vocabulary = [shard.vocabulary[k] for k in range(len(shard.vocabulary))]
+            of_words = [
+                self._number.setdefault(word, len(self._number))
+                if stop_words.is_content(word)
+                else _NO_CONTENT
+                for word in vocabulary
+            ]
+            numbers = np.array([_NO_CONTENT, *of_words], np.int32)
+            ends = np.append(shard.starts[1:], shard.info.n_tokens) - 1
+            for k, (start, end) in enumerate(zip(shard.starts, ends, strict=True)):
+                units = numbers[shard.read_tokens(int(start), int(end))]
+                for begin, n in settings.cut(len(units)):
+                    here = np.flatnonzero(units[begin : begin + n] >= 0)
+                    content.append(units[begin + here])
+                    places.append(here.astype(np.int32))
+                    n_content.append(len(here))
+                    rows.append((n, first + k, begin))
+        lengths, documents, first_words = np.array(rows, np.int64).reshape(-1, 3).T
+        self._passages = _Passages(
+            np.concatenate([np.empty(0, np.int32), *content]),
+            np.concatenate([np.empty(0, np.int32), *places]),
+            np.cumsum([0, *n_content]).astype(np.int64),
+            lengths.astype(np.int32),
+            documents.copy(),
+            first_words.copy(),
+        )
         words = list(self._number)
         from bm25s import BM25
 
@@ -146,9 +174,10 @@ class PaperSearch(SearchForNear):
         self._weights: NDArray[np.float32] = scores["data"]
         self._indices: NDArray[np.int32] = scores["indices"]
         self._indptr: NDArray[np.int64] = scores["indptr"]
-        rows = vectors.rows(words) if words else np.empty(0, np.int64)
+        of_vectors = vectors.rows(words) if words else np.empty(0, np.int64)
         # As the kernel has it: the row of a word's vector, or a negative number of its own.
-        self._units = np.where(rows >= 0, rows, -3 - np.arange(len(words))).astype(np.int32)
+        own = -3 - np.arange(len(words))
+        self._units = np.where(of_vectors >= 0, of_vectors, own).astype(np.int32)
 
     def _nearest(
         self, words: Sequence[str], exact: NDArray[np.int32], min_words: int, exclude: Iterable[int]
@@ -173,38 +202,6 @@ class PaperSearch(SearchForNear):
             lengths, _, _, passage = self._compared(words, np.array([p]), none, min_words)
             for first in np.flatnonzero(lengths).tolist():
                 yield int(passage.numbers[0]), first, first + int(lengths[first])
-
-    def _read(self) -> _Passages:
-        """Cut all documents into passages."""
-        part, stop_words = self.reference.local, self.stop_words
-        content, places, n_content, rows = [], [], [], []
-        for first, shard in zip(part.first_numbers.tolist(), part.shards, strict=False):
-            words = [shard.vocabulary[k] for k in range(len(shard.vocabulary))]
-            of_words = [
-                self._number.setdefault(word, len(self._number))
-                if stop_words.is_content(word)
-                else _NO_CONTENT
-                for word in words
-            ]
-            numbers = np.array([_NO_CONTENT, *of_words], np.int32)
-            ends = np.append(shard.starts[1:], shard.info.n_tokens) - 1
-            for k, (start, end) in enumerate(zip(shard.starts, ends, strict=True)):
-                units = numbers[shard.read_tokens(int(start), int(end))]
-                for begin, n in self.settings.cut(len(units)):
-                    here = np.flatnonzero(units[begin : begin + n] >= 0)
-                    content.append(units[begin + here])
-                    places.append(here.astype(np.int32))
-                    n_content.append(len(here))
-                    rows.append((n, first + k, begin))
-        lengths, documents, first_words = np.array(rows, np.int64).reshape(-1, 3).T
-        return _Passages(
-            np.concatenate([np.empty(0, np.int32), *content]),
-            np.concatenate([np.empty(0, np.int32), *places]),
-            np.cumsum([0, *n_content]).astype(np.int64),
-            lengths.astype(np.int32),
-            documents.copy(),
-            first_words.copy(),
-        )
 
     def _best(self, words: Sequence[str], exclude: Iterable[int]) -> NDArray[np.int64]:
         """The passages most similar to these words, ascending; ties go to the first."""

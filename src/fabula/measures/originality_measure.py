@@ -453,6 +453,22 @@ class OriginalityMeasure:
             settings = self.near.settings
             trimmed = (trim_near(one, text.words, verbatim, settings) for one in near_runs)
             runs += [one for one in trimmed if one is not None]
+        spread = None
+        if self.spread and n_known and self._corpus is not None and n_words >= self.levels.low:
+            covered: dict[int, list[tuple[int, int]]] = {}
+            if self.near is not None:
+                kept = [
+                    (run.counterpart.source.number, (run.first_word, run.end_word))
+                    for run in borrowed
+                    if run.counterpart is not None
+                ]
+                within = [place for _, place in kept]
+                covered = self.near.covered_by(words, self.levels.low, within=within, exclude=out)
+                # A match may have grown from passage to passage; the last contains all of it.
+                for number, place in kept:
+                    covered.setdefault(number, []).append(place)
+            how = self.levels.low, self.spread
+            spread = find_spread(self._corpus, words, exact, *how, near=covered, exclude=out)
         information = self._information
         bits = information.of(words, sorted(words_of(runs)))
         return Originality(
@@ -466,34 +482,10 @@ class OriginalityMeasure:
             remarks=(*copies.remarks, *(self.near.remarks if self.near else ())),
             missing_reason=missing,
             signature=self.signature,
-            spread=self._spread(words, exact, borrowed, out) if self.spread and n_known else None,
+            spread=spread,
             ranked=rank_runs(runs, bits, information.chance_bits, information.name),
             n_reference_words=self._corpus.n_words if self._corpus else None,
         )
-
-    def _spread(
-        self,
-        words: Sequence[str],
-        exact: NDArray[np.int32],
-        borrowed: Sequence[BorrowedRun],
-        out: frozenset[int],
-    ) -> Spread | None:
-        low = self.levels.low
-        if self._corpus is None or len(words) < low:
-            return None
-        near: dict[int, list[tuple[int, int]]] = {}
-        if self.near is not None:
-            kept = [
-                (run.counterpart.source.number, (run.first_word, run.end_word))
-                for run in borrowed
-                if run.counterpart is not None
-            ]
-            within = [place for _, place in kept]
-            near = self.near.covered_by(words, low, within=within, exclude=out)
-            # A match may have grown from passage to passage; the last contains all of it.
-            for number, place in kept:
-                near.setdefault(number, []).append(place)
-        return find_spread(self._corpus, words, exact, low, self.spread, near=near, exclude=out)
 
 
 def uniqueness(lengths: NDArray[np.int32], level: int) -> float | None:

@@ -198,7 +198,20 @@ def ratio_estimate(
     values, left = [], []
     for side in sides:
         values.append(side.take(kept).ratio())
-        left.append(_without_groups(side.take(kept), units.of % n_groups, n_groups))
+        # The ratio with each group of items left out.
+        mine = side.take(kept)
+        groups = np.repeat(units.of % n_groups, mine.lengths())
+        _, numbers = np.unique(mine.types, return_inverse=True)
+        n_types = int(numbers.max(initial=-1)) + 1
+        lowest, highest = np.full(n_types, n_groups), np.full(n_types, -1)
+        np.minimum.at(lowest, numbers, groups)
+        np.maximum.at(highest, numbers, groups)
+        # Only a type that no other group holds disappears with its group.
+        lost = np.bincount(lowest[lowest == highest], minlength=n_groups)
+        n_left = (n_types - lost).astype(np.float64)
+        n_tokens = (len(groups) - np.bincount(groups, minlength=n_groups)).astype(np.float64)
+        nothing = np.full(n_groups, np.nan)
+        left.append(np.divide(n_left, n_tokens, out=nothing, where=n_tokens > 0.5))
     value, ends, without = values[0], NONE, left[0]
     what, least = "ratio", 0.0
     if minus is not None:
@@ -211,22 +224,6 @@ def ratio_estimate(
     how = f"{what} over groups of {_UNITS}"
     n = int(kept.sum())
     return estimate(value, ends, n, units.n, of=how, by=resampling.JACKKNIFE, signature=signature)
-
-
-def _without_groups(tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups: int) -> Floats:
-    """The ratio with each group of items left out: float64, shape (n_groups,)."""
-    groups = np.repeat(groups_of_items, tokens.lengths())
-    _, numbers = np.unique(tokens.types, return_inverse=True)
-    n_types = int(numbers.max(initial=-1)) + 1
-    lowest, highest = np.full(n_types, n_groups), np.full(n_types, -1)
-    np.minimum.at(lowest, numbers, groups)
-    np.maximum.at(highest, numbers, groups)
-    # Only a type that no other group holds disappears with its group.
-    lost = np.bincount(lowest[lowest == highest], minlength=n_groups)
-    n_left = (n_types - lost).astype(np.float64)
-    left = (len(groups) - np.bincount(groups, minlength=n_groups)).astype(np.float64)
-    ratios: Floats = np.divide(n_left, left, out=np.full(n_groups, np.nan), where=left > 0.5)
-    return ratios
 
 
 def _pools(
@@ -270,9 +267,23 @@ class _Pool:
         columns = list(self.means.values())
         shared = []
         for first, second in self.ratios.values():
-            alone, n_tokens, several = _group_types(first, second, 2 * self.n)
-            columns += [alone, n_tokens]
-            shared.append(several)
+            # Types by the items that hold them: how many only this item holds, its number of
+            # tokens, and for types that several items hold, those items and where each type's end.
+            sides = np.diff(first.ends, prepend=0), np.diff(second.ends, prepend=0)
+            lengths = np.concatenate(sides)
+            items = np.repeat(np.arange(2 * self.n), lengths)
+            types = np.concatenate([first.types, second.types])
+            order = np.lexsort((items, types))
+            types, items = types[order], items[order]
+            fresh = np.ones(len(types), np.bool_)
+            fresh[1:] = (types[1:] != types[:-1]) | (items[1:] != items[:-1])
+            types, items = types[fresh], items[fresh]
+            begins = np.flatnonzero(np.r_[True, types[1:] != types[:-1]][: len(types)])
+            n_holders = np.diff(np.r_[begins, len(types)])
+            alone = np.bincount(items[begins[n_holders == 1]], minlength=2 * self.n)
+            columns += [alone.astype(np.float64), lengths.astype(np.float64)]
+            several = np.repeat(n_holders > 1, n_holders)
+            shared.append((items[several], np.cumsum(n_holders[n_holders > 1])))
         table = np.stack(columns)
         observed = np.zeros((1, 2 * self.n), np.uint64)
         observed[0, : self.n] = ~np.uint64(0)
@@ -337,27 +348,3 @@ def _signs(n_clusters: int, n_permutations: int, seed: int) -> tuple[NDArray[np.
 
 _drawn_labels = functools.lru_cache(maxsize=2)(draw_labels)
 """Pairs of the same sizes share permutations, which leaves each test valid."""
-
-
-def _group_types(
-    first: Tokens, second: Tokens, n_items: int
-) -> tuple[Floats, Floats, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Types by the items that hold them.
-
-    Returns the number of types that only this item holds and its number of tokens, float64, shape
-    (n_items,); and for types that several items hold, those items and where each type's end.
-    """
-    lengths = np.concatenate([np.diff(first.ends, prepend=0), np.diff(second.ends, prepend=0)])
-    items = np.repeat(np.arange(n_items), lengths)
-    types = np.concatenate([first.types, second.types])
-    order = np.lexsort((items, types))
-    types, items = types[order], items[order]
-    fresh = np.ones(len(types), np.bool_)
-    fresh[1:] = (types[1:] != types[:-1]) | (items[1:] != items[:-1])
-    types, items = types[fresh], items[fresh]
-    begins = np.flatnonzero(np.r_[True, types[1:] != types[:-1]][: len(types)])
-    n_holders = np.diff(np.r_[begins, len(types)])
-    alone = np.bincount(items[begins[n_holders == 1]], minlength=n_items).astype(np.float64)
-    several = np.repeat(n_holders > 1, n_holders)
-    ends = np.cumsum(n_holders[n_holders > 1])
-    return alone, lengths.astype(np.float64), (items[several], ends)

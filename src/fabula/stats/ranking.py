@@ -156,13 +156,28 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     all of a cluster, could be swapped.
     """
     parts = _components(answers.first, answers.second, n_things, "weak")
-    groups, n_above = _strong_groups(answers, n_things)
+    # Groups within which strengths are finite.
+    first_won, second_won = answers.outcome > 0, answers.outcome < 1
+    winner = np.concatenate([answers.first[first_won], answers.second[second_won]])
+    loser = np.concatenate([answers.second[first_won], answers.first[second_won]])
+    groups = _components(winner, loser, n_things, "strong")
+    sizes = np.bincount(groups)
+    reach = np.zeros((len(sizes), len(sizes)), np.bool_)
+    reach[groups[winner], groups[loser]] = True
+    np.fill_diagonal(reach, val=False)
+    for _ in range(len(sizes).bit_length()):
+        further = reach | (reach.astype(np.float32) @ reach.astype(np.float32) > 0)
+        if (further == reach).all():
+            break
+        reach = further
+    # The things above each minus those below it, where strengths do not decide.
+    n_above = (sizes @ reach - reach @ sizes)[groups].astype(np.int64)
     # Anything that one side always wins is certain in the limit, and does not affect finite ones.
     inner = answers.take(groups[answers.first] == groups[answers.second])
     estimates = _Estimates(inner, groups, signature)
     # Only the largest group of a part, of at least two, has strengths: those of two groups would
     # be on different scales.
-    sizes, is_ranked = np.bincount(groups), np.zeros(n_things, np.bool_)
+    is_ranked = np.zeros(n_things, np.bool_)
     for part in range(int(parts.max(initial=-1)) + 1):
         own = np.unique(groups[parts == part])
         largest = own[np.argmax(sizes[own])]
@@ -210,26 +225,6 @@ def _components(
     return labels.astype(np.int64)
 
 
-def _strong_groups(answers: Comparisons, n_things: int) -> tuple[Ints, Ints]:
-    """Groups within which strengths are finite, and the number of things above each thing minus
-    those below it, where strengths do not decide: int64, shape (n_things,) each."""
-    first_won, second_won = answers.outcome > 0, answers.outcome < 1
-    winner = np.concatenate([answers.first[first_won], answers.second[second_won]])
-    loser = np.concatenate([answers.second[first_won], answers.first[second_won]])
-    groups = _components(winner, loser, n_things, "strong")
-    sizes = np.bincount(groups)
-    reach = np.zeros((len(sizes), len(sizes)), np.bool_)
-    reach[groups[winner], groups[loser]] = True
-    np.fill_diagonal(reach, val=False)
-    for _ in range(len(sizes).bit_length()):
-        further = reach | (reach.astype(np.float32) @ reach.astype(np.float32) > 0)
-        if (further == reach).all():
-            break
-        reach = further
-    above = sizes @ reach - reach @ sizes
-    return groups, above[groups].astype(np.int64)
-
-
 # Answers, and the fit to them.
 
 
@@ -254,23 +249,18 @@ class _Estimates:
         n_groups = int(groups.max(initial=-1)) + 1
         seen = np.unique(self.units.of * n_groups + groups[answers.first]) % n_groups
         self.n_units = np.append(np.bincount(seen, minlength=n_groups), self.units.n)
-        self.covariance, self.is_known = self._errors()
-
-    def _errors(self) -> tuple[Floats, NDArray[np.bool_]]:
-        """A covariance of the estimates, and which strengths it covers.
-
-        By unit, from how much the estimates move when it is left out of the fit.
-        """
-        answers, tally, units, n_units = self.answers, self.tally, self.units, self.units.n
+        # A covariance of the estimates, and which strengths it covers: by unit, from how much the
+        # estimates move when it is left out of the fit.
+        units, n_units = self.units, self.units.n
         p = scipy("special").expit(self.cells.rows @ self.theta)
         bread = np.linalg.inv(self.cells.curvature((tally.shown * p * (1 - p))[None])[0])
         # What each unit says in each of its cells.
         n_cells = len(tally.first)
         kinds, kind_of = np.unique(units.of * n_cells + tally.cell_of, return_inverse=True)
         unit_of, cell_of = np.divmod(kinds, n_cells)
-        shown = np.bincount(kind_of).astype(np.float64)
-        residual = np.bincount(kind_of, answers.outcome) - shown * p[cell_of]
-        weight = shown * (p * (1 - p))[cell_of]
+        n_shown = np.bincount(kind_of).astype(np.float64)
+        residual = np.bincount(kind_of, answers.outcome) - n_shown * p[cell_of]
+        weight = n_shown * (p * (1 - p))[cell_of]
         moved = self.cells.rows[cell_of] @ bread
         n_kinds = np.bincount(unit_of, minlength=n_units)
         begins = np.cumsum(n_kinds) - n_kinds
@@ -291,11 +281,11 @@ class _Estimates:
             # Without a unit that alone connects others, their strengths would be unknown, and so
             # is their error.
             is_bridge[own] = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
-        is_known = np.ones(len(bread), np.bool_)
-        bridged = np.unique(self.groups[tally.first[cell_of[is_bridge[unit_of]]]])
-        is_known[: len(self.groups)] = ~np.isin(self.groups, bridged)
+        self.is_known = np.ones(len(bread), np.bool_)
+        bridged = np.unique(groups[tally.first[cell_of[is_bridge[unit_of]]]])
+        self.is_known[: len(groups)] = ~np.isin(groups, bridged)
         n = max(1, n_units)
-        return (n - 1) / n * influence.T @ influence, is_known
+        self.covariance: Floats = (n - 1) / n * influence.T @ influence
 
     @property
     def method(self) -> str:

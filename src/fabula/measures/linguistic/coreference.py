@@ -249,7 +249,39 @@ class _State:
         for k in order[:outside]:
             found[k] = self._entity(mentions, k, found)
         if any(speech.in_quote):
-            self._hear(speech, mentions, found)
+            # The speaker and the addressee of the quotes in this sentence.
+            named, heard = (
+                next(
+                    (
+                        entity
+                        for mention, entity in zip(mentions, found, strict=True)
+                        if mention.phrase.start <= token < mention.phrase.end
+                    ),
+                    -1,
+                )
+                for token in (speech.speaker, speech.addressee)
+            )
+            speaker = self.subject
+            if named >= 0:
+                speaker = named
+            elif speech.goes_on:
+                speaker = self.speaker
+            elif self.was_quote:
+                speaker = self.last_speaker
+            if speaker != self.speaker:
+                self.last_speaker, self.speaker = self.speaker, speaker
+            if heard >= 0:
+                self.addressee = heard
+            elif not speech.goes_on or named >= 0:
+                others = (
+                    (entity.last_sentence, entity.n_mentions, k)
+                    for k, entity in enumerate(self.entities)
+                    if k != speaker and entity.number == "s" and entity.genders <= frozenset("mf")
+                )
+                is_known = self.last_speaker >= 0
+                self.addressee = (
+                    self.last_speaker if is_known else max(others, default=(0, 0, -1))[2]
+                )
         for k in order[outside:]:
             found[k] = self._entity(mentions, k, found)
         subjects = (
@@ -265,35 +297,6 @@ class _State:
         self.was_quote = any(speech.in_quote)
         self.n_sentences += 1
         return found
-
-    def _hear(self, speech: Speech, mentions: Sequence[Mention], found: Sequence[int]) -> None:
-        """Determine the speaker and the addressee of the quotes in this sentence."""
-
-        def entity_at(token: int) -> int:
-            pairs = zip(mentions, found, strict=True)
-            return next((e for m, e in pairs if m.phrase.start <= token < m.phrase.end), -1)
-
-        named, heard = entity_at(speech.speaker), entity_at(speech.addressee)
-        if named >= 0:
-            speaker = named
-        elif speech.goes_on:
-            speaker = self.speaker
-        elif self.was_quote:
-            speaker = self.last_speaker
-        else:
-            speaker = self.subject
-        if speaker != self.speaker:
-            self.last_speaker, self.speaker = self.speaker, speaker
-        if heard >= 0:
-            self.addressee = heard
-        elif not speech.goes_on or named >= 0:
-            others = (
-                (entity.last_sentence, entity.n_mentions, k)
-                for k, entity in enumerate(self.entities)
-                if k != speaker and entity.number == "s" and entity.genders <= frozenset("mf")
-            )
-            is_known = self.last_speaker >= 0
-            self.addressee = self.last_speaker if is_known else max(others, default=(0, 0, -1))[2]
 
     def _entity(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
         """The entity of a mention, a new one if no rule finds one."""
@@ -349,7 +352,40 @@ class _State:
                 if entity >= 0 and other.verb == mention.verb and other.is_subject:
                     return entity
         if mention.person == 3:
-            return self._third_person(mentions, k, found)
+            # The most salient compatible entity of the last few sentences. "He saw him": two
+            # arguments of one verb are two entities.
+            barred = {
+                e
+                for m, e in zip(mentions, found, strict=True)
+                if m.verb == mention.verb
+                and m is not mention
+                and e >= 0
+                and (m.is_subject or mention.is_subject)
+            }
+            if mention.in_quote:
+                barred |= {self.speaker, self.addressee}
+            best, best_score = -1, -1e9
+            for number, known in enumerate(self.entities):
+                distance = self.n_sentences - known.last_sentence
+                if (
+                    number in barred
+                    or distance > _PRONOUN_REACH
+                    or known.number != mention.number
+                    or not known.genders & mention.genders
+                    or number in (self.narrator, self.us)
+                ):
+                    continue
+                score = (
+                    -2.0 * distance
+                    + 1.5 * known.was_subject
+                    + 0.5 * min(known.n_mentions, 4)
+                    + 1.0 * (mention.is_subject and known.was_subject)
+                    + 0.01 * known.last_place
+                    + 1.0 * (known.genders == mention.genders)
+                )
+                if score > best_score:
+                    best, best_score = number, score
+            return best
         if mention.person == 2 and not mention.in_quote:
             return -1
         role = "addressee"
@@ -360,43 +396,6 @@ class _State:
             # Who first speaks of themselves counts as mentioned twice.
             setattr(self, role, self._join(self._new(mention), mention))
         return int(getattr(self, role))
-
-    def _third_person(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
-        """The most salient compatible entity of the last few sentences."""
-        mention = mentions[k]
-        # "He saw him": two arguments of one verb are two entities.
-        barred = {
-            e
-            for m, e in zip(mentions, found, strict=True)
-            if m.verb == mention.verb
-            and m is not mention
-            and e >= 0
-            and (m.is_subject or mention.is_subject)
-        }
-        if mention.in_quote:
-            barred |= {self.speaker, self.addressee}
-        best, best_score = -1, -1e9
-        for number, entity in enumerate(self.entities):
-            distance = self.n_sentences - entity.last_sentence
-            if (
-                number in barred
-                or distance > _PRONOUN_REACH
-                or entity.number != mention.number
-                or not entity.genders & mention.genders
-                or number in (self.narrator, self.us)
-            ):
-                continue
-            score = (
-                -2.0 * distance
-                + 1.5 * entity.was_subject
-                + 0.5 * min(entity.n_mentions, 4)
-                + 1.0 * (mention.is_subject and entity.was_subject)
-                + 0.01 * entity.last_place
-                + 1.0 * (entity.genders == mention.genders)
-            )
-            if score > best_score:
-                best, best_score = number, score
-        return best
 
     def _new(self, mention: Mention) -> int:
         self.entities.append(_Entity(mention.number, mention.genders))

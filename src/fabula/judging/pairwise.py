@@ -150,7 +150,6 @@ def _rows(a: int, b: int, orders: Sequence[object]) -> list[_Row]:
 
 
 def _comparisons(rows: Sequence[_Row], cluster: Sequence[int] | None = None) -> Comparisons:
-    """Convert rows to arrays; `cluster` applies to each row."""
     table = np.array(rows, np.float64).reshape(-1, 3)
     first, second = table[:, :2].T.astype(np.int64)
     clusters = None if cluster is None else np.array(cluster, np.int64)
@@ -308,7 +307,6 @@ def _rankable(
 
 
 def _key(first: Document, second: Document) -> str:
-    """The id of a measurement of two stories."""
     return f"{first.id}{_BETWEEN}{second.id}"
 
 

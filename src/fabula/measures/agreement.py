@@ -440,7 +440,6 @@ def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], flo
 
 
 def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:
-    """The author of each document, according to its measurements."""
     return {
         one.document_id: str(one.details["author"])
         for one in measurements

@@ -346,18 +346,11 @@ class BookInstrument:
                 said.partition(":")[0].rstrip(".") + "." for _, said in book.findings[:_N_FIRST]
             ]
             details = {"book": book.to_row(), "findings": findings}
-            yield [
-                Measurement(
-                    document_id=document.id,
-                    rubric=self.id,
-                    item=figure.item,
-                    rater="fabula",
-                    value=(value := book.value(figure.item)),
-                    missing_reason=missing.get(figure.item, "no_words") if value is None else None,
-                    evidence=(),
-                    rationale=None,
-                    signature=str(self.signature),
-                    details=details if figure.item == "n_chapters" else {},
-                )
-                for figure in self.figures
-            ]
+            found = []
+            for item in (figure.item for figure in self.figures):
+                value = book.value(item)
+                reason = missing.get(item, "no_words") if value is None else None
+                about = document.id, self.id, item, "fabula"
+                own = details if item == "n_chapters" else {}
+                found.append(Measurement(*about, value, reason, (), None, str(self.signature), own))
+            yield found

@@ -105,7 +105,6 @@ def cast_of(read: Reading) -> list[Person]:
 
 
 def _names(read: Reading) -> set[str]:
-    """The words that are names of people."""
     text, nlp = read.text, load_pipeline(NAMES)
     small = Counter(match[0] for match in _SMALL.finditer(text))
     places: dict[str, list[int]] = defaultdict(list)

@@ -124,8 +124,6 @@ def joined_keys(keys: list[str], sketches: Sequence[Sketch | None]) -> tuple[lis
 
 
 class _Components:
-    """Connected components of n items."""
-
     def __init__(self, n: int) -> None:
         self._parent = list(range(n))
 

@@ -113,8 +113,6 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """How means are corrected."""
-
     is_finite: bool
     cluster_of: Callable[[str], str] | None
 

@@ -67,19 +67,9 @@ class Fluency:
 
     def measurements(self) -> list[Measurement]:
         """The text's bits per word as a measurement."""
-        return [
-            Measurement(
-                document_id=self.document.id,
-                rubric="fluency",
-                item="bits_per_word",
-                rater="fabula",
-                value=self.bits_per_word,
-                missing_reason=self.missing_reason,
-                evidence=(),
-                rationale=None,
-                signature=str(self.signature),
-            )
-        ]
+        about = self.document.id, "fluency", "bits_per_word", "fabula"
+        found = self.bits_per_word, self.missing_reason
+        return [Measurement(*about, *found, (), None, str(self.signature))]
 
     def _repr_html_(self) -> str:
         from fabula.web.notebook import measured_lines, notebook_table

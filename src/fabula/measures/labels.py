@@ -160,20 +160,12 @@ def _label(
                 f"{where}: {str(answer)[:80]!r} is not an answer to {item.id}; allowed: "
                 f"{scale.allowed}"
             )
-    reason = row.get("missing_reason") or "no_answer"
+    reason = str(row.get("missing_reason") or "no_answer") if value is None else None
     text = _cell(row, "reason", where, may_lack=True)
-    return Measurement(
-        document_id=document,
-        rubric=rubric.key,
-        item=item.id,
-        rater=str(_cell(row, "rater", where)).strip(),
-        value=value,
-        missing_reason=str(reason) if value is None else None,
-        evidence=(),
-        rationale=str(text) if text else None,
-        signature=f"labels:{source}",
-        details={"author": row["author"]} if isinstance(row.get("author"), str) else {},
-    )
+    why = str(text) if text else None
+    about = document, rubric.key, item.id, str(_cell(row, "rater", where)).strip()
+    details = {"author": row["author"]} if isinstance(row.get("author"), str) else {}
+    return Measurement(*about, value, reason, (), why, f"labels:{source}", details)
 
 
 def _cell(row: Mapping[str, Any], holds: str, where: str, *, may_lack: bool = False) -> Any:

@@ -89,17 +89,10 @@ class LineReview:
             if kind in left:
                 continue
             notes = [note for note in self.notes if note.kind == kind]
-            yield Measurement(
-                document_id=document_id,
-                rubric="lines",
-                item=kind,
-                rater="fabula",
-                value=None if self.missing_reason else len(notes),
-                missing_reason=self.missing_reason,
-                evidence=tuple(Span(document_id, note.start, note.end) for note in notes),
-                rationale=None,
-                signature=self.signature,
-            )
+            spans = tuple(Span(document_id, note.start, note.end) for note in notes)
+            about = document_id, "lines", kind, "fabula"
+            found = None if self.missing_reason else len(notes), self.missing_reason
+            yield Measurement(*about, *found, spans, None, self.signature)
 
 
 def read_lines(tools: TextTools, document: Document) -> LineReview:

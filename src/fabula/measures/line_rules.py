@@ -386,7 +386,6 @@ def _is_misspelling(
 
 
 def _around(read: Reading, start: int, end: int) -> str:
-    """The characters before and after a place."""
     return read.text[max(0, start - 1) : start] + read.text[end : end + 1]
 
 

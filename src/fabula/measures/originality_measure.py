@@ -250,20 +250,12 @@ class Originality:
         evidence = tuple(b.span for b in self.borrowed)
         values: dict[str, float | None] = {"creativity_index": self.creativity_index}
         values |= {f"uniqueness_{level}": value for level, value in self.uniqueness.items()}
-        return [
-            Measurement(
-                document_id=self.document.id,
-                rubric="originality",
-                item=item,
-                rater="fabula",
-                value=value,
-                missing_reason=None if value is not None else self.missing_reason,
-                evidence=evidence,
-                rationale=None,
-                signature=str(self.signature),
-            )
-            for item, value in values.items()
-        ]
+        found = []
+        for item, value in values.items():
+            about = self.document.id, "originality", item, "fabula"
+            reason = None if value is not None else self.missing_reason
+            found.append(Measurement(*about, value, reason, evidence, None, str(self.signature)))
+        return found
 
     def _repr_html_(self) -> str:
         from fabula.web.notebook import measured_lines, notebook_table

@@ -198,19 +198,12 @@ class PhraseInstrument:
                 uses.values(), key=lambda use: (-len(use.places), -use.n_words, use.phrase)
             )
             places = sorted(place for use in ordered for place in use.places)
-            measurement = Measurement(
-                document_id=document.id,
-                rubric=self.id,
-                item="per_1000_words",
-                rater="fabula",
-                value=1000 * len(places) / n_words if n_words else None,
-                missing_reason=None if n_words else "no_words",
-                evidence=tuple(Span(document.id, *place) for place in places),
-                rationale=None,
-                signature=str(self.signature),
-                details={"phrases": [asdict(use) for use in ordered]},
-            )
-            yield [measurement]
+            value = 1000 * len(places) / n_words if n_words else None
+            reason = None if n_words else "no_words"
+            spans = tuple(Span(document.id, *place) for place in places)
+            about = document.id, self.id, "per_1000_words", "fabula"
+            details = {"phrases": [asdict(use) for use in ordered]}
+            yield [Measurement(*about, value, reason, spans, None, str(self.signature), details)]
 
     def find(self, words: Sequence[str]) -> list[tuple[int, int, ListedPhrase]]:
         """Where listed phrases begin, their lengths, and which; none lies within another."""

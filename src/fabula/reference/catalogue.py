@@ -267,8 +267,6 @@ class SampleRule:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A file of the corpus."""
-
     key: str
     """Its name in the listing, which determines its place in the order."""
     address: str

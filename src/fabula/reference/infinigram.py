@@ -600,7 +600,14 @@ class InfiniGramMini(InfiniGramWeb):
         self, text: LocatedText, first: int, n_words: int, stop: Event
     ) -> tuple[str, int]:
         query = _n_gram_text(text, first, n_words)
-        begins, ends = _neighbours(text, first, n_words)
+        # The neighbours to try before and after it: marks, then those in its own text. Beside a
+        # punctuation mark, anything may stand. They depend only on the first and last word, so that
+        # every part of a match is a match.
+        begin = int(text.words.starts[first])
+        end = int(text.words.ends[first + n_words - 1])
+        inside, before = text.text[begin:end], text.text[max(0, begin - 2) : begin]
+        begins = _beside(inside, _BEFORE, _own_neighbour(before[::-1])[::-1])
+        ends = _beside(inside[::-1], _AFTER, _own_neighbour(text.text[end : end + 2]))
         # Try the most probable neighbours and the text's own first: they find most of what occurs.
         for before, after in dict.fromkeys(((begins[0], ends[0]), (begins[-1], ends[-1]))):
             if count := self._count(before + query + after, stop):
@@ -623,20 +630,6 @@ class InfiniGramMini(InfiniGramWeb):
         if not isinstance(text := reply["text"], str):
             raise TypeError("not a text")
         return text
-
-
-def _neighbours(text: LocatedText, first: int, n_words: int) -> tuple[list[str], list[str]]:
-    """The neighbours to try before and after an n-gram: marks, then those in its own text.
-
-    Beside a punctuation mark, anything may stand. The lists depend only on the first and last word,
-    so that every part of a match is a match.
-    """
-    begin = int(text.words.starts[first])
-    end = int(text.words.ends[first + n_words - 1])
-    inside = text.text[begin:end]
-    before = _own_neighbour(text.text[max(0, begin - 2) : begin][::-1])[::-1]
-    after = _own_neighbour(text.text[end : end + 2])
-    return _beside(inside, _BEFORE, before), _beside(inside[::-1], _AFTER, after)
 
 
 def _beside(inside: str, marks: tuple[str, ...], own: str) -> list[str]:

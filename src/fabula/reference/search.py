@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,6 @@ from fabula.types import Document, Span
 
 if TYPE_CHECKING:
     from fabula.reference.catalogue import Index, Pace
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 MAX_PLACES = 100_000
 """Maximum number of places of one n-gram sorted per shard; the rest are only counted."""
@@ -374,7 +371,8 @@ class Reference:
             elif words is None and n is not None and len(places) < n:
                 places = self.settings.places(document.text, n)
             known[number] = _Split(document, places, words)
-            self._remember(self._split, number, known[number])
+            with self._lock:
+                self._split.remember(number, known[number])
         return [known[number] for number in n_words]
 
     def _find(
@@ -394,12 +392,9 @@ class Reference:
             known |= dict(zip(new, found, strict=True))
         # If all documents were requested, a frequent n-gram names too many to keep.
         for gram in known if limit <= _N_NAMED else ():
-            self._remember(self._found, (gram, *how), known[gram])
+            with self._lock:
+                self._found.remember((gram, *how), known[gram])
         return [known[gram] for gram in asked]
-
-    def _remember(self, memory: Recent[K, V], key: K, value: V) -> None:
-        with self._lock:
-            memory.remember(key, value)
 
 
 def index_url(spec: str) -> str:

@@ -278,10 +278,8 @@ class _State:
                     for k, entity in enumerate(self.entities)
                     if k != speaker and entity.number == "s" and entity.genders <= frozenset("mf")
                 )
-                is_known = self.last_speaker >= 0
-                self.addressee = (
-                    self.last_speaker if is_known else max(others, default=(0, 0, -1))[2]
-                )
+                latest = max(others, default=(0, 0, -1))[2]
+                self.addressee = self.last_speaker if self.last_speaker >= 0 else latest
         for k in order[outside:]:
             found[k] = self._entity(mentions, k, found)
         subjects = (

@@ -104,17 +104,10 @@ class Profile:
 
     def measurements(self) -> Iterator[Measurement]:
         for metric in PROFILE_METRICS:
-            yield Measurement(
-                document_id=self.document.id,
-                rubric="profile",
-                item=metric.id,
-                rater="fabula",
-                value=self.values[metric.id],
-                missing_reason=self.missing.get(metric.id),
-                evidence=self.errors if metric.id == "grammaticality" else (),
-                rationale=None,
-                signature=self.signature,
-            )
+            about = self.document.id, "profile", metric.id, "fabula"
+            value, reason = self.values[metric.id], self.missing.get(metric.id)
+            evidence = self.errors if metric.id == "grammaticality" else ()
+            yield Measurement(*about, value, reason, evidence, None, self.signature)
 
     def _repr_html_(self) -> str:
         from fabula.web.notebook import measured_lines, notebook_table

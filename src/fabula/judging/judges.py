@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.judging.pairwise import PairSummary, summarise_pairs
 from fabula.judging.run import RETEST
@@ -28,7 +27,6 @@ from fabula.store import read_rows
 from fabula.types import Contrast, Estimate, Measurement, Rubric
 
 Subject = tuple[str, str]
-Floats = NDArray[np.float64]
 
 MIN_JUDGES = 3
 """Minimum size of a panel: two judges can only agree or be split."""
@@ -186,6 +184,7 @@ def judge_panels(judges: Sequence[JudgeAnswers]) -> list[JudgeAnswers]:
 def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     """Measure a judge against the yardstick."""
     truth = yardstick.truth()
+    nothing = f"there are no answers{' on yes-no items' if judge.n_graded else ''}"
     why: dict[str, str] = {}
     subjects = [subject for subject in judge.answers if subject in truth]
     signature = f"{judge.signature}|experts:{yardstick.source}"
@@ -195,7 +194,7 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
         if judge.place is not None:
             why["kappa"] = "a pairwise run has no verdicts on single documents"
         elif not judge.answers:
-            why["kappa"] = _no_answers(judge)
+            why["kappa"] = nothing
         elif yardstick.experts is None:
             why["kappa"] = "no labels were given"
         elif not yardstick.experts.subjects:
@@ -243,7 +242,7 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     length = _association(judge, truth, ranks, what, kind="correlation")
     if length.value is None:
         known = "answers or lengths never differ" if documents else "the texts were not given"
-        why["length"] = known if judge.answers else _no_answers(judge)
+        why["length"] = known if judge.answers else nothing
     # How much more often it says Yes to documents by models of its own family.
     of_known = {document for document in measured if document in judge.own}
     sides = Counter(judge.own[document] for document in of_known)
@@ -256,11 +255,6 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
         if judge.kind == "panel":
             why["own_family"] = "a panel has no family"
     return JudgeFigures(judge, kappa, baseline, counts, retest, wordings, length, own, why)
-
-
-def _no_answers(judge: JudgeAnswers) -> str:
-    of = " on yes-no items" if judge.n_graded else ""
-    return f"there are no answers{of}"
 
 
 def _kappa(

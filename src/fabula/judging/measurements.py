@@ -111,10 +111,15 @@ def own_story(model: str, author: str | None) -> str | None:
     is taken for a model only if the whole name is a model's, as in GPT4, Claude 3 Opus or
     mistralai/Mistral-7B: Claude McKay and Gabriela Mistral are people.
     """
-    judge, writer = _plain(model), _plain(author or "")
+    # A model's own name, without its provider or URL and the digest of its file.
+    judge, writer = (
+        name.rpartition("#")[2].partition("@")[0].rpartition("/")[2].casefold().strip()
+        for name in (model, author or "")
+    )
     if not writer:
         return None
-    mine, theirs = _pieces(judge), _pieces(writer)
+    # Words and versions: `gpt`, `4o`.
+    mine, theirs = (re.findall(r"[a-z]+|\d[\d.]*[a-z]*", name) for name in (judge, writer))
     if mine == theirs:
         return "same model"
     named = _MODEL_NAME.fullmatch(writer)
@@ -122,16 +127,6 @@ def own_story(model: str, author: str | None) -> str | None:
         return None
     n = min(len(mine), len(theirs))
     return "same model" if n > 1 and mine[:n] == theirs[:n] else "same family"
-
-
-def _plain(name: str) -> str:
-    """A model's own name, without its provider or URL and the digest of its file."""
-    return name.rpartition("#")[2].partition("@")[0].rpartition("/")[2].casefold().strip()
-
-
-def _pieces(name: str) -> list[str]:
-    """Words and versions: `gpt`, `4o`."""
-    return re.findall(r"[a-z]+|\d[\d.]*[a-z]*", name)
 
 
 def answer_shown(one: Measurement, scale: Scale) -> str:

@@ -31,6 +31,7 @@ from fabula.stats.ranking import (
     is_told_apart,
     rank,
 )
+from fabula.stats.resampling import Units
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Estimate, Measurement
 
@@ -218,8 +219,7 @@ def rank_stories(
             own = _rows(*pair_of[one.document_id], one.details["orders"])
             rows += own
             units += [one.details[cluster]] * len(own) if cluster else []
-        known = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
-        clusters = [known[unit] for unit in units] if cluster else None
+        clusters = Units.by(units).of.tolist() if cluster else None
         signature = f"{of_item[0].signature}|ranking:{METHOD}"
         signature += f"|clusters:{cluster}{extra}" if cluster else extra
         ranking = rank(_comparisons(rows, clusters), len(ids), seed=seed, signature=signature)

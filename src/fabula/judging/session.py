@@ -12,7 +12,7 @@ from fabula.errors import InputError
 from fabula.judging.folder import RunFolder
 from fabula.judging.judging_plan import AnswerBook, JudgePlan
 from fabula.judging.measurements import to_measurements
-from fabula.judging.pairwise import judge_pairs
+from fabula.judging.pairwise import Pairs, judge_pairs
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models.base import FunctionModel, Model, Usage
 from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens
@@ -22,8 +22,6 @@ from fabula.types import Document, Measurement
 
 # The typical length of an answer, in tokens.
 _LIKELY_OUTPUT = {"verdict-first": 60, "reason-first": 350}
-
-Pairs = Sequence[tuple[Document, Document]]
 
 
 @dataclass(frozen=True, slots=True)

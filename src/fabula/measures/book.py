@@ -147,7 +147,6 @@ class Book:
         }[item]
 
     def to_row(self) -> dict[str, Any]:
-        """As it is written."""
         return {
             "unit": self.unit,
             "n_words": self.n_words,

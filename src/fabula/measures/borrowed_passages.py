@@ -229,7 +229,16 @@ def trim_near(
     inside = [(max(a, begin), min(a + n, end)) for a, n in verbatim]
     inside = [(a, b) for a, b in inside if b > a]
     places = [begin + here for here, _, _ in counterpart.pairs]
-    start, stop = _best_segment([cosine - settings.threshold for *_, cosine in counterpart.pairs])
+    sums = [0.0]
+    for *_, cosine in counterpart.pairs:
+        sums.append(sums[-1] + (cosine - settings.threshold))
+    # Of segments with equal sums the longest, then the first.
+    best, lowest = (-math.inf, 0, 0), 0
+    for k in range(1, len(sums)):
+        if sums[k - 1] < sums[lowest]:
+            lowest = k - 1
+        best = max(best, (sums[k] - sums[lowest], k - lowest, -lowest))
+    start, stop = -best[2], best[1] - best[2]
     first, last = begin, end
     if len({k for a, b in inside for k in range(a, b)}) > run.n_words / 2:
         left, right = min(a for a, _ in inside), max(b for _, b in inside)
@@ -258,20 +267,6 @@ def trim_near(
         pairs=tuple((begin + here - first, there - low, cosine) for here, there, cosine in kept),
     )
     return BorrowedRun.of(run.span.document_id, words, first, last - first, None, part)
-
-
-def _best_segment(scores: Sequence[float]) -> tuple[int, int]:
-    """The bounds of the segment with the largest sum; of equals the longest, then the first."""
-    sums = [0.0]
-    for score in scores:
-        sums.append(sums[-1] + score)
-    best, lowest = (-math.inf, 0, 0), 0
-    for stop in range(1, len(sums)):
-        if sums[stop - 1] < sums[lowest]:
-            lowest = stop - 1
-        best = max(best, (sums[stop] - sums[lowest], stop - lowest, -lowest))
-    _, length, start = best
-    return -start, length - start
 
 
 def rank_runs(

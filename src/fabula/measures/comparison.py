@@ -113,16 +113,15 @@ class MeasuredTexts:
                 f"`detect score`, a judge's run or a study's export"
             )
         for number, value in found.items():
-            self._add(text, number, value, row["signature"], where)
+            self.add_number(id_, number, value, row["signature"], where)
             if value is None and row.get("missing_reason") is not None:
                 self.missing.setdefault(number, {})[text] = str(row["missing_reason"])
 
-    def add_number(self, id_: str, number: str, value: float | None, signature: str) -> None:
+    def add_number(
+        self, id_: str, number: str, value: float | None, signature: str, where: str = ""
+    ) -> None:
         """Add a number of a text that some row has."""
-        self._add(self._of_id[id_], number, value, signature, "")
-
-    def _add(self, text: int, number: str, value: float | None, signature: str, where: str) -> None:
-        expected = self.signatures.setdefault(number, signature)
+        text, expected = self._of_id[id_], self.signatures.setdefault(number, signature)
         if expected != signature:
             Signature.parse(expected).check_same(
                 signature,

@@ -78,7 +78,6 @@ class Fluency:
         return notebook_table(title, measured_lines(self.measurements()), str(self.signature))
 
     def to_row(self) -> dict[str, Any]:
-        """As written to JSON."""
         return {
             "id": self.document.id,
             "n_words": self.n_words,

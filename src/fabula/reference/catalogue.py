@@ -27,7 +27,7 @@ import math
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
@@ -402,7 +402,25 @@ def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
     order = sorted(listed, key=lambda file: (_hash(f"{rule.seed}|{file.key}"), file.key))
     if collection.one_a_file:
         return Sample(collection, rule, tuple(order), len(listed), 1.0, names)
-    n_files, share = _shares(collection, rule, order)
+    n_files, share, whole = len(order), 1.0, collection.about_words
+    if rule.n_words is not None and whole is None:
+        raise InputError(
+            f"{collection.name}: its number of words is unknown, so a sample cannot be planned; "
+            "use `sample` all to read everything"
+        )
+    if rule.n_words is not None and whole is not None and rule.n_words < whole:
+        sizes = [file.source.size_bytes if file.source is not None else None for file in order]
+        weights = [float(size) for size in sizes if size is not None]
+        if len(weights) < len(order):
+            weights = [1.0] * len(order)
+        wanted = rule.n_words / whole
+        least = min(max(collection.min_files, rule.n_files or 1), len(order))
+        total = math.fsum(weights)
+        n_files, held = 0, 0.0
+        while n_files < least or (held < wanted and n_files < len(order)):
+            held += weights[n_files] / total
+            n_files += 1
+        share = min(1.0, wanted / held)
     files = []
     for file in order[:n_files]:
         if file.source is None:
@@ -411,32 +429,6 @@ def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
             file = replace(file, source=FileSource(file.address, size, filesystem, path), row=None)
         files.append(file)
     return Sample(collection, rule, tuple(files), len(listed), share, names)
-
-
-def _shares(
-    collection: Collection, rule: SampleRule, order: Sequence[_Listed]
-) -> tuple[int, float]:
-    """The number of files to read, and the share of their documents to keep."""
-    whole = collection.about_words
-    if rule.n_words is None or (whole is not None and rule.n_words >= whole):
-        return len(order), 1.0
-    if whole is None:
-        raise InputError(
-            f"{collection.name}: its number of words is unknown, so a sample cannot be planned; "
-            "use `sample` all to read everything"
-        )
-    sizes = [file.source.size_bytes if file.source is not None else None for file in order]
-    weights = [float(size) for size in sizes if size is not None]
-    if len(weights) < len(order):
-        weights = [1.0] * len(order)
-    wanted = rule.n_words / whole
-    least = min(max(collection.min_files, rule.n_files or 1), len(order))
-    total = math.fsum(weights)
-    n_files, held = 0, 0.0
-    while n_files < least or (held < wanted and n_files < len(order)):
-        held += weights[n_files] / total
-        n_files += 1
-    return n_files, min(1.0, wanted / held)
 
 
 def _list_files(collection: Collection, author: str) -> list[_Listed]:

@@ -699,7 +699,29 @@ class InfiniGramIndex(_Index):
                 f"{path} is not a complete infini-gram index: each tokenized.N needs table.N and "
                 "offset.N, and no other files may have such names"
             )
-        self.token_dtype = _token_dtype(path, self._files)
+        # The table has a pointer for each token, wide enough for the bytes. Interrupted indexing
+        # leaves files whose sizes fit no width; the engine would search them all the same, and miss
+        # matches.
+        sizes = {file.name: file.stat().st_size for file in self._files}
+
+        def fits(name: str, n_token_bytes: int) -> bool:
+            n_bytes, n_table_bytes = sizes[name], sizes[f"table{name.removeprefix('tokenized')}"]
+            if n_bytes == 0 or n_bytes % n_token_bytes or n_table_bytes == 0:
+                return False
+            # As computed in infini_gram/indexing.py.
+            pointer_bytes = math.ceil(math.log2(n_bytes) / 8)
+            return divmod(n_table_bytes, n_bytes // n_token_bytes) == (pointer_bytes, 0)
+
+        tokenized = [name for name in sizes if name.startswith("tokenized")]
+        for dtype, n_token_bytes in _TOKEN_BYTES.items():
+            if all(fits(name, n_token_bytes) for name in tokenized):
+                self.token_dtype = dtype
+                break
+        else:
+            raise CorpusError(
+                f"the files in {path} do not fit each other: the index was not built to its end, "
+                "or its tokens are not u16 or u32; build it again, without what is there"
+            )
         self._tokenizer_path = tokenizer or path / "tokenizer.json"
         self._encoder = _Encoder(self._tokenizer_path)
         # The end-of-text id and the vocabulary size only affect next-token predictions.
@@ -847,31 +869,6 @@ class _Encoder:
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
-
-
-def _token_dtype(path: Path, files: Sequence[Path]) -> TokenDtype:
-    """The width of the ids: the table has a pointer for each token, wide enough for the bytes.
-
-    Interrupted indexing leaves files whose sizes fit no width; the engine would search them all the
-    same, and miss matches. Raises `CorpusError`.
-    """
-    sizes = {file.name: file.stat().st_size for file in files}
-
-    def fits(name: str, n_token_bytes: int) -> bool:
-        n_bytes, n_table_bytes = sizes[name], sizes[f"table{name.removeprefix('tokenized')}"]
-        if n_bytes == 0 or n_bytes % n_token_bytes or n_table_bytes == 0:
-            return False
-        # As computed in infini_gram/indexing.py.
-        pointer_bytes = math.ceil(math.log2(n_bytes) / 8)
-        return divmod(n_table_bytes, n_bytes // n_token_bytes) == (pointer_bytes, 0)
-
-    for dtype, n_token_bytes in _TOKEN_BYTES.items():
-        if all(fits(name, n_token_bytes) for name in sizes if name.startswith("tokenized")):
-            return dtype
-    raise CorpusError(
-        f"the files in {path} do not fit each other: the index was not built to its end, or its "
-        "tokens are not u16 or u32; build it again, without what is there"
-    )
 
 
 def _answer(reply: Any) -> Any:

@@ -411,7 +411,6 @@ class JoinedParts:
     def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
         left = iter(walks)
         walks_of = {part: list(islice(left, part.n_shards)) for part in self._parts}
-
         by_part = self._ask(lambda part, out: part.walk(walks_of[part], exclude=out), exclude)
         return [
             replace(stretches, numbers=stretches.numbers + first)

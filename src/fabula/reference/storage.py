@@ -62,7 +62,7 @@ def open_corpora(places: Iterable[str | Path], report: Report = lambda stage: No
     """
     corpora: dict[str, tuple[Path, Manifest]] = {}
     for place in dict.fromkeys(places):
-        folder = fetch_corpus(place, report) if is_address(place) else Path(place)
+        folder = fetch_corpus(place, report)
         manifest = Manifest.read(folder)
         corpora.setdefault(manifest.fingerprint, (folder, manifest))
     abouts, shards = [], []

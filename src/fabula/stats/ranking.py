@@ -238,7 +238,11 @@ class _Estimates:
         self.cells = Cells(tally.first, tally.second, groups, has_place=True)
         self.place_reason: str | None = "place_unknown"
         self.theta: Floats = np.full(len(groups) + 1, np.nan)
-        if knows_place(self.cells):
+        # A place effect is identifiable if the column of ones is not a combination of rows.
+        n_cells = len(tally.first)
+        whole = self.cells.curvature(np.ones((1, n_cells)))[0]
+        apart = n_cells - whole[-1, :-1] @ np.linalg.solve(whole[:-1, :-1], whole[-1, :-1])
+        if apart > SLACK * max(1, n_cells):
             self.theta = fit(self.cells, shown, preferred)[0]
             self.place_reason = None if np.isfinite(self.theta).all() else "one_sided"
         if self.place_reason is not None:
@@ -255,7 +259,6 @@ class _Estimates:
         p = scipy("special").expit(self.cells.rows @ self.theta)
         bread = np.linalg.inv(self.cells.curvature((tally.shown * p * (1 - p))[None])[0])
         # What each unit says in each of its cells.
-        n_cells = len(tally.first)
         kinds, kind_of = np.unique(units.of * n_cells + tally.cell_of, return_inverse=True)
         unit_of, cell_of = np.divmod(kinds, n_cells)
         n_shown = np.bincount(kind_of).astype(np.float64)
@@ -404,15 +407,6 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
         # A place effect this large has no finite maximum: only rounding ended its steps.
         theta[np.abs(theta[:, -1]) > _LARGEST_PLACE] = np.nan
     return theta
-
-
-def knows_place(cells: Cells) -> bool:
-    """Whether a place effect is identifiable: the column of ones is not a combination of rows."""
-    n_cells = cells.rows.shape[0]
-    whole = cells.curvature(np.ones((1, n_cells)))[0]
-    with_things = whole[-1, :-1]
-    apart = n_cells - with_things @ np.linalg.solve(whole[:-1, :-1], with_things)
-    return bool(apart > SLACK * max(1, n_cells))
 
 
 # The test.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.diversity.shared_ngrams import SHARED, Located, WordTable
+from fabula.stats.resampling import Units
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document
 
@@ -126,9 +127,9 @@ def plan_pool(
     design: Design = "texts"
     units, quota = np.arange(n), np.ones(n, np.int64)
     if prompts is not None:
-        numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(prompts))}
-        of_text = np.array([numbers[prompt] for prompt in prompts], np.int64)
-        table = np.zeros((n_groups, len(numbers)), np.int64)
+        numbered = Units.by(prompts)
+        of_text, n_prompts = numbered.of, numbered.n
+        table = np.zeros((n_groups, n_prompts), np.int64)
         np.add.at(table, (labels, of_text), 1)
         quota = table.min(axis=0)
         fewest = (table > 0).sum(axis=1).min(initial=n)
@@ -136,8 +137,8 @@ def plan_pool(
             labels = np.where(quota[of_text] > 0, labels, -1)
             design, units = "prompts", of_text
         else:
-            design, units = "own-prompts", labels * len(numbers) + of_text
-            quota = np.ones(n_groups * len(numbers), np.int64)
+            design, units = "own-prompts", labels * n_prompts + of_text
+            quota = np.ones(n_groups * n_prompts, np.int64)
     pool = Pool(design, labels, units, quota, 0)
     # The same number from every group: as many as the smallest can give, or `most`.
     n_drawn = min((pool.n_available(group) for group in range(n_groups)), default=0)

@@ -30,7 +30,7 @@ from fabula.measures.diversity.grouped_texts import (
 from fabula.measures.diversity.shared_ngrams import SHARED, Located, Ngrams, SharedPhrase
 from fabula.measures.diversity.text_pairs import PairTable, SharedText, SimilarPair
 from fabula.models.encoder import Encoder
-from fabula.stats.resampling import MIN_UNITS
+from fabula.stats.resampling import MIN_UNITS, Units
 from fabula.text import TextSettings, TextWords
 from fabula.text.language import language_gate, not_english
 from fabula.types import Contrast, Document, Estimate, Signature
@@ -476,9 +476,8 @@ def measure_together(
         values = [own_field(document, apart) for document in documents]
         if all(value is None for value in values):
             raise InputError(f"cannot exclude by {apart!r}: none of these texts has this field")
-        numbers: dict[str | int, int] = {}
-        keys = (k if value is None else value for k, value in enumerate(values))
-        owners = [numbers.setdefault(key, len(numbers)) for key in keys]
+        keys = [k if value is None else value for k, value in enumerate(values)]
+        owners = Units.by(keys).of.tolist()
     table = PairTable(texts.in_order(), texts.table(plan.settings), plan.run_words, owners)
     pairs = table.similar_pairs(_N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS)
     shared = table.shared_texts()

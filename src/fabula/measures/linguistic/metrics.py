@@ -291,14 +291,14 @@ def score_continuations(
     scored = []
     for text, reading, is_known in zip(texts, readings, flags, strict=True):
         parsed = reading.parsed
-        if text is None:
-            scored.append(_nothing("no_text"))
+        reason = "no_text" if text is None else not_english(text) if parsed.words else None
+        if reason is not None:
+            nothing, reasons = dict.fromkeys(_EACH), dict.fromkeys(_EACH, reason)
+            scored.append(Scored(nothing, reasons, (), ()))
         elif not parsed.words:
             others = [key for key in _EACH if key != "sentence_length"]
             values = {**dict.fromkeys(_EACH), "sentence_length": 0.0}
             scored.append(Scored(values, dict.fromkeys(others, "no_words"), (), ()))
-        elif (foreign := not_english(text)) is not None:
-            scored.append(_nothing(foreign))
         else:
             outcome = {**alone(tools, parsed), **_in_story(context, reading, is_known)}
             missing = {key: outcome[key] for key in _EACH if isinstance(outcome[key], str)}
@@ -308,10 +308,6 @@ def score_continuations(
             errors = tuple(outcome["errors"])
             scored.append(Scored(values, missing, parsed.words, ends, errors))
     return scored
-
-
-def _nothing(reason: str) -> Scored:
-    return Scored(dict.fromkeys(_EACH), dict.fromkeys(_EACH, reason), (), ())
 
 
 def alone(

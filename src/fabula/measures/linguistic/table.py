@@ -21,7 +21,7 @@ from fabula.errors import InputError, MixError
 from fabula.measures.linguistic.lexis import MATTR_WINDOW, MTLD_THRESHOLD, mattr, mtld, trigrams
 from fabula.measures.linguistic.metrics import METRICS, Metric
 from fabula.stats.paired import Design, Tokens, compare_pairs, mean_estimates, ratio_estimate
-from fabula.stats.resampling import N_PERMUTATIONS
+from fabula.stats.resampling import N_PERMUTATIONS, Units
 from fabula.types import Contrast, Estimate, Signature
 
 ADDITIONS = (
@@ -231,9 +231,9 @@ def _clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64],
         ("passage", id_) if chapter is None else ("chapter", chapter)
         for id_, chapter in chapters.items()
     ]
-    numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    unit = "chapters" if any(kind == "chapter" for kind, _ in names) else "passages"
-    return np.array([numbers[name] for name in names], np.int64), len(numbers), unit
+    units = Units.by(names)
+    kind = "chapters" if any(kind == "chapter" for kind, _ in names) else "passages"
+    return units.of, units.n, kind
 
 
 _Aligned = Mapping[str, Sequence[Mapping[str, Any] | None]]

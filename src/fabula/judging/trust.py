@@ -218,10 +218,16 @@ def trust_of(
             "experts always": counts.true_yes + counts.false_no,
         }
         always = (f"{who} {'Yes' if n else 'No'}" for who, n in n_yes.items() if n in (0, counts.n))
-        beside: dict[str, float | None] = {}
+        figures: dict[str, Any] = {
+            "n": counts.n,
+            "n_missing": row.n_missing,
+            "balanced_accuracy": counts.balanced_accuracy,
+            "always": next(always, ""),
+            "date": date,
+        }
         if (among := (people or {}).get(row.name)) is not None:
             less = among.judge_less or Estimate(None, None, None, 0, "", "")
-            beside = {
+            figures |= {
                 "n_documents": among.n_documents,
                 "people": among.one_with_rest,
                 "people_fleiss": among.fleiss,
@@ -230,20 +236,7 @@ def trust_of(
                 "less_low": less.low,
                 "less_high": less.high,
             }
-        trusts.append(
-            _trust(
-                agreement.signature,
-                rubric,
-                row.name,
-                row.kappa,
-                n=counts.n,
-                n_missing=row.n_missing,
-                balanced_accuracy=counts.balanced_accuracy,
-                always=next(always, ""),
-                date=date,
-                **beside,
-            )
-        )
+        trusts.append(_trust(agreement.signature, rubric, row.name, row.kappa, **figures))
     if all(trust.always.startswith("always") for trust in trusts[:-1]):
         trusts[-1] = replace(trusts[-1], always="says the same of every story")
     return trusts
@@ -319,14 +312,8 @@ class TrustBook:
 
 
 def _key(trust: Trust) -> tuple[str | Mode, ...]:
-    return (
-        trust.model.rpartition("@")[2],
-        trust.rubric,
-        trust.style,
-        trust.prompt,
-        trust.item,
-        trust.mode,
-    )
+    model = trust.model.rpartition("@")[2]
+    return model, trust.rubric, trust.style, trust.prompt, trust.item, trust.mode
 
 
 def _is_model(kept: str, wanted: str) -> bool:

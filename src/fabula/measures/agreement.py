@@ -241,18 +241,11 @@ def panel_agreement(
         )
         why = _SAME if kappa.n else _ALONE
         percent = stats.percent_agreement(ratings)
-        rows.append(
-            AmongPeople(
-                name,
-                kappa.n,
-                kappa,
-                alphas,
-                None if percent is None else percent / 100,
-                _reasons(kappa=(kappa, why), alpha=(alphas, why)),
-                ac1,
-                float(np.nanmean(ratings)) if ratings.size else None,
-            )
-        )
+        similar = None if percent is None else percent / 100
+        reasons = _reasons(kappa=(kappa, why), alpha=(alphas, why))
+        share_yes = float(np.nanmean(ratings)) if ratings.size else None
+        figures = kappa.n, kappa, alphas, similar, reasons, ac1, share_yes
+        rows.append(AmongPeople(name, *figures))
     return rows
 
 

@@ -231,16 +231,9 @@ def measure_book(document: Document, *, always: bool = False) -> Book | None:
                 scores[chapter.number].append(sign * (value - middle) / spread if spread else 0.0)
         paces = {number: fmean(of_chapter) for number, of_chapter in scores.items()}
         rows = [replace(one, pace=paces.get(one.number)) for one in rows]
-    return Book(
-        unit,
-        n_words,
-        tuple(rows),
-        tuple(people),
-        tuple(repeated),
-        talk_of(people, speakers_of(read, people), n_said),
-        int(spoken.sum()),
-        foreign,
-    )
+    parts = tuple(rows), tuple(people), tuple(repeated)
+    talk = talk_of(people, speakers_of(read, people), n_said)
+    return Book(unit, n_words, *parts, talk, int(spoken.sum()), foreign)
 
 
 def _repetition(

@@ -102,12 +102,9 @@ def find_clusters(
         of_copies.setdefault(own.root(place), set()).add(key)
     names = tuple(sorted(least.values()))
     number = {name: k for k, name in enumerate(names)}
-    return Clusters(
-        np.array([number[least[root]] for root in roots], np.int64),
-        names,
-        len(first),
-        tuple(place for place in range(len(keys)) if len(of_copies[own.root(place)]) > 1),
-    )
+    numbers = np.array([number[least[root]] for root in roots], np.int64)
+    copies = tuple(place for place in range(len(keys)) if len(of_copies[own.root(place)]) > 1)
+    return Clusters(numbers, names, len(first), copies)
 
 
 def joined_keys(keys: list[str], sketches: Sequence[Sketch | None]) -> tuple[list[str], int]:

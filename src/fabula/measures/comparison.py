@@ -310,16 +310,8 @@ def compare_groups(
             if baseline is None or baseline in (a, b):
                 first, second = (b, a) if a == baseline else (a, b)
                 contrasts.append(contrast(mine[first], mine[second], signature, seed=seed))
-    return Comparison(
-        measured.by,
-        measured.cluster,
-        tuple(groups),
-        tuple(adjusted(contrasts)),
-        omnibus,
-        signatures,
-        measured.shared_field(),
-        n_joined,
-    )
+    found = tuple(groups), tuple(adjusted(contrasts)), omnibus, signatures
+    return Comparison(measured.by, measured.cluster, *found, measured.shared_field(), n_joined)
 
 
 def contrast(a: ComparedGroup, b: ComparedGroup, signature: str, *, seed: int) -> Contrast:

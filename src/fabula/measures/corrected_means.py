@@ -304,18 +304,9 @@ def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Correcte
 
 def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
     why = f"fewer than {MIN_LABELS} labels, {MIN_VERDICTS} of one test; a cluster counts once"
-    return CorrectedRow(
-        name,
-        raw,
-        found.value,
-        found.low,
-        found.high,
-        found.n_labelled,
-        found.n,
-        found.n_worth,
-        weight=found.weight,
-        reason=None if found.low is not None else why,
-    )
+    reason = None if found.low is not None else why
+    figures = found.value, found.low, found.high, found.n_labelled, found.n, found.n_worth
+    return CorrectedRow(name, raw, *figures, weight=found.weight, reason=reason)
 
 
 def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method) -> list[Contrast]:

@@ -101,14 +101,8 @@ class _Passages:
         counts = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         at = np.repeat(self.offsets[chosen] - offsets[:-1], counts) + np.arange(offsets[-1])
-        return _Passages(
-            self.content[at],
-            self.places[at],
-            offsets,
-            self.lengths[chosen],
-            self.numbers[chosen],
-            self.first_words[chosen],
-        )
+        each = self.lengths[chosen], self.numbers[chosen], self.first_words[chosen]
+        return _Passages(self.content[at], self.places[at], offsets, *each)
 
 
 class PaperSearch(SearchForNear):

@@ -112,14 +112,8 @@ class QuoteJudge(HeldOpen):
                 own, _ = shared_runs(
                     text.words.words, reference.locate(document.text).words, rule.cover_run
                 )
-                found[number] = Copy(
-                    number=number,
-                    id=document.id,
-                    title=None if title is None else str(title),
-                    longest_run=n,
-                    coverage=sum(own) / len(own),
-                    by_model=True,
-                )
+                named, share = None if title is None else str(title), sum(own) / len(own)
+                found[number] = Copy(number, document.id, named, n, share, by_model=True)
         n_unasked = max(0, len(doubtful) - _MAX_DOCUMENTS)
         remark = (
             f"{self._model.name} was asked about {_MAX_DOCUMENTS} documents in doubt; "

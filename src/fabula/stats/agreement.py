@@ -533,12 +533,8 @@ class Confusion:
         """judge, truth: float64 of 0 and 1, shape (n,), NaN if missing."""
         both = ~(np.isnan(judge) | np.isnan(truth))
         said, is_so = judge[both] == 1, truth[both] == 1
-        return cls(
-            int((said & is_so).sum()),
-            int((said & ~is_so).sum()),
-            int((~said & is_so).sum()),
-            int((~said & ~is_so).sum()),
-        )
+        cells = said & is_so, said & ~is_so, ~said & is_so, ~said & ~is_so
+        return cls(*(int(cell.sum()) for cell in cells))
 
     @property
     def n(self) -> int:

@@ -201,16 +201,11 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
         for upper, lower in pairwise(strengths)
         if upper.part == lower.part and not (upper.missing_reason or lower.missing_reason)
     ]
-    return Ranking(
-        tuple(strengths),
-        tuple(adjusted(gaps)),
-        estimates.place(),
-        estimates.place_reason,
-        _p_of_chance(answers, n_things, seed),
-        len(answers.first),
-        answers.units().n,
-        "pairs" if answers.cluster is None else "clusters",
-    )
+    place = estimates.place(), estimates.place_reason
+    p = _p_of_chance(answers, n_things, seed)
+    kind = "pairs" if answers.cluster is None else "clusters"
+    n, n_units = len(answers.first), answers.units().n
+    return Ranking(tuple(strengths), tuple(adjusted(gaps)), *place, p, n, n_units, kind)
 
 
 # Which strengths are finite.

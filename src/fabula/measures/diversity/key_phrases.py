@@ -323,26 +323,17 @@ class _Candidate:
             of_group = groups.in_a if self.is_over_a else groups.in_b
             place = int(np.flatnonzero(of_group[self.texts])[0])
             first = int(of.ngrams.firsts[of.ngrams.entries(t)][place])
-            text, span = int(self.texts[place]), of.located.span(first, of.ngrams.n)
-            words = cut.texts.documents[text].text[span.start : span.end]
+            number, span = int(self.texts[place]), of.located.span(first, of.ngrams.n)
+            words = cut.texts.documents[number].text[span.start : span.end]
             example = " ".join(words.split())
         n_thousands = cut.pool.n_drawn * cut.n_words / 1000
+        over = a if self.is_over_a else b
+        rates = float(of.a[t]) / n_thousands, float(of.b[t]) / n_thousands
+        texts = int(of.texts_a[t]), int(of.texts_b[t])
+        odds = float(of.log_odds[t]), float(of.z[t])
+        about, folded = (self.spelled(), of.kind, of.ngrams.n, over), sorted(self.folded)
         return KeyPhrase(
-            self.spelled(),
-            of.kind,
-            of.ngrams.n,
-            a if self.is_over_a else b,
-            float(of.a[t]) / n_thousands,
-            float(of.b[t]) / n_thousands,
-            int(of.texts_a[t]),
-            int(of.texts_b[t]),
-            float(of.log_odds[t]),
-            float(of.z[t]),
-            self.p,
-            self.p_holm,
-            sorted(self.folded),
-            self.background,
-            example,
+            *about, *rates, *texts, *odds, self.p, self.p_holm, folded, self.background, example
         )
 
 

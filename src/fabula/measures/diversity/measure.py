@@ -320,17 +320,9 @@ def measure_diversity(
         stages.begin("comparing pairs of texts", None)
         table = PairTable(texts.in_order(), texts.table(plan.settings), plan.run_words)
         pairs = table.similar_pairs(plan.n_pairs)
-    return Diversity(
-        plan.by,
-        cut.pool.design,
-        groups,
-        tests,
-        pairs,
-        plan.run_words if plan.n_pairs else None,
-        extras.left_out,
-        cut.n_words,
-        signature,
-    )
+    run_words = plan.run_words if plan.n_pairs else None
+    about = run_words, extras.left_out, cut.n_words, signature
+    return Diversity(plan.by, cut.pool.design, groups, tests, pairs, *about)
 
 
 class Extras:
@@ -407,18 +399,11 @@ def _group(
     if extras.templates is not None and extras.tags is not None:
         counted = [extras.templates[0]]
         templates = shared_ngrams.shared_phrases(counted, is_in, plan.n_phrases, extras.tags)
-    return GroupDiversity(
-        name,
-        n_texts,
-        n_short,
-        int(np.count_nonzero(is_named & ~is_in)),
-        cut.pool.n_drawn,
-        cut.pool.n_units(number),
-        estimates,
-        shared_ngrams.shared_phrases(lengths, is_in, plan.n_phrases, cut.texts.in_order()),
-        templates,
-        n_identical,
-    )
+    words = cut.texts.in_order()
+    phrases = shared_ngrams.shared_phrases(lengths, is_in, plan.n_phrases, words)
+    n_others = int(np.count_nonzero(is_named & ~is_in))
+    sizes = n_texts, n_short, n_others, cut.pool.n_drawn, cut.pool.n_units(number)
+    return GroupDiversity(name, *sizes, estimates, phrases, templates, n_identical)
 
 
 @dataclass(frozen=True, slots=True)

@@ -359,15 +359,9 @@ def shared_phrases(
             continue
         taken.append(words)
         examples = firsts[is_own][:_N_EXAMPLES].tolist()
-        listed.append(
-            SharedPhrase(
-                " ".join(words),
-                n_texts_in,
-                int(ngrams.counts[here][is_own].sum()),
-                len(is_own) - n_texts_in,
-                tuple(located.span(first, ngrams.n) for first in examples),
-            )
-        )
+        spans = tuple(located.span(first, ngrams.n) for first in examples)
+        n_times, n_elsewhere = int(ngrams.counts[here][is_own].sum()), len(is_own) - n_texts_in
+        listed.append(SharedPhrase(" ".join(words), n_texts_in, n_times, n_elsewhere, spans))
     return listed
 
 

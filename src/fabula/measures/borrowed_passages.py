@@ -310,7 +310,20 @@ def rank_runs(
             is_open.append(group)
         group.numbers = group.numbers_with(run) or group.numbers
         group.runs.append(run)
-    passages = [_passage(group.runs, bits, chance_bits) for group in groups]
+    passages = []
+    for own in (group.runs for group in groups):
+        shares: dict[int, float] = {}
+        for run in own:
+            for k in range(run.first_word, run.end_word):
+                shares[k] = max(run.similarity, shares.get(k, 0.0))
+        count = min(run.count for run in own)
+        n_verbatim = len(words_of(run for run in own if run.counterpart is None))
+        total = over_chance = None
+        if bits is not None:
+            total = math.fsum(share * bits[k] for k, share in shares.items())
+            over_chance = total - chance_bits - math.log2(max(1, count))
+        figures = len(shares), n_verbatim, total, over_chance, count
+        passages.append(BorrowedPassage(tuple(own), *figures))
     taken: set[int] = set()
     listed = []
     for passage in sorted(passages, key=rank):
@@ -353,25 +366,6 @@ class _Group:
             if number == source.number
             and max(source.span.start, span.start) - min(source.span.end, span.end) <= MAX_GAP_CHARS
         }
-
-
-def _passage(
-    runs: Sequence[BorrowedRun], bits: Sequence[float] | None, chance_bits: float
-) -> BorrowedPassage:
-    shares: dict[int, float] = {}
-    for run in runs:
-        for k in range(run.first_word, run.end_word):
-            shares[k] = max(run.similarity, shares.get(k, 0.0))
-    count = min(run.count for run in runs)
-    total = None if bits is None else math.fsum(share * bits[k] for k, share in shares.items())
-    return BorrowedPassage(
-        runs=tuple(runs),
-        n_words=len(shares),
-        n_verbatim=len(words_of(run for run in runs if run.counterpart is None)),
-        bits=total,
-        over_chance=None if total is None else total - chance_bits - math.log2(max(1, count)),
-        count=count,
-    )
 
 
 def words_of(runs: Iterable[BorrowedRun]) -> set[int]:

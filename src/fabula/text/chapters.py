@@ -262,8 +262,16 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
             continue
         if one := _read(text[start:end], start):
             read.append(_with_title(text, spans, k, one))
-        elif one := _by_looks(text, spans, k, usual):
-            looks.append(one)
+            continue
+        line = text[start:end].strip(_DECORATION)
+        if not line or len(line) > _MAX_HEADING:
+            continue
+        gap = text[spans[k - 1][1] : start].count("\n") if k else 0
+        is_apart = gap > usual + 1 and "\n" not in line and len(line) <= 60
+        if line.isupper() and len(line) > 1 and not line.endswith((*_ENDS_LINE, "!", "?", ":")):
+            looks.append(_Heading(start, end, "capitals", " ".join(line.split())))
+        elif is_apart and _is_title_case(line) and not line.endswith((*_ENDS_LINE, ":")):
+            looks.append(_Heading(start, end, "wide", line))
     if not (read or looks):
         return []
     read = _without_contents(text, read)
@@ -273,7 +281,14 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
         alone = _numbered(text, [one for one in read if one.style == "number"])
         small = small if len(small) >= len(alone) else alone
     else:
-        small = _continued(small, [one for one in read if one.style in ("titled", "number")])
+        # With the headings between chapters that continue the numbering without the word.
+        rest, small = small, []
+        for one in (one for one in read if one.style in _COUNTED):
+            if one.style == "small":
+                small.append(rest.pop(0))
+            elif small and one.number and small[-1].number and one.number == small[-1].number + 1:
+                follows = rest[0].number if rest else None
+                small += [one] if follows is None or follows > one.number else []
     large = [
         one
         for one, after in pairwise(read)
@@ -317,7 +332,13 @@ def _read(paragraph: str, start: int) -> _Heading | None:
         style = "small" if is_small else "large"
     elif match := _NUMBER_ALONE.fullmatch(line):
         style = "number"
-    elif (match := _NUMBER_AND_TITLE.fullmatch(line)) and _is_title(match):
+    elif (
+        (match := _NUMBER_AND_TITLE.fullmatch(line))
+        and (rest := match["rest"].strip(_DECORATION))
+        and not rest.endswith(_ENDS_LINE)
+        and len(rest) <= 80
+        and (rest.isupper() or _is_title_case(rest))
+    ):
         style = "titled"
     elif _STORY.fullmatch(line):
         return _Heading(start, end, "story", line)
@@ -328,34 +349,22 @@ def _read(paragraph: str, start: int) -> _Heading | None:
     if more and (again := _read(more[0], 0)) and again.style == style:
         # Consecutive lines that are all headings are a table of contents.
         return _Heading(start, start + len(paragraph), "matter", "Contents")
-    return _Heading(start, end, style, line, _value(match["number"]))
-
-
-def _is_title(match: re.Match[str]) -> bool:
-    rest = match["rest"].strip(_DECORATION)
-    if not rest or rest.endswith(_ENDS_LINE) or len(rest) > 80:
-        return False
-    return rest.isupper() or _is_title_case(rest)
+    numeral = match["number"]
+    word = " ".join(numeral.casefold().split())
+    number = int(numeral) if numeral.isdecimal() else _WORDS.get(word)
+    if number is None:
+        number = largest = 0
+        for letter in reversed(numeral.upper()):
+            value = _ROMAN_VALUES[letter]
+            number += value if value >= largest else -value
+            largest = max(largest, value)
+    return _Heading(start, end, style, line, number)
 
 
 def _is_title_case(line: str) -> bool:
     words = [word for word in _A_WORD.findall(line) if word.lower() not in _SMALL_WORDS]
     are_capital = [word[0].isupper() for word in words]
     return bool(words) and are_capital[0] and are_capital.count(True) >= 0.6 * len(words)
-
-
-def _by_looks(text: str, spans: Sequence[Place], k: int, usual: int) -> _Heading | None:
-    start, end = spans[k]
-    line = text[start:end].strip(_DECORATION)
-    if not line or len(line) > _MAX_HEADING:
-        return None
-    if line.isupper() and len(line) > 1 and not line.endswith((*_ENDS_LINE, "!", "?", ":")):
-        return _Heading(start, end, "capitals", " ".join(line.split()))
-    gap = text[spans[k - 1][1] : start].count("\n") if k else 0
-    is_apart = gap > usual + 1 and "\n" not in line and len(line) <= 60
-    if is_apart and _is_title_case(line) and not line.endswith((*_ENDS_LINE, ":")):
-        return _Heading(start, end, "wide", line)
-    return None
 
 
 def _with_title(text: str, spans: Sequence[Place], k: int, one: _Heading) -> _Heading:
@@ -465,37 +474,10 @@ def _numbered(text: str, read: Sequence[_Heading]) -> list[_Heading]:
     return kept if len(kept) > 1 and _body(text, kept) >= _MIN_BODY else []
 
 
-def _continued(small: Sequence[_Heading], weak: Sequence[_Heading]) -> list[_Heading]:
-    """Chapters, and between them headings that continue the numbering without the word."""
-    kept: list[_Heading] = []
-    rest = list(small)
-    for one in sorted([*small, *weak], key=lambda one: one.start):
-        if rest and one is rest[0]:
-            kept.append(rest.pop(0))
-        elif kept and one.number and kept[-1].number and one.number == kept[-1].number + 1:
-            follows = rest[0].number if rest else None
-            kept += [one] if follows is None or follows > one.number else []
-    return kept
-
-
 def _body(text: str, read: Sequence[_Heading]) -> float:
     """The median number of characters below headings."""
     ends = [*(one.start for one in read[1:]), len(text)]
     return median(end - one.end for one, end in zip(read, ends, strict=True))
-
-
-def _value(numeral: str) -> int:
-    if numeral.isdecimal():
-        return int(numeral)
-    word = " ".join(numeral.casefold().split())
-    if word in _WORDS:
-        return _WORDS[word]
-    total = largest = 0
-    for letter in reversed(numeral.upper()):
-        value = _ROMAN_VALUES[letter]
-        total += value if value >= largest else -value
-        largest = max(largest, value)
-    return total
 
 
 def _usual_gap(text: str, spans: Sequence[Place]) -> int:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any
 
 from fabula.cached_results import Kept, Memo
 from fabula.errors import InputError, ModelError
@@ -92,25 +92,6 @@ class Fault:
     """Suggested replacements."""
 
 
-class Checker(Protocol):
-    """Finds errors."""
-
-    name: str
-
-    def faults(
-        self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
-    ) -> list[Fault]:
-        """The errors, by place; `names` and `past` are offsets.
-
-        A name is never misspelt, and a verb in the `past` never disagrees with its subject.
-        """
-        ...
-
-    def __hash__(self) -> int:
-        """The result for each sentence is cached here."""
-        ...
-
-
 class Harper:
     """Harper, from its Python package. Raises `ModelError` if it is not installed.
 
@@ -132,6 +113,10 @@ class Harper:
     def faults(
         self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
     ) -> list[Fault]:
+        """The errors, by place; `names` and `past` are offsets.
+
+        A name is never misspelt, and a verb in the `past` never disagrees with its subject.
+        """
         # It searches for corrections of a word, and aborts the process on a very long one.
         text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
         british: set[tuple[int, int]] | None = None
@@ -271,6 +256,10 @@ class LanguageTool:
                 "set its address, `grammar` as languagetool@URL"
             ) from error
         return answer
+
+
+Checker = Harper | LanguageTool
+"""Finds errors; what it found in each sentence is cached."""
 
 
 def open_checker(name: str) -> Checker | None:

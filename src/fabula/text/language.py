@@ -90,7 +90,6 @@ def not_english(text: str) -> str | None:
 
 @functools.cache
 def _languages() -> Memo[str | None]:
-    """Remembers what `_foreign` returned."""
     name = f"language 1|{language_gate()}"
     kept: Kept[str | None] = Kept(
         name, lambda found: found, lambda _, found: None if found is None else str(found)

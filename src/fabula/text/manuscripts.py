@@ -93,23 +93,17 @@ def parse_docx(data: bytes, name: str) -> ParsedText:
     except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
         check_memory(getattr(error, "error_log", ()))
         raise InputError(f"{name}: not a Word document; save it again as .docx or .txt") from error
-    paragraphs = [Paragraph(p, word) for p in word.element.body.iter(qn("w:p"))]
-    properties = word.core_properties
-    return ParsedText(
-        [(_word_level(paragraph), paragraph.text) for paragraph in paragraphs],
-        properties.title,
-        properties.author,
-    )
-
-
-def _word_level(paragraph: Any) -> int:
-    """The level of a Word heading, by its style or that style's base styles; 0 for text."""
-    style = paragraph.style
-    while style is not None:
-        if match := re.fullmatch(r"heading (\d)", (style.name or "").casefold()):
-            return int(match[1])
-        style = style.base_style
-    return 0
+    paragraphs = []
+    for paragraph in (Paragraph(p, word) for p in word.element.body.iter(qn("w:p"))):
+        # A heading by its style, or by one that this is based on.
+        level, style = 0, paragraph.style
+        while style is not None:
+            if match := re.fullmatch(r"heading (\d)", (style.name or "").casefold()):
+                level = int(match[1])
+                break
+            style = style.base_style
+        paragraphs.append((level, paragraph.text))
+    return ParsedText(paragraphs, word.core_properties.title, word.core_properties.author)
 
 
 def parse_epub(data: bytes, name: str) -> ParsedText:

@@ -114,11 +114,11 @@ class Parser:
 
     def parse(self, texts: Iterable[str]) -> Iterator[Parsed]:
         """Parse each text, in order; texts that were parsed before are cached, also on disk."""
-
-        def parse(new: Sequence[str]) -> Iterator[Parsed]:
-            return map(_parsed, self._nlp.pipe(new, batch_size=_BATCH))
-
-        return self._known.each(map(encodable, texts), parse, _BATCH)
+        return self._known.each(
+            map(encodable, texts),
+            lambda new: map(_parsed, self._nlp.pipe(new, batch_size=_BATCH)),
+            _BATCH,
+        )
 
     def content_vectors(self, parsed: Parsed) -> tuple[int, NDArray[np.float64]]:
         """How many content words of a text have a vector, and the sum of their unit vectors:
@@ -176,7 +176,6 @@ def _within(places: Sequence[int], span: Any) -> list[int]:
 
 
 def _from_json(text: str, given: Any) -> Parsed:
-    """The parse of a text from what `_to_json` made of it."""
     columns, starts, nouns, verbs = given
     tokens = tuple(
         _token(text[start : start + n], start, pos, tag, dep, head)

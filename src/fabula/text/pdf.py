@@ -90,7 +90,20 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
             f"{name}: contains images of pages and no text, as scans do; run text recognition on "
             "it (OCR, such as `ocrmypdf`), or use the text it was made from"
         )
-    kept = _without_repeated(pages)
+    # Without the parts of pages that are repeated: running heads, and their numbers.
+    tops = [page[:_N_EDGE] for page in pages]
+    feet = [page[max(_N_EDGE, len(page) - _N_EDGE) :] for page in pages]
+    edges = [top + foot for top, foot in zip(tops, feet, strict=True)]
+    counts = Counter(key for edge in edges for key in set(map(_key, edge)) if key)
+    least = max(2, _REPEATED * len(pages))
+    gone = {id(one) for edge in edges for one in edge if counts[_key(one)] >= least}
+    for sides in (tops, feet):
+        numbers = [[one for one in side if _number.fullmatch(one.words)] for side in sides]
+        n = sum(any(not one.level for one in side) for side in numbers)
+        # A number at the top of only a few pages is a chapter number.
+        if 2 * n >= len(pages) and not (sides is tops and len(pages) <= 2):
+            gone |= {id(one) for side in numbers for one in side}
+    kept = [[one for one in page if id(one) not in gone or one.level] for page in pages]
     whole = Counter(word for page in kept for line in page for word in line.words.split())
     return ParsedText(list(_paragraphs(kept, whole)), _plain(title), _plain(author))
 
@@ -136,22 +149,6 @@ def _entries(entries: Any, level: int) -> Iterator[tuple[Any, int]]:
 
 def _folded(words: str) -> str:
     return " ".join(re.findall(r"\w+", words.casefold()))
-
-
-def _without_repeated(pages: list[list[_Line]]) -> list[list[_Line]]:
-    tops = [page[:_N_EDGE] for page in pages]
-    feet = [page[max(_N_EDGE, len(page) - _N_EDGE) :] for page in pages]
-    edges = [top + foot for top, foot in zip(tops, feet, strict=True)]
-    counts = Counter(key for edge in edges for key in set(map(_key, edge)) if key)
-    least = max(2, _REPEATED * len(pages))
-    gone = {id(one) for edge in edges for one in edge if counts[_key(one)] >= least}
-    for sides in (tops, feet):
-        numbers = [[one for one in side if _number.fullmatch(one.words)] for side in sides]
-        n = sum(any(not one.level for one in side) for side in numbers)
-        # A number at the top of only a few pages is a chapter number.
-        if 2 * n >= len(pages) and not (sides is tops and len(pages) <= 2):
-            gone |= {id(one) for side in numbers for one in side}
-    return [[one for one in page if id(one) not in gone or one.level] for page in pages]
 
 
 def _key(line: _Line) -> str:

@@ -190,7 +190,16 @@ def _xlsx_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
                     if letters is None:
                         raise ValueError(f"{reference!r} is not a cell")
                     place = reduce(lambda n, one: 26 * n + ord(one) - 64, letters[0], 0) - 1
-                found[place] = _cell_value(cell, shared)
+                kind = cell.get("t", "n")
+                said = "".join(cell.xpath("./*[local-name()='v']/text()"))
+                if kind == "inlineStr":
+                    found[place] = _cell_text(cell)
+                elif kind == "s" and said:
+                    found[place] = shared[int(said)]
+                elif kind == "b" and said:
+                    found[place] = said == "1"
+                else:
+                    found[place] = float(said) if kind == "n" and said else said or None
             cells = [found.get(k) for k in range(max(found, default=-1) + 1)]
             if header is None:
                 header = [str(cell or "") for cell in cells]
@@ -208,20 +217,6 @@ def _cell_text(element: Any) -> str:
     # Phonetic guides, which Japanese tables store beside a word, are not part of it.
     said = element.xpath(".//*[local-name()='t'][not(ancestor::*[local-name()='rPh'])]/text()")
     return re.sub(r"_x([0-9A-F]{4})_", lambda found: chr(int(found[1], 16)), "".join(said))
-
-
-def _cell_value(cell: Any, shared: list[str]) -> Any:
-    kind = cell.get("t", "n")
-    if kind == "inlineStr":
-        return _cell_text(cell)
-    said = "".join(cell.xpath("./*[local-name()='v']/text()"))
-    if not said:
-        return None
-    if kind == "s":
-        return shared[int(said)]
-    if kind == "b":
-        return said == "1"
-    return float(said) if kind == "n" else said
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,6 @@ def sentence_spans(text: str, nlp: Any) -> Spans:
 
 @functools.cache
 def _spans_memo(nlp: Any) -> Memo[Spans]:
-    """The sentences of paragraphs, by a pipeline."""
     name = f"sentences 1|{pipeline_name(nlp)}"
     return Memo(_REMEMBERED_CHARS, Kept(name, list, lambda _, spans: [(a, b) for a, b in spans]))
 
@@ -188,7 +187,6 @@ def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
 
 @functools.cache
 def _docs_memo(nlp: Any) -> Memo[Any]:
-    """Parsed paragraphs, by a pipeline."""
     return Memo(_REMEMBERED_DOC_CHARS)
 
 

@@ -65,13 +65,17 @@ class Sketch:
 
     def to_row(self) -> dict[str, Any]:
         """As plain values; `of_row` reads them back."""
-        return {
+        row: dict[str, Any] = {
             "rules": SKETCH,
             "n_words": self.n_words,
             **self.marks,
             "opening": self.opening,
-            **{name: _packed(getattr(self, name)) for name in ("runs", "shingles", "vocabulary")},
         }
+        for name in ("runs", "shingles", "vocabulary"):
+            values: NDArray[Any] = getattr(self, name)
+            data = values.astype(values.dtype.newbyteorder("<")).tobytes()
+            row[name] = base64.b64encode(data).decode()
+        return row
 
     @classmethod
     def of_row(cls, row: Any) -> Sketch | None:
@@ -142,10 +146,6 @@ def _grams(codes: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
     for k in range(n):
         hashes = hashes * np.uint64(0x100000001B3) + codes[k : k + n_grams]
     return _mixed(hashes)
-
-
-def _packed(values: NDArray[Any]) -> str:
-    return base64.b64encode(values.astype(values.dtype.newbyteorder("<")).tobytes()).decode()
 
 
 def _unpacked(text: str, kind: str) -> NDArray[Any]:

@@ -71,7 +71,16 @@ class FileSource:
         if self.filesystem is None:
             return sys.stdin.buffer
         if self.format == "scriv" and self.filesystem.isdir(self.path):
-            return _packed(self, meter)
+            # A Scrivener project as an archive of the files that contain text.
+            folder = self.path.rstrip("/")
+            paths = [path for path in self.filesystem.find(folder) if _is_of_project(path)]
+
+            def files() -> Iterator[tuple[str, IO[bytes]]]:
+                for path in sorted(paths):
+                    with self.filesystem.open(path, "rb") as file:
+                        yield path[len(folder) + 1 :], io.BufferedReader(_Metered(file, meter))
+
+            return pack_scriv(files())
         try:
             file: IO[bytes] = self.filesystem.open(self.path, "rb")
         except OSError as error:
@@ -150,30 +159,25 @@ def read_documents(
         )
     if format_ is not None:
         _reader_of(format_)
-    return _read_files(named, Fields(text_field, id_field), format_, meter, on_unreadable)
+    fields = Fields(text_field, id_field)
 
+    def documents() -> Iterator[Document]:
+        files = named if FileSource in kinds else find_files(named, format_=format_)
+        n_documents = 0
+        for k, file in enumerate(files, 1):
+            try:
+                kind = format_ or ("txt" if file.name == "-" else file.format)
+                read = partial(_reader_of(kind), fields=fields)
+                for document in _read_file(file, kind, read, meter):
+                    n_documents += 1
+                    yield document
+            except InputError as error:
+                is_none_read = k == len(files) and n_documents == 0
+                if on_unreadable is None or len(files) == 1 or is_none_read:
+                    raise
+                on_unreadable(error)
 
-def _read_files(
-    named: list[str] | list[FileSource],
-    fields: Fields,
-    format_: str | None,
-    meter: Meter,
-    on_unreadable: OnUnreadable | None,
-) -> Iterator[Document]:
-    found = [one for one in named if isinstance(one, FileSource)]
-    files = found or find_files([one for one in named if isinstance(one, str)], format_=format_)
-    n_documents = 0
-    for k, file in enumerate(files, 1):
-        try:
-            kind = format_ or ("txt" if file.name == "-" else file.format)
-            for document in _read_file(file, kind, partial(_reader_of(kind), fields=fields), meter):
-                n_documents += 1
-                yield document
-        except InputError as error:
-            is_none_read = k == len(files) and n_documents == 0
-            if on_unreadable is None or len(files) == 1 or is_none_read:
-                raise
-            on_unreadable(error)
+    return documents()
 
 
 def _reader_of(kind: str) -> Any:
@@ -291,20 +295,6 @@ class _Metered(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
-
-
-def _packed(source: FileSource, meter: Meter) -> IO[bytes]:
-    """A Scrivener project as an archive of the files that contain text."""
-
-    folder = source.path.rstrip("/")
-    paths = [path for path in source.filesystem.find(folder) if _is_of_project(path)]
-
-    def files() -> Iterator[tuple[str, IO[bytes]]]:
-        for path in sorted(paths):
-            with source.filesystem.open(path, "rb") as file:
-                yield path[len(folder) + 1 :], io.BufferedReader(_Metered(file, meter))
-
-    return pack_scriv(files())
 
 
 def _is_of_project(path: str) -> bool:

@@ -365,21 +365,18 @@ class _Reader:
         )
         if talks and 2 * len(spoken) >= len(found):
             for start, end, _ in found:
-                yield from self._without_narration(start, end)
-
-    def _without_narration(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """A paragraph after a dash, without speech tags between two dashes."""
-        begin, is_told = start, False
-        first = _DASH.match(self.text, start, end)
-        for dash in _INNER_DASH.finditer(self.text, first.end() if first else start, end):
-            words = WORD.findall(self.after(dash.end(), end))[:4]
-            if is_told:
-                begin, is_told = dash.start(), False
-            elif any(word.lower() in SAYING for word in words):
-                yield begin, dash.start()
-                is_told = True
-        if not is_told:
-            yield begin, self.stripped(begin, end)
+                # Without speech tags between two dashes.
+                begin, is_told = start, False
+                first = _DASH.match(self.text, start, end)
+                for dash in _INNER_DASH.finditer(self.text, first.end() if first else start, end):
+                    words = WORD.findall(self.after(dash.end(), end))[:4]
+                    if is_told:
+                        begin, is_told = dash.start(), False
+                    elif any(word.lower() in SAYING for word in words):
+                        yield begin, dash.start()
+                        is_told = True
+                if not is_told:
+                    yield begin, self.stripped(begin, end)
 
 
 def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:

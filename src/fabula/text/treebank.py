@@ -58,8 +58,14 @@ def detokenise(tokens: Sequence[str]) -> str:
         begin = word[first : first + 1].upper() if is_capital else word[first : first + 1]
         whole[-1] = word[:first] + begin + word[first + 1 :]
     for k, token in enumerate(whole):
-        if token == "'" and _opens(whole, k):
-            token = "`"
+        if token == "'":
+            # It opens a quotation after all if none is open, it follows a comma, a colon or
+            # nothing, and a capital follows: `said he , ' I know`.
+            before = [token for token in whole[:k] if token in ("`", "'")]
+            is_closed = not before or before[-1] == "'"
+            is_capital = "".join(whole[k + 1 : k + 2])[:1].isupper()
+            if is_closed and is_capital and (k == 0 or whole[k - 1] in (",", ":", ";", "--")):
+                token = "`"
         shown = _BRACKETS.get(token, token)
         sticks = False
         if token == '"':
@@ -80,17 +86,6 @@ def detokenise(tokens: Sequence[str]) -> str:
         parts.append(shown if glue or sticks else f" {shown}")
         glue = sticks_after
     return "".join(parts)
-
-
-def _opens(tokens: Sequence[str], k: int) -> bool:
-    """Whether a lone `'` opens a quotation after all: `said he , ' I know`.
-
-    It does if none is open, it follows a comma, a colon or nothing, and a capital follows.
-    """
-    before = [token for token in tokens[:k] if token in ("`", "'")]
-    is_closed = not before or before[-1] == "'"
-    follows = tokens[k + 1][:1] if k + 1 < len(tokens) else ""
-    return is_closed and follows.isupper() and (k == 0 or tokens[k - 1] in (",", ":", ";", "--"))
 
 
 def cbt_documents(text: str, name: str, stem: str) -> Iterator[Document] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from bisect import bisect_left
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -15,7 +16,7 @@ from markupsafe import escape
 from fabula import __version__
 from fabula.desk.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed_words, text_in
 from fabula.desk.drafts import Journal, KeptState, Piece, chained, shown_time
-from fabula.desk.work import Asked, render, utf16_places
+from fabula.desk.work import Asked, render
 from fabula.errors import InputError
 from fabula.store import dump_json
 from fabula.text import count_words
@@ -96,10 +97,17 @@ def check(owner: Owner, form: Posted, named: Named) -> Response:
         return JSONResponse({"html": f"<p>{escape(str(error))}</p>", "marks": []})
     if changes is None:
         return JSONResponse({"html": "", "marks": []}, 202)
-    place = utf16_places(text)
-
+    # Places in UTF-16 code units, as browsers count them.
+    wide = [k for k, character in enumerate(text) if character > "\uffff"]
     new, still = (
-        [replace(one, start=place(one.start), end=place(one.end)) for one in noted]
+        [
+            replace(
+                one,
+                start=one.start + bisect_left(wide, one.start),
+                end=one.end + bisect_left(wide, one.end),
+            )
+            for one in noted
+        ]
         for noted in (changes.new, changes.still)
     )
     page = render("check.html.j2", version=version, gone=changes.gone, new=new, still=still)

@@ -12,7 +12,6 @@ import re
 import shutil
 import threading
 import traceback
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -227,12 +226,6 @@ def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     steps = matcher.get_opcodes()
     return [(first + c, first + d) for kind, _, _, c, d in steps if kind != "equal" and d > c]
-
-
-def utf16_places(text: str) -> Callable[[int], int]:
-    """Convert places from characters to UTF-16 code units, as browsers count them."""
-    wide = [k for k, character in enumerate(text) if character > "\uffff"]
-    return lambda place: place + bisect_left(wide, place)
 
 
 @dataclass(slots=True)
@@ -548,7 +541,7 @@ class _Watch:
         self.state.stage = stage
 
     def tell(self, sentence: str) -> None:
-        """Does nothing: the page shows everything itself."""
+        """Nothing: the page shows everything itself."""
 
     def confirm(self, model: str, estimate: Estimate) -> None:
         """Wait until the writer accepts or declines a model's cost."""

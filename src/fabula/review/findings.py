@@ -146,30 +146,28 @@ def _passages(text: TextReview) -> list[Finding]:
         kind, title = "near", "Reworded"
         if 2 * one.n_verbatim >= one.n_words:
             kind, title = "passage", "Word for word" if _is_whole(one) else "Nearly word for word"
+        words = f"{one.n_words} words"
+        if one.n_verbatim == one.n_words:
+            words += ", word for word"
+            words += f" in {len(one.runs)} runs" if len(one.runs) > 1 else ""
+        elif one.n_verbatim:
+            words += f", {one.n_verbatim} of them word for word"
+        why = f"{words}, found {one.count:,} time{'s' if one.count != 1 else ''} elsewhere."
+        if one.sources:
+            document = one.sources[0].document
+            by = f", {document.author}" if document.author else ""
+            more = max(0, (one.n_documents or one.count) - 1)
+            others = f" and {more:,} more" if more else ""
+            named = f"{document.meta.get('title') or document.id}{by}{others}"
+            why = f"{words}; also found in {named}{'' if named.endswith('.') else '.'}"
         place = one.span.start, one.span.end
-        found.append(_finding(text, kind, title, place, _where(one), number))
+        found.append(_finding(text, kind, title, place, why, number))
     return found
 
 
 def _is_whole(one: BorrowedPassage) -> bool:
     """Whether it is one run in the same words; between runs there may be other words."""
     return one.n_verbatim == one.n_words and len(one.runs) == 1
-
-
-def _where(one: BorrowedPassage) -> str:
-    words = f"{one.n_words} words"
-    if one.n_verbatim == one.n_words:
-        words += ", word for word" + (f" in {len(one.runs)} runs" if len(one.runs) > 1 else "")
-    elif one.n_verbatim:
-        words += f", {one.n_verbatim} of them word for word"
-    if not one.sources:
-        return f"{words}, found {one.count:,} time{'s' if one.count != 1 else ''} elsewhere."
-    document = one.sources[0].document
-    by = f", {document.author}" if document.author else ""
-    more = max(0, (one.n_documents or one.count) - 1)
-    others = f" and {more:,} more" if more else ""
-    found = f"{words}; also found in {document.meta.get('title') or document.id}{by}{others}"
-    return found if found.endswith(".") else f"{found}."
 
 
 def _noted(text: TextReview, number: int, note: LineNote) -> Finding:

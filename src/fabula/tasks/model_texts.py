@@ -211,12 +211,8 @@ def read_written(answer: Answer, *, has_title: bool = False) -> Written:
     return Written(text, None, removed)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A row for a model to make: the fields a kept row must match, and how to make it."""
-
-    expected: Row
-    make: Callable[[], Awaitable[Row]]
+Wanted = tuple[Row, Callable[[], Awaitable[Row]]]
+"""A row for a model to make: the fields a kept row must match, and how to make it."""
 
 
 async def ask_for(
@@ -231,15 +227,15 @@ async def ask_for(
     existing row was made from something else, `ModelError` after ten consecutive failures.
     """
 
-    async def ask(one: Wanted) -> Row:
-        row = rows.find(one.expected)
+    async def ask(expected: Row, make: Callable[[], Awaitable[Row]]) -> Row:
+        row = rows.find(expected)
         if row is None:
-            row = await one.make()
+            row = await make()
             rows.add(row)
         return row
 
     failed = dict.fromkeys(rows.kind.fields) | {"missing_reason": "failed"}
-    return await in_parallel([partial(ask, one) for one in wanted], n_parallel, failed, meter)
+    return await in_parallel([partial(ask, *one) for one in wanted], n_parallel, failed, meter)
 
 
 async def in_parallel(

@@ -182,7 +182,7 @@ async def write_openings(
                 "sampling": made_of["sampling"],
             }
 
-        return Wanted(made_of, make)
+        return made_of, make
 
     grid = product(list(check_documents(beginnings)), formats)
     return await ask_for(starmap(wanted, grid), rows, model.n_parallel, meter)

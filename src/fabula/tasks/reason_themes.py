@@ -76,6 +76,7 @@ def names_by_words(groups: Sequence[Sequence[str]], n_phrases: int = 2) -> list[
 
 
 Side = Literal["passes", "fails"]
+_SIDES: tuple[Side, ...] = ("passes", "fails")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+(?=[\"'“‘(A-Z])")
 _MIN_WORDS = 4
 _QUOTATION = re.compile(r"[\"“][^\"“”]*[\"”]")
@@ -177,54 +178,48 @@ def find_themes(
     for rationale in rationales:
         sides[rationale.item, "passes" if rationale.passed else "fails"].append(rationale)
     found: list[Theme] = []
-    for item in rubric.items:
-        for side in ("passes", "fails"):
-            given = sides.get((item.id, side), [])
-            found += _themes_of(item.id, side, given, encoder, n_themes)
-            meter(len(given))
+    words = TextSettings()
+    every: list[tuple[str, Side]] = [(i.id, side) for i in rubric.items for side in _SIDES]
+    for item, side in every:
+        given = sides.get((item, side), [])
+        reasons = [
+            {"document": rationale.document_id, "rater": rationale.rater, "text": sentence}
+            for rationale in given
+            for part in _SENTENCE.split(rationale.text)
+            # With content; a rationale without full stops is one sentence.
+            if len(words.raw_words(sentence := " ".join(part.split()))) >= _MIN_WORDS
+        ]
+        # Without names and quotations, what is said of a story and not which one it is: otherwise
+        # the groups would correspond to stories.
+        general = []
+        for reason in reasons:
+            bare = _NAME.sub("somebody", _QUOTATION.sub("", reason["text"]))
+            general.append(" ".join(bare.split()) or reason["text"])
+        groups: list[list[int]] = []
+        if reasons:
+            vectors = encoder.encode(general)
+            groups = [central(vectors, one) for one in group_vectors(vectors, n_groups=n_themes)]
+        labels = names_by_words([[general[place] for place in group] for group in groups])
+        found += [
+            Theme(
+                item=item,
+                side=side,
+                label=label,
+                drafted=label,
+                drafted_by="words",
+                n_rationales=len({(reasons[p]["document"], reasons[p]["rater"]) for p in group}),
+                n_of=len(given),
+                reasons=tuple(reasons[place] for place in group),
+            )
+            for group, label in zip(groups, labels, strict=True)
+        ]
+        meter(len(given))
     if model is None:
         return found
     questions = {item.id: item.question for item in rubric.items}
     prompts = [naming_prompt(theme, questions[theme.item]) for theme in found]
     agree(prompts)
     return asyncio.run(_named(found, prompts, model, options))
-
-
-def _themes_of(
-    item: str, side: Side, rationales: Sequence[Rationale], encoder: Encoder, n_themes: int
-) -> list[Theme]:
-    words = TextSettings()
-    reasons = [
-        {"document": rationale.document_id, "rater": rationale.rater, "text": sentence}
-        for rationale in rationales
-        for part in _SENTENCE.split(rationale.text)
-        # With content; a rationale without full stops is one sentence.
-        if len(words.raw_words(sentence := " ".join(part.split()))) >= _MIN_WORDS
-    ]
-    if not reasons:
-        return []
-    # Without names and quotations, what is said of a story and not which one it is: otherwise the
-    # groups would correspond to stories.
-    general = []
-    for reason in reasons:
-        bare = _NAME.sub("somebody", _QUOTATION.sub("", reason["text"]))
-        general.append(" ".join(bare.split()) or reason["text"])
-    vectors = encoder.encode(general)
-    groups = [central(vectors, members) for members in group_vectors(vectors, n_groups=n_themes)]
-    labels = names_by_words([[general[place] for place in group] for group in groups])
-    return [
-        Theme(
-            item=item,
-            side=side,
-            label=label,
-            drafted=label,
-            drafted_by="words",
-            n_rationales=len({(reasons[p]["document"], reasons[p]["rater"]) for p in group}),
-            n_of=len(rationales),
-            reasons=tuple(reasons[place] for place in group),
-        )
-        for group, label in zip(groups, labels, strict=True)
-    ]
 
 
 def naming_prompt(theme: Theme, question: str) -> str:

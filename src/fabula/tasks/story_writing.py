@@ -33,6 +33,7 @@ ROUNDS = RowKind(
 
 _TOKENS_PER_WORD = 1.5
 _MIN_TOKENS = 256
+_AT_ONCE = "Begin with the story at once: no title, no remark before or after it."
 _PAPER_WITHIN = 200
 _SHARE_WITHIN = 0.2
 
@@ -146,7 +147,7 @@ async def make_plots(
                 **{key: value for key, value in known.items() if value is not None},
             }
 
-        return Wanted({"id": document.id, "model": model.name, "text_digest": digest}, make)
+        return {"id": document.id, "model": model.name, "text_digest": digest}, make
 
     found = map(wanted, check_documents(documents))
     return await ask_for(found, rows, model.n_parallel, meter)
@@ -185,7 +186,22 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
                 max_tokens=max(_MIN_TOKENS, round(n_most)),
                 seed=plan.seed + number,
             )
-            answer = await model.ask(_story_prompt(plot, plan, row), sampling)
+            if row is None:
+                prompt = Prompt(
+                    "",
+                    f"Write a {plan.style} with the plot below. It should have about "
+                    f"{plot.n_words} words, and no fewer. {_AT_ONCE}\n\nPlot: {plot.text}\n",
+                )
+            else:
+                story, n_last = str(row["text"]), row["n_words"]
+                line, other = fence(FENCE, story), "longer" if n_last < plot.n_words else "shorter"
+                prompt = Prompt(
+                    "You wrote the story below from this plot: "
+                    f"{plot.text}\n\n{line}\n{story}\n{line}\n",
+                    f"\nIt was to have {plot.n_words} words, and has {n_last}. Write it again, "
+                    f"{other}, as near to {plot.n_words} words as you can. {_AT_ONCE}\n",
+                )
+            answer = await model.ask(prompt, sampling)
             written = read_written(answer)
             found = {
                 **key,
@@ -205,26 +221,6 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
             break
     assert row is not None
     return row
-
-
-def _story_prompt(plot: Plot, plan: WritePlan, last: dict[str, Any] | None) -> Prompt:
-    """Asks for the story, or for another length of the last one."""
-    n_words = plot.n_words
-    if last is None:
-        return Prompt(
-            "",
-            f"Write a {plan.style} with the plot below. It should have about {n_words} words, and "
-            f"no fewer. Begin with the story at once: no title, no remark before or after it.\n\n"
-            f"Plot: {plot.text}\n",
-        )
-    story, n_last = str(last["text"]), last["n_words"]
-    line = fence(FENCE, story)
-    return Prompt(
-        f"You wrote the story below from this plot: {plot.text}\n\n{line}\n{story}\n{line}\n",
-        f"\nIt was to have {n_words} words, and has {n_last}. Write it again, "
-        f"{'longer' if n_last < n_words else 'shorter'}, as near to {n_words} words as you can. "
-        f"Begin with the story at once: no title, no remark before or after it.\n",
-    )
 
 
 def story_row(row: dict[str, Any], author: str) -> dict[str, Any]:

@@ -80,13 +80,8 @@ class Vocabulary:
         numbers = [sum(counts.values()) - sum(counts[word] for word in kept)]
         numbers += [counts[word] for word in kept]
         shown = (UNKNOWN_WORD, *(best.get(word, (0, word))[1] for word in kept))
-        return cls._of(words, np.array(numbers, np.int64), shown)
-
-    @classmethod
-    def _of(
-        cls, words: Sequence[str], counts: NDArray[np.int64], shown: Sequence[str]
-    ) -> Vocabulary:
-        return cls(tuple(words), counts, tuple(shown), {word: k for k, word in enumerate(words)})
+        places = {word: k for k, word in enumerate(words)}
+        return cls(words, np.array(numbers, np.int64), shown, places)
 
     @classmethod
     def read(cls, path: Path) -> Vocabulary:
@@ -95,12 +90,12 @@ class Vocabulary:
             lines = path.read_text(encoding="utf-8").splitlines()
             rows = [line.split("\t") for line in lines]
             counts = np.array([int(n) for _, n, _ in rows], np.int64)
-            words, shown = [row[0] for row in rows], [row[2] for row in rows]
+            words, shown = tuple(row[0] for row in rows), tuple(row[2] for row in rows)
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{path}: not a vocabulary of `fabula continuation train`; train again"
             ) from error
-        return cls._of(words, counts, shown)
+        return cls(words, counts, shown, {word: k for k, word in enumerate(words)})
 
     def write(self, path: Path) -> None:
         """Write one word per line: word, count, word as shown, separated by tabs."""

@@ -288,6 +288,6 @@ async def ask_continuations(
                 **made_of,
             }
 
-        return Wanted({"id": story.id, "system": model.name, **made_of}, make)
+        return {"id": story.id, "system": model.name, **made_of}, make
 
     return await ask_for(map(wanted, stories), rows, model.n_parallel, meter)

@@ -321,33 +321,30 @@ class _Run:
             n_tokens = int((targets != _IGNORED).sum())
             progress.log.append({"n_tokens": n_tokens, "loss": float(loss.detach())})
             if progress.window % progress.n_windows == 0:
-                self._end_pass()
+                # The weights are kept if the perplexity of the held-out stories, with the unknown
+                # word as one word, is the lowest so far.
+                state, self._state, total, n_held = self._state, None, 0.0, 0
+                with self._torch.no_grad():
+                    for inputs, targets, begins in self._windows(self._held):
+                        total += float(self._loss(self._scores(inputs, begins), targets, "sum"))
+                        n_held += int((targets != _IGNORED).sum())
+                perplexity, self._state = math.exp(total / n_held), state
+                epoch = progress.window // progress.n_windows
+                progress.log.append({"epoch": epoch, "perplexity": perplexity})
+                if perplexity < self._best:
+                    self._best = perplexity
+                    form = {
+                        "shape": asdict(self._shape),
+                        "vocabulary": self._corpus.digest,
+                        "signature": f"{self.signature}|epoch:{epoch}",
+                        "perplexity": perplexity,
+                        "weights": self._network.state_dict(),
+                    }
+                    self._save(MODEL_FILE, form)
+                self._save_checkpoint()
             elif progress.window % how.checkpoint_windows == 0:
                 self._save_checkpoint()
             report(progress)
-
-    def _end_pass(self) -> None:
-        """Keep the weights if the perplexity of the held-out stories, with the unknown word as one
-        word, is the lowest so far."""
-        state, self._state, total, n_tokens = self._state, None, 0.0, 0
-        with self._torch.no_grad():
-            for inputs, targets, begins in self._windows(self._held):
-                total += float(self._loss(self._scores(inputs, begins), targets, "sum"))
-                n_tokens += int((targets != _IGNORED).sum())
-        perplexity, self._state = math.exp(total / n_tokens), state
-        number = self.progress.window // self.progress.n_windows
-        self.progress.log.append({"epoch": number, "perplexity": perplexity})
-        if perplexity < self._best:
-            self._best = perplexity
-            form = {
-                "shape": asdict(self._shape),
-                "vocabulary": self._corpus.digest,
-                "signature": f"{self.signature}|epoch:{number}",
-                "perplexity": perplexity,
-                "weights": self._network.state_dict(),
-            }
-            self._save(MODEL_FILE, form)
-        self._save_checkpoint()
 
     def _windows(
         self, stories: Iterable[NDArray[np.uint32]]

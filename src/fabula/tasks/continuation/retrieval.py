@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,15 +26,6 @@ _FOLDER = "cases"
 _MANIFEST = "index.json"
 _MAX_COUNT = np.iinfo(np.uint16).max
 _ARRAYS = ("list_ends", "lists", "shares", "word_ends", "bags", "bag_counts", "norms", "signatures")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The nearest sentence that has a successor: its shard, its number there, its cosine."""
-
-    shard: int
-    sentence: int
-    cosine: float
 
 
 def index_cases(corpus: Corpus, report: Callable[[str], None] = lambda _: None) -> None:
@@ -129,25 +119,21 @@ class CaseBased:
             ) from error
         self._are_words = corpus.vocabulary.are_words()
 
-    def nearest(self, tokens: NDArray[np.uint32]) -> Found | None:
-        """The nearest sentence to these tokens; None if no sentence shares a word with them."""
-        words, counts = np.unique(tokens[self._are_words[tokens]], return_counts=True)
-        query = words.astype(np.int64), counts.astype(np.int64)
-        best: Found | None = None
-        for number, arrays in enumerate(self._shards):
-            least = best.cosine if best else 0.0
-            sentence, cosine, _ = nearest(*query, *arrays, least)  # type: ignore[call-arg]
-            if sentence >= 0:
-                best = Found(number, int(sentence), float(cosine))
-        return best
-
     def continue_(self, passage: Story, rng: np.random.Generator) -> str:
         """The sentence after the one nearest to the last of the context.
 
         Raises `LookupFailed` if no sentence of the corpus shares a word with it.
         """
         tokens = self._corpus.vocabulary.encode(passage.context[-1] if passage.context else "")
-        found = self.nearest(tokens)
-        if found is None:
+        words, counts = np.unique(tokens[self._are_words[tokens]], return_counts=True)
+        query = words.astype(np.int64), counts.astype(np.int64)
+        best: tuple[Shard, int] | None = None
+        least = 0.0
+        for shard, arrays in zip(self._corpus.shards, self._shards, strict=True):
+            sentence, cosine, _ = nearest(*query, *arrays, least)  # type: ignore[call-arg]
+            if sentence >= 0:
+                best, least = (shard, int(sentence)), float(cosine)
+        if best is None:
             raise LookupFailed("no sentence of the corpus shares a word with the last sentence")
-        return self._corpus.shards[found.shard].sentence(found.sentence + 1)
+        shard, number = best
+        return shard.sentence(number + 1)

@@ -268,9 +268,21 @@ async def advise(
     chapters = chapters_to_read(document) if plan.by_chapter else []
     parts = [_part(document, one) for one in chapters] or [document]
     asked, note = [], ""
+    question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
     for part in parts:
         editor = Editor(part.text, model)
-        asked.append(await _ask(part, editor, model, plan, encoder, meter))
+        advice = await _read_often(part, editor, question, model, plan, encoder, meter)
+        points, praise = list[Point](), 0
+        for point in advice.points:
+            start, end = point.places[0]
+            is_change = IS_CHANGE.format(quotation=part.text[start:end], point=point.text)
+            # In doubt, a point is more than praise.
+            if await editor.closed(is_change) is False:
+                praise += len(point.remarks)
+            else:
+                points.append(point)
+        dropped = dict(Counter(advice.dropped) + Counter(praise=praise))
+        asked.append(replace(advice, points=tuple(points), dropped=dropped))
         note = editor.note if len(asked) == 1 else note
     if not any(advice.n_answers for advice in asked):
         reason = max(asked[0].missing, key=asked[0].missing.__getitem__)
@@ -297,11 +309,9 @@ async def advise(
             points.append(replace(point, remarks=tuple(remarks), n_answers=advice.n_answers))
     continuity = await _continuity(document, chapters, model, plan, encoder, meter)
     points += continuity.points
-
-    def weight(point: Point) -> float:
-        """Its severity times the share of answers that make it."""
-        return (point.severity or 1.0) * point.n_said / max(1, point.n_answers or 1)
-
+    # By severity times the share of answers that make them.
+    weighed = [((p.severity or 1.0) * p.n_said / max(1, p.n_answers or 1), p) for p in points]
+    weighed.sort(key=lambda one: (-one[0], one[1].rank, one[1].places[0]))
     every = [*asked, continuity]
 
     def total(name: str) -> dict[str, int]:
@@ -313,7 +323,7 @@ async def advise(
     return Advice(
         document,
         model.name,
-        tuple(sorted(points, key=lambda one: (-weight(one), one.rank, one.places[0]))),
+        tuple(point for _, point in weighed),
         n_answers=sum(one.n_answers for one in every),
         n_perfect=sum(one.n_perfect for one in every),
         n_pointless=sum(one.n_pointless for one in every),
@@ -326,30 +336,6 @@ async def advise(
 
 def _part(document: Document, chapter: Chapter) -> Document:
     return replace(document, text=document.text[chapter.start : chapter.end])
-
-
-async def _ask(
-    document: Document,
-    editor: Editor,
-    model: Model,
-    plan: AdvicePlan,
-    encoder: Encoder,
-    meter: Callable[[int], None],
-) -> Advice:
-    """The points of a draft that ask for a change; no answers if all calls failed."""
-    question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
-    advice = await _read_often(document, editor, question, model, plan, encoder, meter)
-    points, praise = [], 0
-    for point in advice.points:
-        start, end = point.places[0]
-        asked = IS_CHANGE.format(quotation=document.text[start:end], point=point.text)
-        # In doubt, a point is more than praise.
-        if await editor.closed(asked) is False:
-            praise += len(point.remarks)
-        else:
-            points.append(point)
-    dropped = dict(Counter(advice.dropped) + Counter(praise=praise))
-    return replace(advice, points=tuple(points), dropped=dropped)
 
 
 async def _read_often(

@@ -199,9 +199,7 @@ def corrupt_stories(
 
     if plan.balanced and plan.per_set is not None:
         stories = [stories[k] for k in np.random.default_rng(plan.seed).permutation(len(stories))]
-    signatures = {
-        method: _signature(method, plan, nlp, translator, writer) for method in plan.methods
-    }
+    signatures = {one: _signature(one, plan, nlp, translator, writer) for one in plan.methods}
     for begin in range(0, len(stories), size):
         batch = list(filter(is_wanted, stories[begin : begin + size]))
         told = {story.id: Reading(story, nlp) for story in batch}

@@ -336,7 +336,7 @@ async def elicit(
                 "signature": signature,
             }
 
-        return Wanted(made_of, make)
+        return made_of, make
 
     grid = product(plan.shots, plan.names, stories)
     return await ask_for(starmap(wanted, grid), rows, model.n_parallel, meter)

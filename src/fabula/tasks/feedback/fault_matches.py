@@ -41,7 +41,6 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError
@@ -392,10 +391,6 @@ def _ratio(counts: Counts, stories: Sequence[str], signature: str) -> Estimate:
     return pooled_ratio(parts, wholes, stories, signature, is_share=True)
 
 
-def _pooled(sums: NDArray[np.float64], _: object) -> tuple[Any, Any]:
-    return sums[..., 0], sums[..., 1]
-
-
 def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
     """Compare every pair of models in `recall` and `false_alarms`, paired by question: story,
     change, prompt and examples.
@@ -420,7 +415,10 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
             stories = [one.story for one, _ in shared]
             sides = [[counted(pair[k]) for pair in shared] for k in (0, 1)]
             rows = [np.array(side, np.float64) for side in sides]
-            ratios = [Statistic(of, _pooled, of[:0], len(of)) for of in rows]
+            ratios = [
+                Statistic(of, lambda sums, _: (sums[..., 0], sums[..., 1]), of[:0], len(of))
+                for of in rows
+            ]
             apart = difference(
                 *((ratio, stories) for ratio in ratios),
                 method=f"difference of {measure} over stories",

@@ -221,12 +221,9 @@ def checked_row(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
 
 def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:
     """A function that counts the sentences of texts; list markers at the beginning do not count."""
-
-    def count_all(texts: list[str]) -> list[int]:
-        lines = (" ".join(text.lstrip("-*• ").split()) for text in texts)
-        return list(map(len, sentences_of(lines, nlp)))
-
-    return count_all
+    return lambda texts: list(
+        map(len, sentences_of((" ".join(text.lstrip("-*• ").split()) for text in texts), nlp))
+    )
 
 
 def bertscore(encoder: Encoder) -> Callable[[str, str], float]:

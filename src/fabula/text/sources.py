@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ import zstandard
 
 from fabula.errors import InputError
 from fabula.text.isolation import Limits, read_isolated
-from fabula.text.manuscripts import pack_scriv
 from fabula.text.readers import READERS, TABLE_LIMITS, TABLES, Fields, Table
 from fabula.types import Document
 
@@ -38,6 +38,7 @@ _READ = {"file", "local", "memory", *_INSTALL}
 _MAX_HERE_BYTES = 8 << 20
 _UNKNOWN_SIZE_BYTES = 64 << 20
 _CPU_S_A_BYTE = 1e-6
+_DAY = (1980, 1, 1, 0, 0, 0)
 _WANTED = "expected documents: a list of Document(id, text), or the result of read_documents([...])"
 
 Meter = Callable[[int], None]
@@ -73,14 +74,14 @@ class FileSource:
         if self.format == "scriv" and self.filesystem.isdir(self.path):
             # A Scrivener project as an archive of the files that contain text.
             folder = self.path.rstrip("/")
-            paths = [path for path in self.filesystem.find(folder) if _is_of_project(path)]
-
-            def files() -> Iterator[tuple[str, IO[bytes]]]:
-                for path in sorted(paths):
-                    with self.filesystem.open(path, "rb") as file:
-                        yield path[len(folder) + 1 :], io.BufferedReader(_Metered(file, meter))
-
-            return pack_scriv(files())
+            packed = io.BytesIO()
+            with zipfile.ZipFile(packed, "w") as archive:
+                for path in sorted(filter(_is_of_project, self.filesystem.find(folder))):
+                    name = zipfile.ZipInfo(path[len(folder) + 1 :], _DAY)
+                    with self.filesystem.open(path, "rb") as part:
+                        archive.writestr(name, io.BufferedReader(_Metered(part, meter)).read())
+            packed.seek(0)
+            return packed
         try:
             file: IO[bytes] = self.filesystem.open(self.path, "rb")
         except OSError as error:

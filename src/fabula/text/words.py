@@ -127,7 +127,7 @@ class TextSettings:
 
     def normalise(self, words: Sequence[str]) -> list[str]:
         """The normal form of each word. Normalising twice changes nothing."""
-        return list(map(_normal_forms(self.case).__getitem__, words))
+        return list(map(_NORMAL_FORMS[self.case].__getitem__, words))
 
 
 def word_set(*lines: str) -> frozenset[str]:
@@ -164,11 +164,6 @@ def _pattern(punct: Literal["drop", "keep"], all_rules: bool) -> regex.Pattern[s
     return regex.compile("|".join(alternatives), regex.V1)
 
 
-@functools.cache
-def _normal_forms(case: Literal["fold", "keep"]) -> _NormalForms:
-    return _NormalForms(fold=case == "fold")
-
-
 class _NormalForms(dict[str, str]):
     """The normal form of each word: a cache, cleared when it is full."""
 
@@ -190,6 +185,9 @@ class _NormalForms(dict[str, str]):
             plain = unicodedata.normalize("NFKC", plain.casefold())
         self[word] = normal = plain or word
         return normal
+
+
+_NORMAL_FORMS = {case: _NormalForms(fold=case == "fold") for case in ("fold", "keep")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,26 +181,18 @@ def home(owner: Owner) -> Response:
 
 @router.post("/drafts")
 async def add(owner: Owner, form: Posted) -> Response:
-    asked = _asked(form)
-    text, name = await _text_of(form)
-    title = str(form.get("title") or name or _opening(text))
-    return await _measure(owner, form, asked, text, title, None)
+    return await _measure(owner, form, None)
 
 
 @router.post("/piece/{id_}/versions")
 async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
-    piece, asked = owner.piece(id_), _asked(form)
-    text, _ = await _text_of(form)
-    return await _measure(owner, form, asked, text, piece.title, piece)
+    return await _measure(owner, form, owner.piece(id_))
 
 
-def _asked(form: FormData) -> Asked:
-    return Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
-
-
-async def _measure(
-    owner: Visit, form: FormData, asked: Asked, text: str, title: str, piece: Piece | None
-) -> Response:
+async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Response:
+    asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
+    text, name = await _text_of(form)
+    title = piece.title if piece else str(form.get("title") or name or _opening(text))
     told = where_to(asked)
     if told and form.get("agreed") != "yes":
         action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"

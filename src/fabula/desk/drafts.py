@@ -253,11 +253,11 @@ class Drafts:
     def pieces(self) -> list[Piece]:
         """Pieces by last edit, the newest first."""
         found = [self._piece(path) for path in self.folder.iterdir() if path.name.isdecimal()]
-
-        def edited(piece: Piece) -> tuple[str, str]:
-            return str(piece.last.asked.get("made", "")), piece.id
-
-        return sorted(filter(None, found), key=edited, reverse=True)
+        return sorted(
+            filter(None, found),
+            key=lambda piece: (str(piece.last.asked.get("made", "")), piece.id),
+            reverse=True,
+        )
 
     def piece(self, id_: str) -> Piece | None:
         """None if there is no such piece."""

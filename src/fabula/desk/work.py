@@ -215,19 +215,6 @@ def with_bar(place: str, bar: str, *, is_over: bool) -> str:
     return place.replace(_HEAD, "" if is_over else _RENEW, 1).replace(_BAR, bar, 1)
 
 
-def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
-    """The ranges of new paragraphs that differ, by index."""
-    least = min(len(old), len(new))
-    first = next((k for k in range(least) if old[k] != new[k]), least)
-    last = next((k for k in range(least - first) if old[-1 - k] != new[-1 - k]), least - first)
-    a, b = old[first : len(old) - last], new[first : len(new) - last]
-    if len(a) * len(b) > _MAX_COMPARED:
-        return [(first, len(new) - last)]
-    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
-    steps = matcher.get_opcodes()
-    return [(first + c, first + d) for kind, _, _, c, d in steps if kind != "equal" and d > c]
-
-
 @dataclass(slots=True)
 class State:
     """The progress of a version's report."""
@@ -369,10 +356,17 @@ class Desk:
         first = version.text, version.findings
         before, known = self._looks.get((version.piece, version.number), first)
         spans = [match.span() for match in PARAGRAPH.finditer(text)]
-        changed = [
-            (spans[c][0], spans[d - 1][1], c, d)
-            for c, d in _changed(PARAGRAPH.findall(before), [text[a:b] for a, b in spans])
-        ]
+        # The ranges of new paragraphs that differ, by index.
+        old, new = PARAGRAPH.findall(before), [text[a:b] for a, b in spans]
+        least = min(len(old), len(new))
+        head = next((k for k in range(least) if old[k] != new[k]), least)
+        tail = next((k for k in range(least - head) if old[-1 - k] != new[-1 - k]), least - head)
+        ranges = [(head, len(new) - tail)]
+        old, new = old[head : len(old) - tail], new[head : len(new) - tail]
+        if len(old) * len(new) <= _MAX_COMPARED:
+            steps = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+            ranges = [(head + c, head + d) for kind, *_, c, d in steps if kind != "equal" and d > c]
+        changed = [(spans[c][0], spans[d - 1][1], c, d) for c, d in ranges]
         # With the neighbouring paragraphs: repetition crosses their boundaries.
         around = [
             (spans[max(0, c - 1)][0], spans[min(len(spans), d + 1) - 1][1]) for *_, c, d in changed
@@ -390,15 +384,11 @@ class Desk:
             if not is_changed or (stands and one.kind in _WHOLE):
                 line = line_of(text, place[0])
                 found.append(replace(one, start=place[0], end=place[1], line=line))
-
-        def measured(part: Document) -> Review:
-            return self._opened(plan).run([part])
-
         for (start, end, *_), (begin, stop) in zip(changed, around, strict=True):
             if any(not state.is_over for state in self._states.values()):
                 return None
             part = Document("changed", text[begin:stop])
-            review = self._pool.submit(measured, part).result()
+            review = self._pool.submit(lambda one: self._opened(plan).run([one]), part).result()
             for one in noted_of(review.texts[0]):
                 a, b = one.start + begin, one.end + begin
                 if a < end and start < b:
@@ -406,11 +396,11 @@ class Desk:
         found.sort(key=lambda one: (one.start, one.end, one.kind))
         after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(found))
         signed = dict.fromkeys(_QUICK, "")
-        old, new = (
+        earlier, later = (
             (whole, [one for one in noted if part_of_finding(one.kind) in signed], signed)
             for whole, noted in (first, after)
         )
-        return compare_noted(old, new)
+        return compare_noted(earlier, later)
 
     def changes(self, before: Version, after: Version) -> Changes | None:
         """The status of a version's findings in a later one; None until both are complete."""

@@ -219,7 +219,16 @@ def find_themes(
     questions = {item.id: item.question for item in rubric.items}
     prompts = [naming_prompt(theme, questions[theme.item]) for theme in found]
     agree(prompts)
-    return asyncio.run(_named(found, prompts, model, options))
+
+    async def named() -> list[Theme]:
+        async with open_model(model, options) as opened:
+            lines = [await one_line(opened, prompt) for prompt in prompts]
+            return [
+                replace(theme, label=line, drafted=line, drafted_by=opened.name) if line else theme
+                for theme, line in zip(found, lines, strict=True)
+            ]
+
+    return asyncio.run(named())
 
 
 def naming_prompt(theme: Theme, question: str) -> str:
@@ -230,19 +239,6 @@ def naming_prompt(theme: Theme, question: str) -> str:
         f"it {'does' if theme.side == 'passes' else 'does not'}:\n\n{listed}\n\nSay in at "
         f"most twelve words what these reasons have in common. Write only that."
     )
-
-
-async def _named(
-    themes: Sequence[Theme], prompts: Sequence[str], spec: str, options: ModelOptions | None
-) -> list[Theme]:
-    named = []
-    async with open_model(spec, options) as model:
-        for theme, prompt in zip(themes, prompts, strict=True):
-            line = await one_line(model, prompt)
-            if line:
-                theme = replace(theme, label=line, drafted=line, drafted_by=model.name)
-            named.append(theme)
-    return named
 
 
 def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], list[dict[str, Any]]]:

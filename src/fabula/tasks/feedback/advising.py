@@ -313,13 +313,10 @@ async def advise(
     weighed = [((p.severity or 1.0) * p.n_said / max(1, p.n_answers or 1), p) for p in points]
     weighed.sort(key=lambda one: (-one[0], one[1].rank, one[1].places[0]))
     every = [*asked, continuity]
-
-    def total(name: str) -> dict[str, int]:
-        counts = Counter[str]()
-        for one in every:
-            counts.update(getattr(one, name))
-        return dict(counts)
-
+    totals = {
+        name: dict(Counter(why for one in every for why in Counter(getattr(one, name)).elements()))
+        for name in ("missing", "dropped", "other_lines")
+    }
     return Advice(
         document,
         model.name,
@@ -327,10 +324,8 @@ async def advise(
         n_answers=sum(one.n_answers for one in every),
         n_perfect=sum(one.n_perfect for one in every),
         n_pointless=sum(one.n_pointless for one in every),
-        missing=total("missing"),
-        dropped=total("dropped"),
         signature=plan.signature(model, encoder),
-        other_lines=total("other_lines"),
+        **totals,
     )
 
 

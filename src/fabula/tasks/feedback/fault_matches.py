@@ -45,10 +45,10 @@ import numpy as np
 from fabula import __version__
 from fabula.errors import InputError
 from fabula.stats.agreement import Confusion, Statistic, cohen, difference
-from fabula.stats.contrasts import adjusted, permutation_f
+from fabula.stats.contrasts import adjusted, permutation_f, pooled_estimate
 from fabula.tasks.feedback.answer_lines import QuotableText, answer_lines, quotations_in
 from fabula.tasks.feedback.eliciting import without_perfect
-from fabula.tasks.feedback.feedback_scores import DIMENSIONS, checked_row, pooled_ratio
+from fabula.tasks.feedback.feedback_scores import DIMENSIONS, POOLED, checked_row
 from fabula.tasks.feedback.story_edits import apply_edits, edits_between
 from fabula.text.feedback_pieces import feedback_id, why_missing
 from fabula.text.sentences import overlaps
@@ -134,7 +134,7 @@ def read_findings(
     is missing, and so is an answer without points that does not call the text perfect (`no_point`).
     Raises `InputError` if a row lacks a field, or its record is of another text.
     """
-    stories: dict[str, _PointedStory] = {}
+    stories: dict[str, tuple[Sequence[Span], Callable[[str], list[_Point]]]] = {}
     answers: list[Answer] = []
     missing: list[tuple[Mapping[str, str], str]] = []
     signatures: dict[str, None] = {}
@@ -150,10 +150,11 @@ def read_findings(
             continue
         text = row["story"]
         if text not in stories:
-            stories[text] = _PointedStory.of(text, sentences_of(text))
-        story = stories[text]
+            sentences = sentences_of(text)
+            stories[text] = sentences, _pointer(text, sentences)
+        sentences, points_of = stories[text]
         said, says_perfect = without_perfect(str(row["feedback"]))
-        points = _points_of(said, story)
+        points = points_of(said)
         if not points and not says_perfect:
             # Nothing of it can be parsed.
             missing.append((labels, "no_point"))
@@ -165,19 +166,19 @@ def read_findings(
         if row["method"] != "original":
             change = row.get("change") or {}
             where = f"answer {number}"
-            places = fault_places(text, row.get("original"), change, story.sentences, where)
+            places = fault_places(text, row.get("original"), change, sentences, where)
             planted = ["thing"] if "thing" in change else ["old", "new"]
             names = [change.get(key) for key in planted]
             rules: set[str] = set()
-            for point in points:
-                if any(overlaps(span, places) for span in point.quoted):
+            for words, quoted, spans in points:
+                if any(overlaps(span, places) for span in quoted):
                     rules.add("exact")
                 elif not is_exact and (
-                    all(isinstance(one, str) and one.casefold() in point.words for one in names)
-                    or any(overlaps(span, places) for span in point.spans)
+                    all(isinstance(one, str) and one.casefold() in words for one in names)
+                    or any(overlaps(span, places) for span in spans)
                 ):
                     rules.add("near")
-            at = [span for point in points for span in (point.quoted if is_exact else point.spans)]
+            at = [span for _, quoted, spans in points for span in (quoted if is_exact else spans)]
             chance = _chance(_merged(at), places, len(text))
             rule = min(rules, default=None)
             answer = replace(answer, found=bool(rules), rule=rule, chance=chance)
@@ -188,74 +189,57 @@ def read_findings(
     return Findings("quotation", answers, missing, f"{own}|of:{'+'.join(signatures)}")
 
 
-@dataclass(frozen=True, slots=True)
-class _PointedStory:
-    """A story indexed for looking up points."""
-
-    draft: QuotableText
-    sentences: Sequence[Span]
-    words: list[str]
-    spans: list[Span]
-    runs: Mapping[tuple[str, ...], list[int]]
-    """The start of each run of four words."""
-
-    @classmethod
-    def of(cls, text: str, sentences: Sequence[Span]) -> _PointedStory:
-        draft = QuotableText.of(text)
-        words, spans = [], []
-        for found in re.finditer(r"[^ ]+", draft.folded):
-            words.append(found[0].strip("'"))
-            spans.append((draft.places[found.start()], draft.places[found.end() - 1] + 1))
-        runs: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        for k in range(len(words) - _RUN + 1):
-            runs[tuple(words[k : k + _RUN])].append(k)
-        return cls(draft, sentences, words, spans, runs)
+_Point = tuple[frozenset[str], list[Span], list[Span]]
+"""The words of a point; the spans of the story that it quotes; and all at which it points: by
+quotation, by runs of words, and by sentence number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """What a point says, and where in the story it points."""
+def _pointer(story: str, sentences: Sequence[Span]) -> Callable[[str], list[_Point]]:
+    """Finds the points of answers about a story; lines that only repeat it are not points."""
+    draft = QuotableText.of(story)
+    held: list[str] = []
+    spans: list[Span] = []
+    for found in re.finditer(r"[^ ]+", draft.folded):
+        held.append(found[0].strip("'"))
+        spans.append((draft.places[found.start()], draft.places[found.end() - 1] + 1))
+    starts: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for k in range(len(held) - _RUN + 1):
+        starts[tuple(held[k : k + _RUN])].append(k)
 
-    words: frozenset[str]
-    quoted: list[Span]
-    """By quotation."""
-    spans: list[Span]
-    """Spans by quotation, by runs of words, and by sentence number."""
+    def points_of(said: str) -> list[_Point]:
+        points = []
+        for item in answer_lines(said, draft).items:
+            words = [word.strip("'") for word in QuotableText.of(item.text).folded.split()]
+            if len(words) < _MIN_WORDS:
+                continue
+            quotations = quotations_in(item.text, item.emphasised, draft)
+            quoted = [place for _, _, places in quotations for place in places]
+            runs: list[Span] = []
+            repeated: set[int] = set()
+            for k in range(len(words) - _RUN + 1):
+                for at in starts.get(tuple(words[k : k + _RUN]), ()):
+                    runs.append((spans[at][0], spans[at + _RUN - 1][1]))
+                    repeated.update(range(k, k + _RUN))
+            # The sentences that are named by number.
+            numbers: list[int] = []
+            for match in _BY_ORDINAL.finditer(item.text):
+                for word in re.findall(_ORDINAL, match[1].lower()):
+                    if word in ORDINALS:
+                        numbers.append(ORDINALS.index(word))
+                    elif word[0].isdigit():
+                        numbers.append(int(re.sub(r"\D", "", word)) - 1)
+                    else:
+                        numbers.append(0 if word == "opening" else len(sentences) - 1)
+            for match in _BY_NUMBER.finditer(item.text):
+                given = [int(one) - 1 for one in re.findall(r"\d+", match[1])]
+                is_range = len(given) == 2 and re.search(r"to|[-–]", match[1])
+                numbers += range(given[0], given[1] + 1) if is_range else given
+            if quoted or len(repeated) < _ECHO * len(words):
+                counted = [sentences[k] for k in numbers if 0 <= k < len(sentences)]
+                points.append((frozenset(words), quoted, [*quoted, *runs, *counted]))
+        return points
 
-
-def _points_of(said: str, story: _PointedStory) -> list[Point]:
-    """The points of an answer; lines that only repeat the story are not points."""
-    points = []
-    for item in answer_lines(said, story.draft).items:
-        words = [word.strip("'") for word in QuotableText.of(item.text).folded.split()]
-        if len(words) < _MIN_WORDS:
-            continue
-        quotations = quotations_in(item.text, item.emphasised, story.draft)
-        quoted = [place for _, _, places in quotations for place in places]
-        runs: list[Span] = []
-        repeated: set[int] = set()
-        for k in range(len(words) - _RUN + 1):
-            for at in story.runs.get(tuple(words[k : k + _RUN]), ()):
-                runs.append((story.spans[at][0], story.spans[at + _RUN - 1][1]))
-                repeated.update(range(k, k + _RUN))
-        # The sentences that are named by number.
-        numbers: list[int] = []
-        for match in _BY_ORDINAL.finditer(item.text):
-            for word in re.findall(_ORDINAL, match[1].lower()):
-                if word in ORDINALS:
-                    numbers.append(ORDINALS.index(word))
-                elif word[0].isdigit():
-                    numbers.append(int(re.sub(r"\D", "", word)) - 1)
-                else:
-                    numbers.append(0 if word == "opening" else len(story.sentences) - 1)
-        for match in _BY_NUMBER.finditer(item.text):
-            given = [int(one) - 1 for one in re.findall(r"\d+", match[1])]
-            is_range = len(given) == 2 and re.search(r"to|[-–]", match[1])
-            numbers += range(given[0], given[1] + 1) if is_range else given
-        if quoted or len(repeated) < _ECHO * len(words):
-            counted = [story.sentences[k] for k in numbers if 0 <= k < len(story.sentences)]
-            points.append(Point(frozenset(words), quoted, [*quoted, *runs, *counted]))
-    return points
+    return points_of
 
 
 def fault_places(
@@ -388,7 +372,10 @@ def _alarm(one: Answer) -> tuple[float, float]:
 
 def _ratio(counts: Counts, stories: Sequence[str], signature: str) -> Estimate:
     parts, wholes = np.array(counts, np.float64).reshape(-1, 2).T
-    return pooled_ratio(parts, wholes, stories, signature, is_share=True)
+    n = int((wholes > 0).sum())
+    return pooled_estimate(
+        parts, wholes, stories, method=POOLED, signature=signature, n=n, is_share=True
+    )
 
 
 def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:

@@ -303,11 +303,13 @@ def score_answers(
             ratios = {name: (column[of], ~np.isnan(column[of])) for name, column in columns.items()}
             ratios["perfect_precision"] = right, perfect
             values = {
-                name: pooled_ratio(
+                name: pooled_estimate(
                     np.where(counts, part, 0.0),
                     counts.astype(np.float64),
                     stories.tolist(),
-                    signature,
+                    method=POOLED,
+                    signature=signature,
+                    n=int(counts.sum()),
                     is_share=name in _SHARES,
                 )
                 for name, (part, counts) in ratios.items()
@@ -363,23 +365,9 @@ def repetition(
     return result
 
 
+POOLED = "pooled ratio over stories"
 _SHARES = {"perfect", "perfect_precision_chance", "perfect_precision", "one_sentence"}
 """Measures that count answers."""
-
-
-def pooled_ratio(
-    parts: NDArray[np.float64],
-    wholes: NDArray[np.float64],
-    stories: Sequence[object],
-    signature: str,
-    *,
-    is_share: bool,
-) -> Estimate:
-    """The sum of the numerators over that of the denominators, with its interval over stories."""
-    method, n = "pooled ratio over stories", int((wholes > 0).sum())
-    return pooled_estimate(
-        parts, wholes, stories, method=method, signature=signature, n=n, is_share=is_share
-    )
 
 
 def measured(answers: Answers) -> dict[str, dict[str, float]]:

@@ -325,11 +325,9 @@ def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
         points.append(Point(tuple(remarks[k] for k in ordered)))
     told = [point.severity for point in points if point.severity is not None]
     usual = math.fsum(told) / len(told) if told else 1.0
-
-    def weight(point: Point) -> float:
-        return point.n_said * (usual if point.severity is None else point.severity)
-
-    return sorted(points, key=lambda point: (-weight(point), point.rank))
+    return sorted(
+        points, key=lambda p: (-p.n_said * (usual if p.severity is None else p.severity), p.rank)
+    )
 
 
 def touches(place: Place, *others: Place) -> bool:

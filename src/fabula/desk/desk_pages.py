@@ -191,7 +191,16 @@ async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
 
 async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Response:
     asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
-    text, name = await _text_of(form)
+    text, name, file = text_in(form), "", form.get("file")
+    if isinstance(file, UploadFile) and file.filename:
+        with tempfile.TemporaryDirectory() as folder:
+            path = await _stored(file, Path(folder), 0)
+            documents = await run_in_threadpool(lambda: list(read_documents([str(path)])))
+        text, name = "\n\n".join(one.text for one in documents), Path(file.filename).stem
+    if not text.strip():
+        raise InputError("No text: paste a draft, or choose a file that contains one.")
+    if len(text) > MAX_TEXT_CHARS:
+        raise InputError("This is longer than any novel; submit the draft in parts.")
     title = piece.title if piece else str(form.get("title") or name or _opening(text))
     told = where_to(asked)
     if told and form.get("agreed") != "yes":
@@ -376,23 +385,6 @@ def ask_to_remove_reference(owner: Owner, path: str = "") -> Response:
 def remove_reference(owner: Owner, form: Posted) -> Response:
     owner.desk.remove_reference(str(form.get("path", "")))
     return RedirectResponse("/", 303)
-
-
-async def _text_of(form: FormData) -> tuple[str, str]:
-    """The text that was uploaded or pasted, and its file's name. Raises `InputError`."""
-    file = form.get("file")
-    if isinstance(file, UploadFile) and file.filename:
-        with tempfile.TemporaryDirectory() as folder:
-            path = await _stored(file, Path(folder), 0)
-            documents = await run_in_threadpool(lambda: list(read_documents([str(path)])))
-        text, name = "\n\n".join(one.text for one in documents), Path(file.filename).stem
-    else:
-        text, name = text_in(form), ""
-    if not text.strip():
-        raise InputError("No text: paste a draft, or choose a file that contains one.")
-    if len(text) > MAX_TEXT_CHARS:
-        raise InputError("This is longer than any novel; submit the draft in parts.")
-    return text, name
 
 
 async def _stored(file: UploadFile, folder: Path, number: int) -> Path:

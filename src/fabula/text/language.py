@@ -24,7 +24,6 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
@@ -66,7 +65,16 @@ def not_english(text: str) -> str | None:
 
     None if it is English or undecided.
     """
-    every = [(part, sum(map(str.isalpha, part))) for part in _parts(encodable(text))]
+    # Paragraphs, joined until they have enough words for a decision; the last may have fewer.
+    groups: list[list[str]] = []
+    n_words = _PART_WORDS
+    for paragraph in paragraphs_of(encodable(text)):
+        if n_words >= _PART_WORDS:
+            groups.append([])
+            n_words = 0
+        groups[-1].append(paragraph)
+        n_words += len(_WORD.findall(paragraph))
+    every = [(part, sum(map(str.isalpha, part))) for part in map("\n\n".join, groups)]
     parts = [(part, n) for part, n in every if not _has_english_words(part)]
     n_all, n_unsure = (sum(n for _, n in some) for some in (every, parts))
     n_sure = n_all - n_unsure
@@ -95,20 +103,6 @@ def _languages() -> Memo[str | None]:
         name, lambda found: found, lambda _, found: None if found is None else str(found)
     )
     return Memo(_REMEMBERED_CHARS, kept)
-
-
-def _parts(text: str) -> Iterator[str]:
-    """Paragraphs, joined until they have enough words for a decision; the last may have fewer."""
-    held: list[str] = []
-    n_words = 0
-    for paragraph in paragraphs_of(text):
-        held.append(paragraph)
-        n_words += len(_WORD.findall(paragraph))
-        if n_words >= _PART_WORDS:
-            yield "\n\n".join(held)
-            held, n_words = [], 0
-    if held:
-        yield "\n\n".join(held)
 
 
 def _has_english_words(part: str) -> bool:

@@ -405,12 +405,12 @@ def check_documents(documents: Iterable[Document]) -> Iterator[Document]:
     # Tables of pandas, Polars and Arrow are recognised by their attributes, without an import.
     is_named = isinstance(given, dict) or hasattr(given, "columns")
     if isinstance(given, str | bytes | Document) or is_named or not hasattr(given, "__iter__"):
-        raise InputError(f"{_WANTED}; got {_named(given)}{_remedy(given)}")
+        raise InputError(f"{_WANTED}; got {_named(given)}")
 
     def checked() -> Iterator[Document]:
         for k, document in enumerate(given, 1):
             if not isinstance(document, Document):
-                raise InputError(f"{_WANTED}; number {k} is {_named(document)}{_remedy(document)}")
+                raise InputError(f"{_WANTED}; number {k} is {_named(document)}")
             yield document
 
     return iter(list(checked())) if isinstance(given, Sequence) else checked()
@@ -420,15 +420,11 @@ def _named(value: Any) -> str:
     if isinstance(value, str):
         shown = value if len(value) <= 40 else f"{value[:40]}..."
         return f"the string {shown!r}"
-    return "None" if value is None else f"of type {type(value).__name__}"
-
-
-def _remedy(value: Any) -> str:
+    named = "None" if value is None else f"of type {type(value).__name__}"
     if isinstance(value, Document):
-        return "; put it in a list"
-    if hasattr(value, "columns"):
-        return "; use Document(row.id, row.text) for each of its rows"
-    return ""
+        return f"{named}; put it in a list"
+    is_table = hasattr(value, "columns")
+    return named + "; use Document(row.id, row.text) for each of its rows" * is_table
 
 
 def check_ids(documents: Iterable[Document]) -> None:

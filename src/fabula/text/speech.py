@@ -141,35 +141,35 @@ class _Reader:
         is_paired = any(not _is_elision(text, m.end()) for m in _PAIRED.finditer(text))
         pattern = _MARK_PAIRED if is_paired else _MARK
         self.marks: dict[str, list[_Mark]] = {"double": [], "single": [], "«": [], "‹": []}
-        for number, (start, end) in enumerate(self.paragraphs):
-            for match in pattern.finditer(text, start, end):
-                self._add(number, *match.span())
-
-    def _add(self, number: int, start: int, end: int) -> None:
-        low, high = self.paragraphs[number]
-        shown = self.text[start:end]
-        head, after = self.before(start, low), self._neighbour(end, 1, high)
-        before = self._neighbour(start - 1, -1, low)
-        opens, closes = _by_place(before, after, shown)
-        kind = next((kind for kind in "«‹" if shown in _PAIRS[kind]), "double")
-        if len(shown) == 1 and shown in _SINGLE:
-            kind = "single"
-            is_inner = self.text[start - 1 : start].isalnum() and self.text[end : end + 1].isalnum()
-            if is_inner or (before.isspace() and _CLITIC.match(self.text, end)):
-                return
-            opens = self._opening(start, head) if opens else 0
-            closes = self._closing(start, head) if closes and head else 0
-        elif before.isdigit() and shown in '"＂':
-            # Inches; they close a quotation only if nothing else does.
-            opens, closes = 0, 1
-        if opens or closes:
-            is_head = not head
-            if not self.has_paragraphs:
-                is_head = is_head or head[-1] in ".!?…" or head[-1] in _ALL_MARKS
-            is_sentence = head[-1:] in tuple(".!?…") and self.after(end, high)[:1].isupper()
-            self.marks[kind].append(
-                _Mark(start, end, number, opens, closes, is_head, _pauses(head), is_sentence)
-            )
+        found = (
+            (number, low, high, *match.span())
+            for number, (low, high) in enumerate(self.paragraphs)
+            for match in pattern.finditer(text, low, high)
+        )
+        for number, low, high, start, end in found:
+            shown = text[start:end]
+            head, after = self.before(start, low), self._neighbour(end, 1, high)
+            before = self._neighbour(start - 1, -1, low)
+            opens, closes = _by_place(before, after, shown)
+            kind = next((kind for kind in "«‹" if shown in _PAIRS[kind]), "double")
+            if len(shown) == 1 and shown in _SINGLE:
+                kind = "single"
+                is_inner = text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
+                if is_inner or (before.isspace() and _CLITIC.match(text, end)):
+                    continue
+                opens = self._opening(start, head) if opens else 0
+                closes = self._closing(start, head) if closes and head else 0
+            elif before.isdigit() and shown in '"＂':
+                # Inches; they close a quotation only if nothing else does.
+                opens, closes = 0, 1
+            if opens or closes:
+                is_head = not head
+                if not has_paragraphs:
+                    is_head = is_head or head[-1] in ".!?…" or head[-1] in _ALL_MARKS
+                is_sentence = head[-1:] in tuple(".!?…") and self.after(end, high)[:1].isupper()
+                self.marks[kind].append(
+                    _Mark(start, end, number, opens, closes, is_head, _pauses(head), is_sentence)
+                )
 
     def before(self, place: int, low: int) -> str:
         """The last words of the paragraph before a position."""

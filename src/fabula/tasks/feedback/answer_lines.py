@@ -67,7 +67,7 @@ class QuotableText:
             found = list(self._all(parts[0]))
             if " " not in parts[0] and (len(found) > 1 or len(parts[0]) < _MIN_CHARS):
                 return []
-            return [self._span(start, start + len(parts[0])) for start in found]
+            return [(self.places[k], self.places[k + len(parts[0]) - 1] + 1) for k in found]
         chains = []
         for start in self._all(parts[0]):
             end = start + len(parts[0])
@@ -78,7 +78,8 @@ class QuotableText:
                 end = at + len(part)
             else:
                 chains.append((start, end))
-        return [self._span(*min(chains, key=lambda chain: chain[1] - chain[0]))] if chains else []
+        closest = sorted(chains, key=lambda chain: chain[1] - chain[0])[:1]
+        return [(self.places[start], self.places[end - 1] + 1) for start, end in closest]
 
     def _all(self, part: str) -> Iterator[int]:
         at = self.folded.find(part)
@@ -87,9 +88,6 @@ class QuotableText:
             if not ((before.isalnum() and part[0].isalnum()) or after.isalnum()):
                 yield at
             at = self.folded.find(part, at + 1)
-
-    def _span(self, start: int, end: int) -> tuple[int, int]:
-        return self.places[start], self.places[end - 1] + 1
 
 
 def quoted_parts(line: str) -> list[tuple[int, int]]:

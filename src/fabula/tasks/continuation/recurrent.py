@@ -307,7 +307,8 @@ class _Run:
         # The stories of all epochs, each in its own order; and one more, which is not read.
         rngs = (np.random.default_rng([how.seed, 1, k]) for k in range(how.n_epochs + 1))
         read = (self._stories[k] for rng in rngs for k in rng.permutation(len(self._stories)))
-        for number, (inputs, targets, begins) in enumerate(self._windows(read)):
+        layout = how.n_lanes, how.window_tokens, len(self._corpus.vocabulary)
+        for number, (inputs, targets, begins) in enumerate(_lanes(read, *layout)):
             if number < progress.window:
                 continue
             if number == n_all:
@@ -325,7 +326,7 @@ class _Run:
                 # word as one word, is the lowest so far.
                 state, self._state, total, n_held = self._state, None, 0.0, 0
                 with self._torch.no_grad():
-                    for inputs, targets, begins in self._windows(self._held):
+                    for inputs, targets, begins in _lanes(self._held, *layout):
                         total += float(self._loss(self._scores(inputs, begins), targets, "sum"))
                         n_held += int((targets != _IGNORED).sum())
                 perplexity, self._state = math.exp(total / n_held), state
@@ -345,12 +346,6 @@ class _Run:
             elif progress.window % how.checkpoint_windows == 0:
                 self._save_checkpoint()
             report(progress)
-
-    def _windows(
-        self, stories: Iterable[NDArray[np.uint32]]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
-        how = self._training
-        return _lanes(stories, how.n_lanes, how.window_tokens, len(self._corpus.vocabulary))
 
     def _scores(self, inputs: NDArray[np.int64], begins: NDArray[np.bool_]) -> Any:
         torch = self._torch

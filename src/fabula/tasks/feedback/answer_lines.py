@@ -265,27 +265,24 @@ class _Reader:
             line = line.lstrip("> \t")
             self._begin(line if quoted_parts(line) else f"“{without_marks(line).strip()}”", 0)
         elif match is not None:
-            self._item(line, line[match.end() :], len(match["indent"].expandtabs(4)))
+            body, parent = line[match.end() :], self._current
+            indent = 0 if line.lstrip().startswith("#") else len(match["indent"].expandtabs(4))
+            quoted, is_more = self._quoted(body), False
+            if parent is not None and indent > parent.indent:
+                # A nested entry counts if it is about another place than its parent.
+                theirs = quotations_in(parent.text, parent.emphasised, self._draft)
+                known = [place for _, _, found in theirs for place in found]
+                is_more = all(overlaps(place, known) for *_, places in quoted for place in places)
+                parent.has_children = parent.has_children or not is_more
+            if parent is not None and is_more:
+                parent.add(body)
+            elif not quoted and _HEADING.fullmatch(line) and "#" in line[:7]:
+                self._heading()
+            else:
+                self._begin(body, indent)
         else:
             self._line(line)
         self._is_after_gap = False
-
-    def _item(self, line: str, body: str, indent: int) -> None:
-        parent, quoted = self._current, self._quoted(body)
-        if line.lstrip().startswith("#"):
-            indent = 0
-        elif parent is not None and indent > parent.indent:
-            # A nested entry counts if it is about another place than its parent.
-            theirs = quotations_in(parent.text, parent.emphasised, self._draft)
-            known = [place for _, _, found in theirs for place in found]
-            if all(overlaps(place, known) for *_, places in quoted for place in places):
-                parent.add(body)
-                return
-            parent.has_children = True
-        if not quoted and _HEADING.fullmatch(line) and "#" in line[:7]:
-            self._heading()
-        else:
-            self._begin(body, indent)
 
     def _line(self, line: str) -> None:
         has_quotation, says_something = bool(self._quoted(line)), False

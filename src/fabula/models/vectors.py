@@ -21,6 +21,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -88,12 +89,6 @@ class InputLayer:
             f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
         )
 
-    @classmethod
-    def packaged(cls) -> Self:
-        """That of the sentence encoder. Raises `ModelError` if it is not installed."""
-        name, model, tokenizer = packaged_encoder()
-        return cls(f"{name}-input", tokenizer, read_onnx_layer(model))
-
     @property
     def n_dimensions(self) -> int:
         return int(self._table.shape[1])
@@ -118,6 +113,12 @@ class InputLayer:
             if tokens.ids and is_known:
                 out[k] = self._table[tokens.ids].astype(np.float64).mean(axis=0)
         return out
+
+
+@cache
+def _packaged_layer(name: str, model: Path, tokenizer: Path) -> InputLayer:
+    """That of the sentence encoder, read once in a process: nothing changes it."""
+    return InputLayer(f"{name}-input", tokenizer, read_onnx_layer(model))
 
 
 def _read_layer(file: Path) -> NDArray[Any] | None:
@@ -332,7 +333,7 @@ def open_vectors(spec: str = "") -> WordVectors:
     `ModelError` if something is not installed.
     """
     if not spec:
-        return _LayerVectors(InputLayer.packaged())
+        return _LayerVectors(_packaged_layer(*packaged_encoder()))
     if spec == "spacy":
         from fabula.text.pipeline import load_pipeline
 

@@ -88,7 +88,19 @@ class HostedModel:
         try:
             self._model = get_model(name, memoize=False, **options)
         except Exception as error:
-            raise ModelError(_opening_fault(self._spec, error)) from error
+            # Inspect formats its messages for the terminal: [bold]...[/bold].
+            text = re.sub(r"\[/?[a-z ]+\]", "", str(error)).strip()
+            key = re.search(r"\b[A-Z][A-Z0-9_]*(?:_KEY|_TOKEN|_ID|_URL)\b", text)
+            why = f"cannot be used: {text.splitlines()[0] if text else type(error).__name__}"
+            if key is not None:
+                why = f"needs {key[0]} in the environment; set it and run the same command again"
+            elif "not recognized" in text:
+                why = (
+                    "no such provider; a model is `local`, a path to a .gguf file, a URL, or "
+                    "provider/model as in openai/gpt-4o, anthropic/claude-sonnet-4-5, "
+                    "ollama/llama3.2"
+                )
+            raise ModelError(f"{self._spec}: {why}") from error
         api = self._model.api
         # A provider's client is not to send prompts, which hold stories, to another address.
         inner = getattr(getattr(api, "client", None), "_client", None)
@@ -201,7 +213,11 @@ def _join_parts(api: Any) -> None:
         completion.model = completion.model or ""
         for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
             if hasattr(completion.usage, name):
-                setattr(completion.usage, name, _count(getattr(completion.usage, name)))
+                # Servers also give a number as text or a fraction; 0 if it is none.
+                n_tokens = 0
+                with suppress(TypeError, ValueError, OverflowError):
+                    n_tokens = round(float(getattr(completion.usage, name)))
+                setattr(completion.usage, name, n_tokens)
         for choice in completion.choices or []:
             parts = choice.message.content if choice.message is not None else None
             if isinstance(parts, list):
@@ -210,14 +226,6 @@ def _join_parts(api: Any) -> None:
         return read(completion, tools)
 
     api.chat_choices_from_completion = joined
-
-
-def _count(told: object) -> int:
-    """A number of tokens, which servers also give as text or a fraction; 0 if it is none."""
-    try:
-        return round(float(told))  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return 0
 
 
 def _is_url(spec: str) -> bool:
@@ -276,22 +284,6 @@ def answer_of(output: ModelOutput, form: Form | None = None) -> Answer:
     stop = _STOPS.get(best.stop_reason, "end")
     note = output.error or ("" if stop == "end" else output.completion[:200])
     return Answer(output.completion, stop, usage, masses, note)
-
-
-def _opening_fault(spec: str, error: Exception) -> str:
-    """Why a model cannot be opened, in a sentence."""
-    # Inspect formats its messages for the terminal: [bold]...[/bold].
-    text = re.sub(r"\[/?[a-z ]+\]", "", str(error)).strip()
-    key = re.search(r"\b[A-Z][A-Z0-9_]*(?:_KEY|_TOKEN|_ID|_URL)\b", text)
-    if key is not None:
-        return f"{spec}: needs {key[0]} in the environment; set it and run the same command again"
-    if "not recognized" in text:
-        return (
-            f"{spec}: no such provider; a model is `local`, a path to a .gguf file, a URL, or "
-            f"provider/model as in openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2"
-        )
-    first = text.splitlines()[0] if text else type(error).__name__
-    return f"{spec}: cannot be used: {first}"
 
 
 def _call_fault(spec: str, error: Exception) -> ModelError:

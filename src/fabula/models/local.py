@@ -9,13 +9,12 @@ import importlib.util
 import json
 import os
 import urllib.request
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
 from fabula.model_files import LANGUAGE_MODEL, fetched
-from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Stop, Usage
+from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Usage
 from fabula.models.verdicts import grammar_of, in_words, option_masses
 from fabula.packages import needing
 from fabula.workers import default_jobs
@@ -135,10 +134,34 @@ class LocalModel:
                 # A prefix that is too long is reported when the whole prompt is asked.
                 await asyncio.to_thread(ask, {**alone, "temperature": 0.0, "cache_prompt": False})
             reply = await asyncio.to_thread(ask, request)
-        answer = _answer(reply, form)
-        # The prefix just read alone was not cached before.
-        is_read = is_new and prefix
-        return replace(answer, usage=replace(answer.usage, n_cached=0)) if is_read else answer
+        if isinstance(reply, str | bytes):
+            reply = json.loads(reply)
+        if "error" in reply:
+            error = reply["error"]
+            if error.get("type") == "exceed_context_size_error":
+                note = f"{error.get('n_prompt_tokens')} tokens, the model has {error.get('n_ctx')}"
+                return Answer("", "too_long", note=note, runtime=runtime_name())
+            raise CallFailed(f"the local model failed: {error.get('message', error)}")
+        best = reply["choices"][0]
+        used = reply.get("usage") or {}
+        n_cached = (used.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+        if is_new and prefix:
+            # What was just read alone was not cached before.
+            n_cached = 0
+        positions = (
+            (
+                entry["token"],
+                [(other["token"], other["logprob"]) for other in entry["top_logprobs"]],
+            )
+            for entry in (best.get("logprobs") or {}).get("content") or []
+        )
+        return Answer(
+            text=best["message"].get("content") or "",
+            stop="length" if best["finish_reason"] == "length" else "end",
+            usage=Usage(used.get("prompt_tokens", 0), n_cached, used.get("completion_tokens", 0)),
+            masses=option_masses(positions, form) if isinstance(form, Choice) else {},
+            runtime=runtime_name(),
+        )
 
 
 def n_threads() -> int:
@@ -181,29 +204,3 @@ def start_server(path: Path, **terms: Any) -> Any:
         return runtime().Server(params)
     except (RuntimeError, ValueError, OSError) as error:
         raise ModelError(f"{path}: cannot load the model ({error})") from error
-
-
-def _answer(reply: Any, form: Form | None) -> Answer:
-    if isinstance(reply, str | bytes):
-        reply = json.loads(reply)
-    if "error" in reply:
-        error = reply["error"]
-        if error.get("type") == "exceed_context_size_error":
-            note = f"{error.get('n_prompt_tokens')} tokens, the model has {error.get('n_ctx')}"
-            return Answer("", "too_long", note=note, runtime=runtime_name())
-        raise CallFailed(f"the local model failed: {error.get('message', error)}")
-    best = reply["choices"][0]
-    stop: Stop = "length" if best["finish_reason"] == "length" else "end"
-    used = reply.get("usage") or {}
-    n_cached = (used.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
-    positions = (
-        (entry["token"], [(other["token"], other["logprob"]) for other in entry["top_logprobs"]])
-        for entry in (best.get("logprobs") or {}).get("content") or []
-    )
-    return Answer(
-        text=best["message"].get("content") or "",
-        stop=stop,
-        usage=Usage(used.get("prompt_tokens", 0), n_cached, used.get("completion_tokens", 0)),
-        masses=option_masses(positions, form) if isinstance(form, Choice) else {},
-        runtime=runtime_name(),
-    )

@@ -115,38 +115,37 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
     if isinstance(spec, FunctionModel):
         return BudgetedModel(spec, Budget(options.prices.each, options.shared_budget))
     budget = Budget(options.prices.of(spec), options.shared_budget)
-    return BudgetedModel(_model(spec, options), budget, effort=options.effort)
-
-
-def _model(spec: str, options: ModelOptions) -> Model:
     is_here = spec == "local" or spec.lower().endswith(".gguf")
     if is_here and options.effort is not None:
         raise InputError(f"{spec}: `reasoning_effort` is only for hosted models; leave it out")
+    model: Model
     if is_here:
         file = embedded_model() if spec == "local" else Path(spec)
-        return LocalModel(file, n_parallel=options.n_parallel or 1)
-    if spec.startswith("replay:"):
-        path, _, model = spec.removeprefix("replay:").partition("#")
-        return ReplayedModel(Path(path), model or None)
-    if "/" not in spec:
+        model = LocalModel(file, n_parallel=options.n_parallel or 1)
+    elif spec.startswith("replay:"):
+        path, _, wanted = spec.removeprefix("replay:").partition("#")
+        model = ReplayedModel(Path(path), wanted or None)
+    elif "/" not in spec:
         raise ModelError(
             f"{spec}: no such model; write `local`, a path to a .gguf file, a URL, or "
             f"provider/model as in openai/gpt-4o"
         )
-    addresses, mark, name = spec.partition("#")
-    servers = [f"{one}{mark}{name}" for one in re.split(r",(?=https?://)", addresses)]
-    n_each = options.n_parallel or 10
-    models = [
-        HostedModel(
-            server,
-            # Inspect counts the calls to one model, whatever server they go to.
-            n_parallel=n_each * len(servers),
-            max_retries=options.max_retries,
-            timeout_s=options.timeout_s,
-            cache=options.cache,
-            batch=options.batch,
-            structured=options.structured,
-        )
-        for server in servers
-    ]
-    return models[0] if len(models) == 1 else SharedModel(models, n_each)
+    else:
+        addresses, mark, name = spec.partition("#")
+        servers = [f"{one}{mark}{name}" for one in re.split(r",(?=https?://)", addresses)]
+        n_each = options.n_parallel or 10
+        models = [
+            HostedModel(
+                server,
+                # Inspect counts the calls to one model, whatever server they go to.
+                n_parallel=n_each * len(servers),
+                max_retries=options.max_retries,
+                timeout_s=options.timeout_s,
+                cache=options.cache,
+                batch=options.batch,
+                structured=options.structured,
+            )
+            for server in servers
+        ]
+        model = models[0] if len(models) == 1 else SharedModel(models, n_each)
+    return BudgetedModel(model, budget, effort=options.effort)

@@ -378,7 +378,17 @@ class SurprisalModel:
                 f"{self.path}: its tokeniser changes the characters of a text, so surprisals "
                 "cannot be located in it; choose another model"
             )
-        starts, ends = _places(text.encode(), [len(piece) for piece in pieces], n_before)
+        # Where each token begins and ends: in bytes, of which the first `n_before` come before the
+        # text, then in characters.
+        borders = np.cumsum([0, *map(len, pieces)], dtype=np.int64) - n_before
+        borders = np.maximum(borders, 0)
+        begins = (np.frombuffer(text.encode(), np.uint8) & 0xC0) != 0x80
+        # Characters that begin before each byte, and before the end.
+        n_begun = np.concatenate([[0], np.cumsum(begins, dtype=np.int64)])
+        ends = n_begun[borders[1:]]
+        # If a boundary lies within a character, that character began before it.
+        is_within = np.append(~begins, False)[borders[:-1]]
+        starts = n_begun[borders[:-1]] - is_within
         return TokenSurprisal(starts, ends, self._nats(tokens, check or _go_on))
 
     def likelihood(self, text: str) -> Likelihood:
@@ -492,22 +502,3 @@ def _n_before(text: str, pieces: Sequence[bytes]) -> int | None:
     if joined == data:
         return 0
     return 1 if joined == b" " + data else None
-
-
-def _places(
-    data: bytes, n_bytes: Sequence[int], n_before: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Locate tokens, given by number of bytes, in UTF-8 `data`: starts and ends in characters.
-
-    The first `n_before` bytes of the tokens come before the text.
-    """
-    borders = np.cumsum([0, *n_bytes], dtype=np.int64) - n_before
-    borders = np.maximum(borders, 0)
-    begins = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
-    # Characters that begin before each byte, and before the end.
-    n_begun = np.concatenate([[0], np.cumsum(begins, dtype=np.int64)])
-    ends = n_begun[borders[1:]]
-    # If a boundary lies within a character, that character began before it.
-    is_within = np.append(~begins, False)[borders[:-1]]
-    starts = n_begun[borders[:-1]] - is_within
-    return starts, ends

@@ -60,7 +60,18 @@ def spoken(text: str) -> str:
 
     Unfinished reasoning is not an answer: only the text before it remains, if any.
     """
-    text = _joined(text.strip())
+    text = text.strip()
+    if re.match(r"\[\s{0,9}\{\s{0,9}[\"']type[\"']", text):
+        # The parts of content returned as a list, `[{"type": "text", "text": ...}]`.
+        for read in (json.loads, ast.literal_eval):
+            try:
+                parts: Any = read(text)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            kinds = ("text", "output_text")
+            shown = [p.get("text") for p in parts if isinstance(p, dict) and p.get("type") in kinds]
+            text = "".join(part for part in shown if isinstance(part, str))
+            break
     for channel in list(_CHANNEL.finditer(text))[-1:]:
         text = text[channel.end() :]
     ends = list(_CLOSE.finditer(text))
@@ -73,23 +84,6 @@ def spoken(text: str) -> str:
     elif ends:
         text = ""
     return _CONTROL.sub("", text).strip()
-
-
-def _joined(text: str) -> str:
-    """Join the parts of content returned as a list, `[{"type": "text", "text": ...}]`."""
-    if not re.match(r"\[\s{0,9}\{\s{0,9}[\"']type[\"']", text):
-        return text
-    for read in (json.loads, ast.literal_eval):
-        try:
-            parts: Any = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        kinds = ("text", "output_text")
-        texts = [
-            one.get("text") for one in parts if isinstance(one, dict) and one.get("type") in kinds
-        ]
-        return "".join(one for one in texts if isinstance(one, str))
-    return text
 
 
 def plain_line(line: str) -> str:
@@ -312,9 +306,15 @@ def _in_words(
     found = list(_labelled(lines, scale))
     first, last = said[0], said[-1]
     is_list = scale.form == "number" and any(re.match(r"\d{1,3}[.)]\s", lines[k]) for k in said[1:])
-    head = None if is_list else _opening(lines[first], first, scale)
-    tail = None
+    head = tail = None
     if not is_list:
+        # What the first line begins with, after a question or the number of a list.
+        line = re.sub(r"^(?:1[.)]\s(?=\D)|[^.!?]{5,200}\?\s)", "", lines[first])
+        head = _beginning(line, scale, first)
+        if head is None:
+            sentence, *more = _SENTENCE.split(line, maxsplit=1)
+            head = _concluded(sentence, scale, first)
+            head = replace(head, after=" ".join([head.after, *more])) if head else None
         # What the last line, or else the last sentence, begins with.
         parts = dict.fromkeys((lines[last], _last_sentence(lines[last])))
         stated = (_beginning(s, scale, last) or _concluded(s, scale, last) for s in parts)
@@ -334,23 +334,21 @@ def _in_words(
             _unless_turned(one, "\n".join([one.after, *lines[one.line + 1 :]]), scale)
             for one in found
         ]
-    return found, _rationale(text.split("\n"), found, said) if found else None
+    if not found:
+        return [], None
+    # The reasons: the answer without its verdict, if that begins or ends it.
+    reasons = text.split("\n")
+    begun, ended = found[0], found[-1]
+    if (begun.line <= first + 1 and begun.line != last) or len(said) == 1:
+        after = begun.after.lstrip(" \t.,:;!?\"'“”)]—–-([")
+        reasons = [after, *reasons[begun.line + 1 :]]
+    elif ended.line == last:
+        reasons = reasons[: ended.line]
+    return found, "\n".join(reasons).strip() or None
 
 
 def _lines(text: str) -> list[str]:
     return [plain_line(line) for line in text.split("\n")]
-
-
-def _rationale(raw: Sequence[str], found: Sequence[_Stated], said: Sequence[int]) -> str | None:
-    """The answer without its verdict, if that begins or ends it."""
-    first, last = found[0], found[-1]
-    if (first.line <= said[0] + 1 and first.line != said[-1]) or len(said) == 1:
-        kept = [first.after.lstrip(" \t.,:;!?\"'“”)]—–-(["), *raw[first.line + 1 :]]
-    elif last.line == said[-1]:
-        kept = list(raw[: last.line])
-    else:
-        kept = list(raw)
-    return "\n".join(kept).strip() or None
 
 
 def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[_Stated]:
@@ -375,16 +373,6 @@ def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[_Stated]:
         elif place == k and is_asked:
             # Asked for, and not there; another heading may be about anything.
             yield _Stated(None, "no_verdict", place)
-
-
-def _opening(line: str, first: int, scale: Scale) -> _Stated | None:
-    """What the first line begins with, after a question or the number of a list."""
-    line = re.sub(r"^(?:1[.)]\s(?=\D)|[^.!?]{5,200}\?\s)", "", line)
-    sentence, *more = _SENTENCE.split(line, maxsplit=1)
-    if one := _beginning(line, scale, first):
-        return one
-    one = _concluded(sentence, scale, first)
-    return replace(one, after=" ".join([one.after, *more])) if one else None
 
 
 def _last_sentence(line: str) -> str:

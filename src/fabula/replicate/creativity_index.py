@@ -392,7 +392,20 @@ def run_analyses(
                 by_level=tuple(_level_differences(rows, list(above), signature, plan)),
             )
         )
-        detectors += _detectors(name, f"{reference}, {match}", file, plan)
+        # People against all machines, and against each group of these if there are several.
+        sides: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+        for row in rows:
+            sides[str(row[plan.label.field]) == plan.label.human].append(row)
+        by = sorted({str(row[plan.by]) for row in sides[False] if row.get(plan.by) is not None})
+        how: Any = {"cluster": CLUSTER, "scores": ["creativity_index"], "seed": plan.seed}
+        for group in [None, *(by if len(by) > 1 else [])]:
+            some = [row for row in sides[False] if group is None or str(row.get(plan.by)) == group]
+            detectors += [
+                Detector(name, f"{reference}, {match}", group, calibrated)
+                for calibrated in calibrate_rows(
+                    [*sides[True], *some], plan.label, str(file), **how
+                )
+            ]
     if plan.model is not None:
         # What a language model's probabilities say about the same texts.
         with SurprisalModel(plan.model) as model:
@@ -402,7 +415,7 @@ def run_analyses(
                 rated = run_measure(measure, texts, file, row_of=probability_row)
                 for k, _ in enumerate(rated, 1):
                     report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
-                how: Any = {"cluster": CLUSTER, "seed": plan.seed}
+                how = {"cluster": CLUSTER, "seed": plan.seed}
                 for calibrated in calibrate_rows(read_rows(file), plan.label, str(file), **how):
                     detectors.append(Detector(name, "a language model", None, calibrated))
     spreads = [_spread(one, plan) for one in scored]
@@ -470,19 +483,6 @@ def _score_files(
             file = out / "scores" / f"{name}-theirs-{match}.jsonl"
             write_rows(file, rows, are_results=True)
             yield name, "their search", match, file
-
-
-def _detectors(name: str, against: str, file: Path, plan: Plan) -> Iterator[Detector]:
-    """People against all machines, and against each group of these if there are several."""
-    rows = list(read_rows(file))
-    machines = [row for row in rows if str(row[plan.label.field]) != plan.label.human]
-    people = [row for row in rows if str(row[plan.label.field]) == plan.label.human]
-    names = sorted({str(row[plan.by]) for row in machines if row.get(plan.by) is not None})
-    how: Any = {"cluster": CLUSTER, "scores": ["creativity_index"], "seed": plan.seed}
-    for group in [None, *(names if len(names) > 1 else [])]:
-        some = [row for row in machines if group is None or str(row.get(plan.by)) == group]
-        for found in calibrate_rows([*people, *some], plan.label, str(file), **how):
-            yield Detector(name, against, group, found)
 
 
 def _grouped(path: Path, by: str, plan: Plan) -> Comparison:

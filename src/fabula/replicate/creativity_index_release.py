@@ -54,12 +54,25 @@ def read_release(folder: Path) -> dict[str, list[Document]]:
         if paths and _PEOPLE not in paths:
             raise InputError(f"{data / kind}: lacks {_PEOPLE}_{kind}.json")
         if paths:
-            texts[kind] = [
-                _document(row, kind, writer, place)
-                # People first.
-                for writer in sorted(paths, key=lambda writer: _PEOPLE not in writer)
-                for place, (_, row) in enumerate(_rows(paths[writer]))
-            ]
+            texts[kind] = []
+        # People first.
+        for writer in sorted(paths, key=lambda writer: _PEOPLE not in writer):
+            for place, (_, row) in enumerate(_rows(paths[writer])):
+                # The required opening of a text: without the request, and without chat markup.
+                prompt = " ".join(_CLOSING.sub("", _ASKED.sub("", row["prompt"])).split())
+                text, words = row["text"], r"\s+".join(map(re.escape, prompt.split()))
+                opens = re.match(rf"\W*{words}", text, re.IGNORECASE)
+                # A text that is nothing but its prompt is kept.
+                n_shared = opens.end() if opens is not None and text[opens.end() :].strip() else 0
+                meta = {
+                    "label": "human" if writer == _PEOPLE else "machine",
+                    "model": _model(writer),
+                    "shared_prefix_chars": n_shared,
+                    _WHOLE: text_digest(text),
+                }
+                digest = hashlib.sha256(prompt.casefold().encode()).hexdigest()[:12]
+                id_ = f"{kind}-{writer}-{place:03}"
+                texts[kind].append(Document(id_, text, prompt_id=digest, meta=meta))
     if not texts:
         raise InputError(
             f"{data}: has no book/{_PEOPLE}_book.json or other texts of the authors; their "
@@ -74,26 +87,6 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if not is_row or not all(isinstance(row.get(key), str) for key in ("prompt", "text")):
             raise InputError(f"{where}: lacks `prompt` or `text`")
         yield where, row
-
-
-def _document(row: Mapping[str, Any], kind: str, writer: str, place: int) -> Document:
-    # The required opening of a text: without the request, and without chat markup.
-    prompt, text = " ".join(_CLOSING.sub("", _ASKED.sub("", row["prompt"])).split()), row["text"]
-    words = r"\s+".join(map(re.escape, prompt.split()))
-    opens = re.match(rf"\W*{words}", text, re.IGNORECASE)
-    # A text that is nothing but its prompt is kept.
-    n_shared = opens.end() if opens is not None and text[opens.end() :].strip() else 0
-    return Document(
-        f"{kind}-{writer}-{place:03}",
-        text,
-        prompt_id=hashlib.sha256(prompt.casefold().encode()).hexdigest()[:12],
-        meta={
-            "label": "human" if writer == _PEOPLE else "machine",
-            "model": _model(writer),
-            "shared_prefix_chars": n_shared,
-            _WHOLE: text_digest(text),
-        },
-    )
 
 
 def _model(writer: str) -> str:

@@ -7,7 +7,7 @@ trained on the available texts, so only the ranking of the systems can agree, no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
@@ -126,7 +126,14 @@ def replicate_table(
 
     `report` gets a stage, how much of it is done, and the total.
     """
-    stories = list(_cut(books, stride))
+    # Passages of 20 sentences, from tokenised books (a list of sentences) or from any text.
+    field = "sentences" if any(".jsonl" in book for book in books) else "text"
+    documents = read_documents(find_files(books), text_field=field)
+    chapters = book_chapters(documents, load_pipeline(SENTENCES))
+    stories = [
+        Story(cut.id, cut.context, cut.gold, f"{cut.book}/{cut.chapter}", cut.book)
+        for cut in passages_of(chapters, 20, stride)
+    ]
     report("reading the training texts", 0, 1)
     texts = read_documents(find_files(training))
     corpus = build_corpus(
@@ -175,21 +182,30 @@ def replicate_table(
     return Replica(table, papers_way, corpus, len(stories), examples)
 
 
-def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
-    """Passages of 20 sentences, from tokenised books (a list of sentences) or from any text."""
-    field = "sentences" if any(".jsonl" in book for book in books) else "text"
-    documents = read_documents(find_files(books), text_field=field)
-    chapters = book_chapters(documents, load_pipeline(SENTENCES))
-    for passage in passages_of(chapters, 20, stride):
-        chapter = f"{passage.book}/{passage.chapter}"
-        yield Story(passage.id, passage.context, passage.gold, chapter, passage.book)
-
-
 def beside_paper(replica: Replica) -> list[Block]:
     """Our table with its tests; ours and the paper's side by side; and the interpretation."""
     claims = replica.claims
     titles = {metric.id: f"{metric.number:2}. {metric.title}" for metric in METRICS}
     systems = {system: system for system in PAPER_SYSTEMS}
+    highest = []
+    for metric in METRICS:
+        if metric.needs_context:
+            parts = [
+                "highest" if replica.is_highest(metric) else "not highest",
+                "above every system" if replica.beats_all(metric) else "not above every system",
+            ]
+            highest.append(f"  {metric.number}. {metric.title}: {', '.join(parts)}")
+    otherwise = [
+        f"{metric.number} {a} over {b}"
+        for metric in METRICS
+        for a, b in permutations((s for s in PAPER_SYSTEMS if s in replica.table.systems), 2)
+        if replica.table.beats(metric.id, a, b) != replica.papers_way.beats(metric.id, a, b)
+    ]
+    gold, random = (
+        number(replica.table.cells["sentence_length", system].estimate.value, ".1f")
+        for system in (GOLD, "random")
+    )
+    corpus = replica.corpus
     return [
         *system_tables(replica.table),
         "",
@@ -199,44 +215,17 @@ def beside_paper(replica: Replica) -> list[Block]:
         claim_sheet("paper", titles, systems, claims, form=".3f"),
         "",
         *agreement_lines(claims),
-        *_remarks(replica),
-    ]
-
-
-def _remarks(replica: Replica) -> Iterator[str]:
-    yield "Is gold highest on what depends on the story? In the paper, on all six. Here:"
-    for metric in METRICS:
-        if metric.needs_context:
-            parts = [
-                "highest" if replica.is_highest(metric) else "not highest",
-                "above every system" if replica.beats_all(metric) else "not above every system",
-            ]
-            yield f"  {metric.number}. {metric.title}: {', '.join(parts)}"
-    otherwise = [
-        f"{metric.number} {a} over {b}"
-        for metric in METRICS
-        for a, b in permutations((s for s in PAPER_SYSTEMS if s in replica.table.systems), 2)
-        if replica.table.beats(metric.id, a, b) != replica.papers_way.beats(metric.id, a, b)
-    ]
-    yield (
+        "Is gold highest on what depends on the story? In the paper, on all six. Here:",
+        *highest,
         "The paper's tests take passages and systems as independent samples. By them these marks "
-        f"would be otherwise: {', '.join(otherwise) or 'none'}."
-    )
-    gold, random = (
-        number(replica.table.cells["sentence_length", system].estimate.value, ".1f")
-        for system in (GOLD, "random")
-    )
-    corpus = replica.corpus
-    yield (
+        f"would be otherwise: {', '.join(otherwise) or 'none'}.",
         f"What differs: the passages are {replica.n_passages:,} of the books at hand, not 18,000 "
         f"of CBT; the generators learnt from {corpus.n_sentences:,} sentences, not 41,458,210, and "
         f"know {len(corpus.vocabulary) - 1:,} words, not 83,292. Gold has "
         f"{gold} words a sentence here and 28.8 in the paper, random sentences {random} and 13.4: "
         f"metrics 13 and 14 rise with length, so that there gold has the advantage and here it has "
-        f"not."
-    )
-    yield (
+        f"not.",
         "Tools: harper for LanguageTool, wordfreq for Reddit counts, the pipeline's vectors for "
         "GloVe, MiniLM for skip-thoughts (another scale), a sieve for coreference; type-token "
-        "ratios fall with the amount of text, so they are higher on fewer passages."
-    )
+        "ratios fall with the amount of text, so they are higher on fewer passages.",
+    ]

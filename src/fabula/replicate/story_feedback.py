@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.judging.folder import read_run
@@ -200,7 +199,22 @@ class Replica:
         if self.is_released:
             sources = (_MEASURED, "released"), (_MEASURED, "ours"), (RATED_TABLES, "people")
             numbers = {source: {} for source in sources}
-        for tables, by, where, values in self._computed():
+        # Tables with numbers of a subset, what computed these, the subset, the numbers.
+        computed: list[tuple[tuple[str, ...], str, Mapping[str, str], _Numbers]] = []
+        for row_ in self.automatic.rows if self.automatic else ():
+            ours = {name: estimate.value for name, estimate in row_.ours.items()}
+            computed.append((_MEASURED, "ours", row_.where, ours))
+            if self.is_released:
+                computed.append((_MEASURED, "released", row_.where, row_.released))
+        for rated in self.rated:
+            for means in rated.rows:
+                errors = {question + ERROR: one.error for question, one in means.ours.items()}
+                known = {question: one.mean for question, one in means.ours.items()} | errors
+                computed.append((RATED_TABLES, rated.rater, means.where, known))
+        for one in self.validations if self.is_released else ():
+            value = {one.metric: one.correlation.value}
+            computed.append((_MEASURED, one.by, {"question": one.question}, value))
+        for tables, by, where, values in computed:
             by, row = self.place(where, by)
             own = numbers.setdefault((tables, by), {})
             own |= {(row, column): value for column, value in values.items()}
@@ -216,21 +230,6 @@ class Replica:
         """The `by` and the row of the claims of a subset; for your own feedback with its model."""
         own = "" if self.is_released else f", {where.get('model')}"
         return by + own, row_of_paper(where, is_released=self.is_released)
-
-    def _computed(self) -> Iterator[tuple[tuple[str, ...], str, Mapping[str, str], _Numbers]]:
-        """Tables with numbers of a subset, what computed these, the subset, the numbers."""
-        for row in self.automatic.rows if self.automatic else ():
-            yield _MEASURED, "ours", row.where, {name: e.value for name, e in row.ours.items()}
-            if self.is_released:
-                yield _MEASURED, "released", row.where, row.released
-        for rated in self.rated:
-            for means in rated.rows:
-                errors = {question + ERROR: one.error for question, one in means.ours.items()}
-                values = {question: one.mean for question, one in means.ours.items()}
-                yield RATED_TABLES, rated.rater, means.where, values | errors
-        for one in self.validations if self.is_released else ():
-            where = {"question": one.question}
-            yield _MEASURED, one.by, where, {one.metric: one.correlation.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,12 +335,26 @@ def _automatic(
             values.append((order.index(value) if value in order else len(order), value))
         return _CROSSES.index(tuple(row.where)), values
 
+    # Our measures compared with the authors', answer by answer.
+    matches = {}
+    for metric, mine in ours.items():
+        columns = [row.get("columns", {}).get(metric) for row in given]
+        theirs = np.array([np.nan if value is None else value for value in columns])
+        both = ~(np.isnan(mine) | np.isnan(theirs))
+        if both.any():
+            apart = np.abs(mine[both] - theirs[both])
+            matches[metric] = Match(
+                n=int(both.sum()),
+                n_equal=int((apart < 1e-6).sum()),
+                mean_difference=float(apart.mean()),
+                correlation=pearson(mine, theirs).value,
+            )
     tables = Automatic(
         rows=tuple(sorted(found, key=place)),
         n_answers=len(answers),
         n_empty=sum(not row["feedback"] for row in given),
         n_missing=answers.n_missing,
-        matches=_matches(ours, given),
+        matches=matches,
         signature=answers.signature,
     )
     return tables, known_values([row["id"] for row in given], ours)
@@ -366,23 +379,6 @@ def _released(rows: Rows) -> dict[str, float | None]:
     found: dict[str, float | None] = {name: statistics.fmean(v) for name, v in kept.items()}
     if found:
         found["perfect_precision"] = is_right / says if says else None
-    return found
-
-
-def _matches(ours: Mapping[str, NDArray[np.float64]], rows: Rows) -> dict[str, Match]:
-    found = {}
-    for metric, mine in ours.items():
-        values = [row.get("columns", {}).get(metric) for row in rows]
-        theirs = np.array([np.nan if value is None else value for value in values])
-        both = ~(np.isnan(mine) | np.isnan(theirs))
-        if both.any():
-            apart = np.abs(mine[both] - theirs[both])
-            found[metric] = Match(
-                n=int(both.sum()),
-                n_equal=int((apart < 1e-6).sum()),
-                mean_difference=float(apart.mean()),
-                correlation=pearson(mine, theirs).value,
-            )
     return found
 
 

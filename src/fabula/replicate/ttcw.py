@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.agreement import (
@@ -205,6 +204,32 @@ def panel_replica(
     ranks, origins = preferences_by_author(
         preferred, {one.document_id: author_of(one.document_id) for one in preferred}
     )
+    truth, replicas = panel.majority(), []
+    places = _places(panel)
+    for file in judges:
+        given = released_verdicts(file, rubric)
+        said = ratings_of(given)
+        missing = Counter(one.missing_reason for one in given if one.missing_reason)
+        answered = {(one.document_id, one.item) for one in given}
+        if absent := sum(subject not in answered for subject in panel.subjects):
+            missing["not_in_file"] = absent
+        mine, theirs = (
+            np.array([of.get(s, np.nan) for s in panel.subjects], np.float64)
+            for of in (said, truth)
+        )
+        replicas.append(
+            JudgeReplica(
+                name=file.stem.removeprefix("annotations_"),
+                kappa={
+                    item.index: cohen(mine[places[item.id]], theirs[places[item.id]]).value
+                    for item in rubric.items
+                },
+                n_answers=len(said),
+                missing=dict(sorted(missing.items())),
+                pass_rate=100 * float(np.mean(list(said.values()))) if said else None,
+                balanced_accuracy=Confusion.of(mine, theirs).balanced_accuracy,
+            )
+        )
     return Replica(
         rubric=rubric,
         pass_rate={
@@ -225,16 +250,21 @@ def panel_replica(
         pearson_all=expert_correlation(panel, rubric).value,
         n_stories=len({story for story, _ in panel.subjects}),
         n_verdicts=int((~np.isnan(panel.ratings)).sum()),
-        judges=tuple(_judge(file, panel, rubric) for file in judges),
+        judges=tuple(replicas),
         ranks=ranks,
         origins=origins,
     )
 
 
-def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
+def _places(panel: Panel) -> dict[str, list[int]]:
     places: dict[str, list[int]] = defaultdict(list)
     for place, (_, item) in enumerate(panel.subjects):
         places[item].append(place)
+    return places
+
+
+def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
+    places = _places(panel)
     return {item.index: fleiss(panel.ratings[places[item.id]]).value for item in rubric.items}
 
 
@@ -260,31 +290,6 @@ def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
                 )
             )
     return found
-
-
-def _judge(file: Path, panel: Panel, rubric: Rubric) -> JudgeReplica:
-    given = released_verdicts(file, rubric)
-    said, truth = ratings_of(given), panel.majority()
-    missing = Counter(one.missing_reason for one in given if one.missing_reason)
-    answered = {(one.document_id, one.item) for one in given}
-    if absent := sum(subject not in answered for subject in panel.subjects):
-        missing["not_in_file"] = absent
-
-    def both(
-        subjects: Sequence[tuple[str, str]],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        mine, theirs = (np.array([of.get(s, np.nan) for s in subjects]) for of in (said, truth))
-        return mine, theirs
-
-    by_item = {item.index: [s for s in panel.subjects if s[1] == item.id] for item in rubric.items}
-    return JudgeReplica(
-        name=file.stem.removeprefix("annotations_"),
-        kappa={index: cohen(*both(subjects)).value for index, subjects in by_item.items()},
-        n_answers=len(said),
-        missing=dict(sorted(missing.items())),
-        pass_rate=100 * float(np.mean(list(said.values()))) if said else None,
-        balanced_accuracy=Confusion.of(*both(panel.subjects)).balanced_accuracy,
-    )
 
 
 def preferences_by_author(

@@ -6,7 +6,7 @@ import copy
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
             raise InputError(f"{source}: not a Word document; save it again as .docx") from error
         if sum(len(paragraph.text) + 2 for paragraph in _paragraphs(word)) - 2 != len(whole):
             raise InputError(f"{source}: has changed since it was read; run the same command again")
-    pieces = _cut(list(_runs(word)), {edge for one in findings for edge in (one.start, one.end)})
+    pieces = _pieces(word, {edge for one in findings for edge in (one.start, one.end)})
     n_lost = 0
     for one in findings:
         inside = [run for start, end, run in pieces if start >= one.start and end <= one.end]
@@ -102,22 +102,19 @@ def _paragraphs(word: Any) -> Iterator[Any]:
         yield Paragraph(element, word)
 
 
-def _runs(word: Any) -> Iterator[tuple[int, int, Any]]:
-    """Each run with its place in the text, half-open in characters."""
-    start = 0
-    for paragraph in _paragraphs(word):
-        at = start
-        for part in paragraph.iter_inner_content():
-            for run in getattr(part, "runs", [part]):
-                yield at, at + len(run.text), run._r
-                at += len(run.text)
-        start += len(paragraph.text) + 2
-
-
-def _cut(runs: Sequence[tuple[int, int, Any]], edges: set[int]) -> list[tuple[int, int, Any]]:
-    """The runs that contain text, split so that none crosses a boundary."""
+def _pieces(word: Any, edges: set[int]) -> list[tuple[int, int, Any]]:
+    """The runs that contain text with their places, split so that none crosses a boundary."""
     from docx.oxml.ns import qn
 
+    runs = []
+    begin = 0
+    for paragraph in _paragraphs(word):
+        end = begin
+        for content in paragraph.iter_inner_content():
+            for run in getattr(content, "runs", [content]):
+                runs.append((end, end + len(run.text), run._r))
+                end += len(run.text)
+        begin += len(paragraph.text) + 2
     found = []
     for start, end, run in runs:
         piece = run

@@ -58,33 +58,6 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
             Column("p (Holm)", ".3f", name="p_adjusted"),
         ]
         parts += ["", Sheet.of("transfers", found.transfers, columns)]
-    left = ", ".join(f"{one.index} {one.title}" for one in map(rubric.item, found.left_out))
-    lines = [f"not corrected: {left}", ""] if left else []
-    return [*parts, "", *_sentences(found, form), *lines, found.signature]
-
-
-def _rows(name: str, rows: Sequence[CorrectedRow], names: Column, form: str) -> Sheet:
-    return Sheet.of(name, rows, [names, *corrected_columns("judge", "experts", form, ".0f")])
-
-
-def corrected_columns(raw: str, experts: str, form: str, worth_form: str) -> list[Column]:
-    """Columns with these titles and forms: as judged, and as experts would have said."""
-
-    def corrected(row: CorrectedRow) -> Cell:
-        if row.value is None:
-            return Missing(row.reason or "")
-        return Estimate(row.value, row.low, row.high, row.n_labelled, "", "")
-
-    return [
-        Column(raw, form, name="raw"),
-        Column(experts, form, with_interval=True, name="corrected", of=corrected),
-        Column("labelled", "d", name="n_labelled"),
-        Column("of", "d", name="n"),
-        Column("worth", worth_form, name="n_worth"),
-    ]
-
-
-def _sentences(found: Correction, form: str) -> list[str]:
     overall = found.overall
     lines = []
     if overall.n_worth is not None and overall.n_labelled:
@@ -123,4 +96,30 @@ def _sentences(found: Correction, form: str) -> list[str]:
             f"{found.n_partly_labelled} documents have labels on some items only; they count for "
             "these items, and not overall"
         )
-    return [*lines, ""] if lines else []
+    if lines:
+        lines.append("")
+    if found.left_out:
+        left = ", ".join(f"{one.index} {one.title}" for one in map(rubric.item, found.left_out))
+        lines += [f"not corrected: {left}", ""]
+    return [*parts, "", *lines, found.signature]
+
+
+def _rows(name: str, rows: Sequence[CorrectedRow], names: Column, form: str) -> Sheet:
+    return Sheet.of(name, rows, [names, *corrected_columns("judge", "experts", form, ".0f")])
+
+
+def corrected_columns(raw: str, experts: str, form: str, worth_form: str) -> list[Column]:
+    """Columns with these titles and forms: as judged, and as experts would have said."""
+
+    def corrected(row: CorrectedRow) -> Cell:
+        if row.value is None:
+            return Missing(row.reason or "")
+        return Estimate(row.value, row.low, row.high, row.n_labelled, "", "")
+
+    return [
+        Column(raw, form, name="raw"),
+        Column(experts, form, with_interval=True, name="corrected", of=corrected),
+        Column("labelled", "d", name="n_labelled"),
+        Column("of", "d", name="n"),
+        Column("worth", worth_form, name="n_worth"),
+    ]

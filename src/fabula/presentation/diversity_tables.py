@@ -10,7 +10,7 @@ from fabula.measures.diversity.text_pairs import SimilarPair
 from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
-from fabula.types import Contrast, Span
+from fabula.types import Span
 
 _TITLES = {
     "shared_ngrams": ("shared {}-grams", ".2%"),
@@ -35,7 +35,26 @@ def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
     """texts: by id, for the words of the spans that are shown."""
     parts = _figures(found)
     if found.tests:
-        parts += ["", *_tests(found)]
+        # The tests, how their p-values are computed, and why some are missing.
+        number = Column("measure", once=True, of=lambda test: _title(test.number)[0])
+        # Notes below the table explain what has no interval.
+        p = Column("p", ".3g", of=lambda it: Missing(explain(it.reason)) if it.reason else it.p)
+        by_t = [one for one in found.tests if one.test == "jackknife t" and one.p is not None]
+        permuted = [one for one in found.tests if one.details["n_permutations"]]
+        fewest = min((one.details["n_permutations"] for one in permuted), default=0)
+        how = f"permutation of the group, {fewest:,} times or more"
+        if not permuted:
+            how = "t-test by the jackknife" if by_t else "none"
+        elif by_t:
+            measures = {one.number for one in permuted}
+            apart = [one for one in by_t if one.number not in measures]
+            alone = dict.fromkeys(_title(one.number)[0] for one in apart)
+            pairs = dict.fromkeys(f"{one.a} : {one.b}" for one in by_t if one.number in measures)
+            how += f" (of {', '.join([*alone, *pairs])}: t-test by the jackknife)"
+        parts += ["", contrast_sheet("tests", found.tests, "+.3f", number=number, p=p)]
+        parts.append(f"p: {how}; p (Holm): over the pairs of a measure")
+        if any(one.reason == "no_spread" for one in found.tests):
+            parts.append("no p: in one of the groups nothing varies (see above)")
     for group in found.groups:
         # What most texts of a group share, and where the first example is.
         for name, phrases in (("phrases", group.phrases), ("templates", group.templates)):
@@ -64,46 +83,40 @@ def together_tables(
     elsewhere: by id, the share of a text's words found as near matches in the other texts, or in a
     reference; texts are then ordered by it.
     """
-    parts = [
-        *_shared(found, elsewhere or {}),
-        *_pairs(found.pairs, found.run_words, texts, _MOST_WORDS),
-    ]
-    figures = [found.reason] if found.diversity is None else _figures(found.diversity)
-    return [*parts, "", *figures, *found.remarks]
-
-
-def _shared(found: Together, elsewhere: Mapping[str, float | None]) -> list[Block]:
-    """The texts that share anything, most shared first."""
+    elsewhere = elsewhere or {}
     listed = [one for one in found.shared if one.share or elsewhere.get(one.id)]
     listed.sort(key=lambda one: -(elsewhere.get(one.id) or 0.0))
-    if not listed:
-        return []
-    columns = [
-        Column("text", of="id"),
-        Column("words", ",", name="n_words"),
-        Column("in others", ".0%", name="share"),
-        Column("longest", ",", name="longest_run", of="longest"),
-        Column("most with"),
-        Column("texts", ",", name="n_others"),
-    ]
-    if elsewhere:
-        share = Column(
-            "found elsewhere", ".0%", name="elsewhere", of=lambda one: elsewhere.get(one.id)
-        )
-        columns.insert(2, share)
-    n_without = len(found.shared) - len(listed)
-    parts: list[Block] = [Sheet.of("shared", listed, columns, many="texts")]
-    if n_without:
-        said = "1 text shares" if n_without == 1 else f"{n_without:,} texts share"
-        parts.append(f"{said} no run with another")
-    if elsewhere:
-        parts.append(
-            "found elsewhere: in the other texts or in a reference, including matches in other "
-            "words if requested"
-        )
-    if found.apart:
-        parts.append(f"texts with the same {found.apart} were not compared with each other")
-    return [*parts, _UNKNOWN, ""]
+    parts: list[Block] = []
+    if listed:
+        # The texts that share anything, most shared first.
+        columns = [
+            Column("text", of="id"),
+            Column("words", ",", name="n_words"),
+            Column("in others", ".0%", name="share"),
+            Column("longest", ",", name="longest_run", of="longest"),
+            Column("most with"),
+            Column("texts", ",", name="n_others"),
+        ]
+        if elsewhere:
+            share = Column(
+                "found elsewhere", ".0%", name="elsewhere", of=lambda one: elsewhere.get(one.id)
+            )
+            columns.insert(2, share)
+        parts.append(Sheet.of("shared", listed, columns, many="texts"))
+        if n_without := len(found.shared) - len(listed):
+            said = "1 text shares" if n_without == 1 else f"{n_without:,} texts share"
+            parts.append(f"{said} no run with another")
+        if elsewhere:
+            parts.append(
+                "found elsewhere: in the other texts or in a reference, including matches in other "
+                "words if requested"
+            )
+        if found.apart:
+            parts.append(f"texts with the same {found.apart} were not compared with each other")
+        parts += [_UNKNOWN, ""]
+    parts += _pairs(found.pairs, found.run_words, texts, _MOST_WORDS)
+    figures = [found.reason] if found.diversity is None else _figures(found.diversity)
+    return [*parts, "", *figures, *found.remarks]
 
 
 def _pairs(
@@ -174,33 +187,6 @@ def _title(measure: str) -> tuple[str, str]:
     name, _, n = measure.partition(".")
     title, form = _TITLES[name]
     return title.format(n), form
-
-
-def _tests(found: Diversity) -> list[Block]:
-    """The tests, how their p-values are computed, and why some are missing."""
-
-    def p(test: Contrast) -> Cell:
-        # Notes below the table explain what has no interval.
-        return Missing(explain(test.reason)) if test.reason else test.p
-
-    number = Column("measure", once=True, of=lambda test: _title(test.number)[0])
-    p_column = Column("p", ".3g", of=p)
-    by_t = [one for one in found.tests if one.test == "jackknife t" and one.p is not None]
-    permuted = [one for one in found.tests if one.details["n_permutations"]]
-    fewest = min((one.details["n_permutations"] for one in permuted), default=0)
-    how = f"permutation of the group, {fewest:,} times or more"
-    if not permuted:
-        how = "t-test by the jackknife" if by_t else "none"
-    elif by_t:
-        measures = {one.number for one in permuted}
-        alone = dict.fromkeys(_title(one.number)[0] for one in by_t if one.number not in measures)
-        pairs = dict.fromkeys(f"{one.a} : {one.b}" for one in by_t if one.number in measures)
-        how += f" (of {', '.join([*alone, *pairs])}: t-test by the jackknife)"
-    parts: list[Block] = [contrast_sheet("tests", found.tests, "+.3f", number=number, p=p_column)]
-    parts.append(f"p: {how}; p (Holm): over the pairs of a measure")
-    if any(one.reason == "no_spread" for one in found.tests):
-        parts.append("no p: in one of the groups nothing varies (see above)")
-    return parts
 
 
 def _words(span: Span, texts: Mapping[str, str], most: int | None = None) -> str:

@@ -15,14 +15,10 @@ from fabula.judging.summary import JudgeSummary
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, html_of
 from fabula.reasons import NEVER_CHECKED, explain
-from fabula.types import Document, Item, Measurement, Rubric
+from fabula.types import Document, Measurement, Rubric
 from fabula.web import visible
 
 _MAX_STORIES = 200
-
-
-Answers = Mapping[tuple[str, str], Sequence[Mapping[str, str]]]
-"""People's answers as the page shows them, by document and item."""
 
 
 def write_judging_page(
@@ -76,78 +72,55 @@ def judge_view(
     for one in measurements:
         if one.rater == summary.rater and not one.document_id.endswith(RETEST):
             mine.setdefault(one.document_id, {})[one.item] = one
-    overall = summary.overall_trust
-    return {
-        "summary": summary,
-        "stories": [_story(one, mine.get(one.id, {}), summary, rubric, said) for one in documents],
-        "missing": [f"{n} {explain(reason)}" for reason, n in summary.missing.items()],
-        "trust": f"{overall.shown} ({overall.origin})" if overall else "",
-        "worth": overall.worth if overall else "",
-    }
-
-
-def _story(
-    document: Document,
-    verdicts: Mapping[str, Measurement],
-    summary: JudgeSummary,
-    rubric: Rubric,
-    people: Answers,
-) -> dict[str, Any]:
-    """A story with its verdicts by one judge."""
     trust = {row.item.id: row.trust for row in summary.items}
-    n_missing = sum(one.value is None for one in verdicts.values())
-    details = (one.details for one in verdicts.values())
-    own = next((one["own_story"] for one in details if "own_story" in one), None)
-    return {
-        "title": visible(document.title),
-        "author": visible(document.author or ""),
-        "score": _score(document.id, verdicts, summary, rubric)
-        + (f", {n_missing} without verdict" if n_missing else ""),
-        "verdicts": [
-            {
-                **_verdict(item, verdicts[item.id]),
+    range_ = score_range(rubric, trust)
+    stories = []
+    for document in documents:
+        given = mine.get(document.id, {})
+        verdicts = []
+        for item in rubric.items:
+            if item.id not in given:
+                continue
+            one, value = given[item.id], given[item.id].value
+            if value is None:
+                kind, short, shown = "miss", "?", explain(one.missing_reason)
+            else:
+                kind, short, shown = "other", item.scale.short(value), answer_shown(one, item.scale)
+                if item.scale.is_test and isinstance(value, float):
+                    kind = "pass" if value > 0.5 else "fail"
+            rationale = visible(one.rationale or "")
+            is_truncated = rationale and rationale[-1] not in '.!?…"”’)]*'
+            verdict = {
+                "item": item,
+                "shown": visible(shown),
+                # For a cell of the grid.
+                "short": short,
+                "kind": kind,
+                "p_yes": one.details.get("p_yes"),
+                "rationale": f"{rationale} …" if is_truncated else rationale,
                 "trust": trust.get(item.id),
-                "people": people.get((document.id, item.id), ()),
+                "people": said.get((document.id, item.id), ()),
             }
-            for item in rubric.items
-            if item.id in verdicts
-        ],
-        "notice": f"Written by the {own} as the judge; judges prefer their own." if own else "",
-    }
-
-
-def _score(
-    id_: str, verdicts: Mapping[str, Measurement], summary: JudgeSummary, rubric: Rubric
-) -> str:
-    """The aggregate with its maximum; if there is none, the number of tests passed."""
-    score = summary.scores.get(id_)
-    range_ = score_range(rubric, {row.item.id for row in summary.items})
-    if score is not None:
-        return f"{score:.4g} {range_}" if range_.startswith("of ") else f"{score:.4g} ({range_})"
-    given = [one for one in verdicts.values() if one.value is not None]
-    of_tests = [one for one in given if rubric.item(one.item).scale.is_test]
-    if not of_tests or len(of_tests) < len(given):
-        return f"{len(given)} answers"
-    return f"{sum(one.value == 1.0 for one in of_tests)} of {len(of_tests)}"
-
-
-def _verdict(item: Item, one: Measurement) -> dict[str, Any]:
-    value = one.value
-    if value is None:
-        kind, short, shown = "miss", "?", explain(one.missing_reason)
-    else:
-        kind, short, shown = "other", item.scale.short(value), answer_shown(one, item.scale)
-        if item.scale.is_test and isinstance(value, float):
-            kind = "pass" if value > 0.5 else "fail"
-    rationale = visible(one.rationale or "")
-    is_truncated = rationale and rationale[-1] not in '.!?…"”’)]*'
-    return {
-        "title": item.title,
-        "dimension": item.dimension,
-        "shown": visible(shown),
-        # For a cell of the grid.
-        "short": short,
-        "kind": kind,
-        "p_yes": one.details.get("p_yes"),
-        "rationale": f"{rationale} …" if is_truncated else rationale,
-    }
+            verdicts.append(verdict)
+        # The aggregate with its maximum; if there is none, the number of tests passed.
+        answered = [one for one in given.values() if one.value is not None]
+        if (aggregate := summary.scores.get(document.id)) is not None:
+            score = f"{aggregate:.4g} " + (range_ if range_.startswith("of ") else f"({range_})")
+        elif answered and all(rubric.item(one.item).scale.is_test for one in answered):
+            score = f"{sum(one.value == 1.0 for one in answered)} of {len(answered)}"
+        else:
+            score = f"{len(answered)} answers"
+        if n_missing := len(given) - len(answered):
+            score += f", {n_missing} without verdict"
+        details = (one.details for one in given.values())
+        own = next((one["own_story"] for one in details if "own_story" in one), None)
+        story = {
+            "title": visible(document.title),
+            "author": visible(document.author or ""),
+            "score": score,
+            "verdicts": verdicts,
+            "notice": f"Written by the {own} as the judge; judges prefer their own." if own else "",
+        }
+        stories.append(story)
+    missing = [f"{n} {explain(reason)}" for reason, n in summary.missing.items()]
+    return {"summary": summary, "stories": stories, "missing": missing}

@@ -6,7 +6,7 @@ The page is one file without scripts. It is built from the rows of `scores.jsonl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -313,12 +313,23 @@ def near_of(row: Row, text: str) -> list[Borrowed]:
             is_new = run["end"] - max(run["start"], reached) >= (run["end"] - run["start"]) / 2
             if span["start"] <= run["start"] and run["end"] <= span["end"] and is_new:
                 (whole,) = span["sources"]
-                kept = [own for own in one.get("sources", ()) if own["id"] == whole["id"]]
-                pairs = [
-                    pair
-                    for pair in span["pairs"]
-                    if run["start"] <= pair["start"] and pair["end"] <= run["end"]
-                ]
+                kept = [same for same in one.get("sources", ()) if same["id"] == whole["id"]]
+                # The kept part of the run, from the span in which it was found, cut at its content
+                # words; each with its counterpart.
+                glosses: list[Gloss] = []
+                at = run["start"]
+                for pair in span["pairs"]:
+                    if pair["start"] < run["start"] or run["end"] < pair["end"]:
+                        continue
+                    if pair["start"] > at:
+                        glosses.append(Gloss(visible(text[at : pair["start"]].replace("\n", " "))))
+                    own = text[pair["start"] : pair["end"]]
+                    is_same = own.casefold() == pair["source"].casefold()
+                    words = visible(own), visible(pair["source"])
+                    glosses.append(Gloss(*words, pair["similarity"], is_same))
+                    at = pair["end"]
+                if at < run["end"]:
+                    glosses.append(Gloss(visible(text[at : run["end"]].replace("\n", " "))))
                 mark = Borrowed(
                     number=number if "sources" in one else 0,
                     start=run["start"],
@@ -328,25 +339,10 @@ def near_of(row: Row, text: str) -> list[Borrowed]:
                     sources=[source_of(source) for source in kept[:1] or [whole]],
                     is_near=True,
                     similarity=run["similarity"],
-                    # The kept part of the run, from the span in which it was found.
-                    glosses=tuple(_glosses({**run, "pairs": pairs}, text)),
+                    glosses=tuple(glosses),
                 )
                 listed.append(mark)
     return listed
-
-
-def _glosses(span: Row, text: str) -> Iterator[Gloss]:
-    """The near span cut at its content words; each with its counterpart."""
-    at = span["start"]
-    for pair in span["pairs"]:
-        if pair["start"] > at:
-            yield Gloss(visible(text[at : pair["start"]].replace("\n", " ")))
-        own = text[pair["start"] : pair["end"]]
-        is_same = own.casefold() == pair["source"].casefold()
-        yield Gloss(visible(own), visible(pair["source"]), pair["similarity"], is_same)
-        at = pair["end"]
-    if at < span["end"]:
-        yield Gloss(visible(text[at : span["end"]].replace("\n", " ")))
 
 
 def source_of(source: Row) -> dict[str, Any]:

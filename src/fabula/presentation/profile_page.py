@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, Sentence
+from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, Column, Sheet, cell_shown
 from fabula.reasons import explain
@@ -68,7 +68,12 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
 def profile_view(profile: Profile) -> dict[str, Any]:
     """A profile as displayed on the page."""
     # A bar for each sentence, with quoted words separate; bars are merged if there are many.
-    step = _n_each(profile.sentences)
+    step = max(1, -(-len(profile.sentences) // _MAX_BARS))
+    longest = max((s.n_words for s in profile.sentences), default=0)
+
+    def height(n_words: float) -> float:
+        return CHART_HEIGHT * n_words / longest if longest else 0.0
+
     groups = [profile.sentences[k : k + step] for k in range(0, len(profile.sentences), step)]
     width = CHART_WIDTH / max(1, len(groups))
     bars = []
@@ -79,8 +84,8 @@ def profile_view(profile: Profile) -> dict[str, Any]:
             {
                 "x": k * width,
                 "width": max(0.8, width - 1),
-                "height": _height(n_words, profile.sentences),
-                "quoted": _height(n_quoted, profile.sentences),
+                "height": height(n_words),
+                "quoted": height(n_quoted),
                 "label": visible(group[0].text[:160]) if step == 1 else "",
                 "n_words": round(n_words),
             }
@@ -107,9 +112,9 @@ def profile_view(profile: Profile) -> dict[str, Any]:
             for metric in PROFILE_METRICS
         ],
         "bars": bars,
-        "n_each": _n_each(profile.sentences),
-        "longest": max((s.n_words for s in profile.sentences), default=0),
-        "mean": _height(profile.values["sentence_length"] or 0, profile.sentences),
+        "n_each": step,
+        "longest": longest,
+        "mean": height(profile.values["sentence_length"] or 0),
         "zipf": [
             {
                 "name": f"1 {name}",
@@ -121,13 +126,3 @@ def profile_view(profile: Profile) -> dict[str, Any]:
         "repeated": [(visible(r.phrase), r.count) for r in profile.repeated],
         "rarest": [visible(word) for word in profile.rarest],
     }
-
-
-def _n_each(sentences: Sequence[Sentence]) -> int:
-    """How many sentences one bar represents."""
-    return max(1, -(-len(sentences) // _MAX_BARS))
-
-
-def _height(n_words: float, sentences: Sequence[Sentence]) -> float:
-    longest = max((s.n_words for s in sentences), default=0)
-    return CHART_HEIGHT * n_words / longest if longest else 0.0

@@ -171,10 +171,13 @@ def category_tables(
         for one in mine:
             method = one.group[1]
             columns += [Column(method, ".0f"), Column("95 %", name=f"{method}_interval")]
-        rows: list[list[Cell]] = [
-            [category, *(cell for one in mine for cell in _percent(one, category))]
-            for category in categories
-        ]
+        rows: list[list[Cell]] = []
+        for category in categories:
+            rows.append([category])
+            for one in mine:
+                percent = 100 * one.shares[category] if one.shares else None
+                interval = interval_shown(one.intervals[category], ".0%") if one.shares else ""
+                rows[-1] += [percent, interval.replace("%", "")]
         rows.append(["n", *(cell for one in mine for cell in (one.n, ""))])
         if any(one.n_missing for one in mine):
             rows.append(["no label", *(cell for one in mine for cell in (one.n_missing, ""))])
@@ -190,14 +193,6 @@ def category_tables(
     else:
         parts.append("no labels by people were given (`labels`): how often it is right is unknown")
     return [*parts, signature]
-
-
-def _percent(group: CategoryShares, category: str) -> tuple[float | None, str]:
-    """The share in percent and its interval."""
-    if not group.shares:
-        return None, ""
-    shown = interval_shown(group.intervals[category], ".0%").replace("%", "")
-    return 100 * group.shares[category], shown
 
 
 def save_categories(

@@ -81,6 +81,14 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         visible(title_of(part, review)): [visible(line) for line in signature.split("\n")]
         for part, signature in review.signatures.items()
     }
+    corrected = {}
+    if review.rubric is not None and review.corrected:
+        from fabula.presentation.correction_tables import correction_tables
+
+        # By judge, its figures next to what experts would have said.
+        for rater, correction in review.corrected.items():
+            tables = correction_tables(correction, review.rubric)
+            corrected[rater] = Markup(html_of(tables[1:]))
     remarks = [f"{visible(remark)}." for remark in review.remarks]
     for part in parts_of(review):
         if not part.has_groups or part.id not in review.signatures:
@@ -103,7 +111,7 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         "panels": [] if one else _panels(review),
         "together": Markup(html_of(together_blocks(review))) if review.together else None,
         "is_class": review.together is not None and review.together.is_class,
-        "corrected": _corrected(review),
+        "corrected": corrected,
         "picture": None if one else _picture_of_texts(review),
         "left_out": [
             {
@@ -133,18 +141,6 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
         "plain_metrics": _PLAIN_METRICS,
-    }
-
-
-def _corrected(review: Review) -> dict[str, Markup]:
-    """By judge, its figures next to what experts would have said."""
-    if review.rubric is None or not review.corrected:
-        return {}
-    from fabula.presentation.correction_tables import correction_tables
-
-    return {
-        rater: Markup(html_of(correction_tables(one, review.rubric)[1:]))
-        for rater, one in review.corrected.items()
     }
 
 

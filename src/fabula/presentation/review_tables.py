@@ -67,7 +67,16 @@ def review_tables(review: Review) -> list[Block]:
     ranked = [one.originality.ranked for one in review.texts if one.originality is not None]
     n_common = sum(len(one.commonplaces) for one in ranked if one is not None)
     parts += passages_table(first_passages(passages), len(passages), n_common)
-    parts += [] if alone is None else _phrases_found(alone)
+    from fabula.measures.phrase_list import NO_DETECTOR, uses_of
+
+    # The phrases of each list that the text contains.
+    for name, said_by in alone.others.items() if alone is not None else ():
+        if uses := [use for one in said_by for use in uses_of(one)]:
+            columns = [Column("phrase"), Column("times", ",", of=lambda use: len(use.places))]
+            if uses[0].said:
+                columns.append(Column("used by", of="said"))
+            sheet = Sheet.of("phrases", uses, columns, about=("list", name), many="phrases")
+            parts += ["", sheet, NO_DETECTOR]
     parts += [] if is_class else together_blocks(review)
     parts += _corrected(review)
     return parts + [
@@ -94,22 +103,6 @@ def together_blocks(review: Review) -> list[Block]:
 
     texts = {text.document.id: text.document.text for text in review.texts}
     return [*together_tables(review.together, texts, review.found_elsewhere()), ""]
-
-
-def _phrases_found(text: TextReview) -> list[Block]:
-    """The phrases of each list that a text contains."""
-    from fabula.measures.phrase_list import NO_DETECTOR, uses_of
-
-    parts: list[Block] = []
-    for name, said in text.others.items():
-        uses = [use for one in said for use in uses_of(one)]
-        if uses:
-            columns = [Column("phrase"), Column("times", ",", of=lambda use: len(use.places))]
-            if uses[0].said:
-                columns.append(Column("used by", of="said"))
-            sheet = Sheet.of("phrases", uses, columns, about=("list", name), many="phrases")
-            parts += ["", sheet, NO_DETECTOR]
-    return parts
 
 
 def _ranked(review: Review) -> list[dict[str, Any]]:
@@ -179,7 +172,21 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
     content: dict[str, Any] = {"id": text.document.id}
     for part in OWN_PARTS:
         content |= {} if part.asks_model else part.content(text)
-    content["findings"] = first_lines(text)
+    content["findings"] = {
+        "said": [one.sentence for one in said_of(text)],
+        "first": [
+            {
+                "kind": one.kind,
+                "line": one.line,
+                "start": one.start,
+                "end": one.end,
+                "text": text.document.text[one.start : one.end],
+                "why": one.why,
+                "precision": precision_of(one.kind),
+            }
+            for one in findings_of(text)
+        ],
+    }
     for part in OWN_PARTS:
         content |= part.content(text) if part.asks_model else {}
     below: dict[str, Any] = {}
@@ -385,22 +392,3 @@ def quoted(text: str, start: int, end: int, n_chars: int = _QUOTE_CHARS) -> str:
     if len(words) <= n_chars:
         return words
     return (words[:n_chars].rpartition(" ")[0] or words[:n_chars]) + " …"
-
-
-def first_lines(text: TextReview) -> dict[str, Any]:
-    """The first screen as plain values."""
-    return {
-        "said": [one.sentence for one in said_of(text)],
-        "first": [
-            {
-                "kind": one.kind,
-                "line": one.line,
-                "start": one.start,
-                "end": one.end,
-                "text": text.document.text[one.start : one.end],
-                "why": one.why,
-                "precision": precision_of(one.kind),
-            }
-            for one in findings_of(text)
-        ],
-    }

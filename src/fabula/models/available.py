@@ -71,8 +71,8 @@ def find_models(ports: Sequence[int] = tuple(PORTS)) -> list[Available]:
     return found
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would send the key elsewhere."""
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects, which would send the key elsewhere."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -83,7 +83,7 @@ def listed_models(
 ) -> Any:
     """What a server answers that is asked for its models. Raises `OSError`, `ValueError`."""
     # Proxies are for other machines.
-    handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_here else [])]
+    handlers = [NoRedirect(), *([urllib.request.ProxyHandler({})] if is_here else [])]
     request = urllib.request.Request(f"{url.rstrip('/')}/models", headers=dict(headers))
     try:
         with urllib.request.build_opener(*handlers).open(request, timeout=timeout_s) as answer:

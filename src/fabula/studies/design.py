@@ -367,7 +367,23 @@ def load_study(path: Path) -> StudyDesign:
     rubric = load_rubric(rubric_file or file.rubric)
     group_rubric = labels.rubric(load_rubric("preference")) if file.design == "ttcw" else None
     _check_rubric(rubric, group_rubric, file.design, path)
-    _check_checks(file, rubric, path)
+    # Checks that would never be asked.
+    known = {item.id: item for item in rubric.items}
+    for id_ in file.repeat:
+        if id_ not in known:
+            raise InputError(
+                f"{path}: repeat: {rubric.id} has no item {id_}; it has {', '.join(known)}"
+            )
+        if known[id_].show_if or known[id_].reveals:
+            raise InputError(
+                f"{path}: repeat: {id_} is not always asked; name items that are, of {rubric.id}"
+            )
+    for name, number in file.asked_with.items() if file.design != "ttcw" else ():
+        if number > file.per_participant:
+            raise InputError(
+                f"{path}: {name}: nobody is given that many units; raise per_participant "
+                f"({file.per_participant}), or name an earlier one"
+            )
     if file.design != "pairs" and (file.ties or file.at_once > 2 or file.max_pairs is not None):
         raise InputError(f"{path}: at_once, ties and max_pairs are only for the design pairs")
     if file.ties and file.at_once > 2:
@@ -409,28 +425,6 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path:
             raise InputError(f"{path}: rubric: the item {item.id} of {rubric.id} {why}")
     if not any(item.scale.is_test for item in rubric.items):
         raise InputError(f"{path}: rubric: {rubric.id} has no yes-no item, which ttcw counts")
-
-
-def _check_checks(file: _File, rubric: Rubric, path: Path) -> None:
-    """Raise `InputError` if an attention check would never be asked."""
-    known = {item.id: item for item in rubric.items}
-    for id_ in file.repeat:
-        if id_ not in known:
-            raise InputError(
-                f"{path}: repeat: {rubric.id} has no item {id_}; it has {', '.join(known)}"
-            )
-        if known[id_].show_if or known[id_].reveals:
-            raise InputError(
-                f"{path}: repeat: {id_} is not always asked; name items that are, of {rubric.id}"
-            )
-    if file.design == "ttcw":
-        return
-    for name, number in file.asked_with.items():
-        if number > file.per_participant:
-            raise InputError(
-                f"{path}: {name}: nobody is given that many units; raise per_participant "
-                f"({file.per_participant}), or name an earlier one"
-            )
 
 
 def new_study(

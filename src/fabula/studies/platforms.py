@@ -18,17 +18,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request, build_opener
 
 from sqlalchemy import Connection, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from fabula.errors import FabulaError
+from fabula.models.available import NoRedirect
 from fabula.studies.database import (
     OF_PEOPLE,
     Store,
@@ -273,15 +274,6 @@ class Submission:
     """ACTIVE, AWAITING REVIEW, APPROVED, RETURNED, TIMED-OUT, REJECTED, ..."""
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """Refuse redirects, so that the token is sent only to the requested URL."""
-
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        return None
-
-
 @dataclass(slots=True)
 class Prolific:
     """The API, for holders of a token.
@@ -334,7 +326,7 @@ class Prolific:
     def _get(self, path: str, n_tries: int = _N_TRIES) -> dict[str, Any]:
         headers = {"authorization": f"Token {self.token}"} if self.token else {}
         request = Request(self.base.rstrip("/") + path, headers=headers)
-        opener = build_opener(_NoRedirect)
+        opener = build_opener(NoRedirect)
         problem = ""
         for number in range(n_tries):
             pause = 2.0**number

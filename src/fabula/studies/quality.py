@@ -138,31 +138,6 @@ class PersonFacts:
         return row | asdict(self.checks) | about
 
 
-def facts_of_all(connection: Connection, design: StudyDesign) -> Mapping[int, PersonFacts]:
-    """Return the facts by participant, for those with any."""
-    found: dict[int, PersonFacts] = {}
-
-    def of(id_: int) -> PersonFacts:
-        return found.setdefault(id_, PersonFacts())
-
-    # The last row for each participant counts.
-    for row in connection.execute(select(visits).order_by(visits.c.id)):
-        one = of(row.participant_id)
-        one.platform_study, one.platform_session = row.study or None, row.session or None
-        one.platform_status = row.status
-    for row in connection.execute(select(consents).order_by(consents.c.id)):
-        one = of(row.participant_id)
-        one.said, one.consent_version = row.what, row.version
-    counted = select(quiz_tries.c.participant_id, func.count().label("n"))
-    for row in connection.execute(counted.group_by(quiz_tries.c.participant_id)):
-        of(row.participant_id).n_tries = row.n
-    for row in connection.execute(select(about_answers).order_by(about_answers.c.item)):
-        of(row.participant_id).about[row.item] = row.value
-    for id_, checks in checks_of_all(connection, design).items():
-        of(id_).checks = checks
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class UnitProgress:
     """Progress of a unit."""
@@ -221,16 +196,36 @@ def standings(
     """Return all participants by time of invitation; `measurements` is the output of `export`."""
     agreement = agreement_with_others(measurements, design)
     times: dict[str, list[float]] = {}
-    for timing in timings(connection):
-        if timing.is_done:
-            times.setdefault(timing.participant, []).append(timing.seconds)
+    for row, events in _events(connection, {}):
+        if row.state == "done":
+            seconds = sum(int(ms) for ms in spent_ms(events).values()) / 1000
+            times.setdefault(pseudonym(row.participant_id), []).append(seconds)
     rows = connection.execute(
         select(assignments.c.participant_id, assignments.c.state, func.count()).group_by(
             assignments.c.participant_id, assignments.c.state
         )
     )
     counts = Counter({(id_, state): n for id_, state, n in rows})
-    facts = facts_of_all(connection, design)
+    facts: dict[int, PersonFacts] = {}
+
+    def of(id_: int) -> PersonFacts:
+        return facts.setdefault(id_, PersonFacts())
+
+    # The last row for each participant counts.
+    for row in connection.execute(select(visits).order_by(visits.c.id)):
+        one = of(row.participant_id)
+        one.platform_study, one.platform_session = row.study or None, row.session or None
+        one.platform_status = row.status
+    for row in connection.execute(select(consents).order_by(consents.c.id)):
+        one = of(row.participant_id)
+        one.said, one.consent_version = row.what, row.version
+    counted = select(quiz_tries.c.participant_id, func.count().label("n"))
+    for row in connection.execute(counted.group_by(quiz_tries.c.participant_id)):
+        of(row.participant_id).n_tries = row.n
+    for row in connection.execute(select(about_answers).order_by(about_answers.c.item)):
+        of(row.participant_id).about[row.item] = row.value
+    for id_, checks in checks_of_all(connection, design).items():
+        of(id_).checks = checks
     found = []
     for row in connection.execute(select(participants).order_by(participants.c.id)):
         name = pseudonym(row.id)
@@ -332,16 +327,6 @@ def agreement_by_item(marks: Sequence[Measurement], design: StudyDesign) -> dict
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """A participant's time on a unit, in seconds."""
-
-    participant: str
-    unit: str
-    seconds: float
-    is_done: bool
-
-
-@dataclass(frozen=True, slots=True)
 class PageTime:
     """A participant's time on a page of a unit, in seconds."""
 
@@ -369,15 +354,6 @@ def spent_ms(events: Iterable[Event]) -> dict[str, int]:
     for one, after in itertools.pairwise(in_order):
         spent[one.page] = spent.get(one.page, 0) + min(after.at_ms - one.at_ms, MOST_MS)
     return spent
-
-
-def timings(connection: Connection) -> list[Timing]:
-    """Return the time on each unit, in the order of participants and units."""
-    found = []
-    for row, events in _events(connection, {}):
-        seconds = sum(int(ms) for ms in spent_ms(events).values()) / 1000
-        found.append(Timing(pseudonym(row.participant_id), row.unit, seconds, row.state == "done"))
-    return found
 
 
 def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> list[PageTime]:

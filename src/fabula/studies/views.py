@@ -7,7 +7,7 @@ was done to it, its document id: none of it is passed on, so that no template ca
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -165,6 +165,13 @@ class OpenPage:
             field_of(question, answers, problems, is_locked=is_locked)
             for question in page.applicable(answers, facts)
         ]
+        # The questions on all stories, story by story, each with its opening words.
+        parts = []
+        for number, place in enumerate(self.held.order, 1) if page.name == "group" else ():
+            words = " ".join(self.held.unit.documents[place].text.split())
+            begins = visible(words[:140]) + ("…" if len(words) > 140 else "")
+            asked = [field for field in fields if field.question.part == str(number)]
+            parts.append({"number": number, "begins": begins, "fields": asked})
         # Where pages build on each other, none is listed that is still to come: that there is
         # another may reveal what was done to the story.
         here = self.pages.index(page)
@@ -175,7 +182,7 @@ class OpenPage:
             "texts": [self._text(shown) for shown in page.shows],
             "fields": fields,
             "is_group": page.name == "group",
-            "parts": self._parts(fields) if page.name == "group" else [],
+            "parts": parts,
             "steps": [
                 {
                     "name": each.name,
@@ -257,13 +264,3 @@ class OpenPage:
             text, title = str(documents[0].meta.get("original", "")), say("story_before")
         kind = "said" if shown == "feedback" else ""
         return {"title": title, "paragraphs": told(text), "kind": kind}
-
-    def _parts(self, fields: Sequence[Field]) -> list[dict[str, Any]]:
-        """Return the questions on all stories, story by story, each with its opening words."""
-        found = []
-        for number, place in enumerate(self.held.order, 1):
-            words = " ".join(self.held.unit.documents[place].text.split())
-            begins = visible(words[:140]) + ("…" if len(words) > 140 else "")
-            asked = [field for field in fields if field.question.part == str(number)]
-            found.append({"number": number, "begins": begins, "fields": asked})
-        return found

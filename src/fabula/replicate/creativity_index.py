@@ -604,10 +604,18 @@ def analyses_tables(found: Analyses) -> list[Block]:
         [by, *(cells.get((by, name)) for name in columns_by)]
         for by in dict.fromkeys(claim.by for claim in claims)
     ]
+    listed = []
+    for name, texts in found.texts.items():
+        n_joined = texts.n_clusters_before - texts.n_clusters
+        more = f"; {n_joined:,} more before near-duplicates were joined" if n_joined else ""
+        listed.append(
+            f"{name}: {texts.n_texts:,} texts, {texts.n_human:,} by people, in "
+            f"{texts.n_clusters:,} clusters{more}"
+        )
     parts: list[Block] = [
         "TEXTS: those of one cluster (a prompt, and copies of each other) count as one in every "
         "mean, interval and test, and are left out of the reference together.",
-        *(_texts_line(name, texts) for name, texts in found.texts.items()),
+        *listed,
         "",
         "CREATIVITY INDEX, and people above each group: (people - group) / group, %.",
         *_index_parts(found.scored, mark),
@@ -634,15 +642,6 @@ def analyses_tables(found: Analyses) -> list[Block]:
         "",
     ]
     return [*parts, *(f"[{k}] {signature}" for signature, k in numbers.items())]
-
-
-def _texts_line(name: str, texts: Texts) -> str:
-    n_joined = texts.n_clusters_before - texts.n_clusters
-    more = f"; {n_joined:,} more before near-duplicates were joined" if n_joined else ""
-    return (
-        f"{name}: {texts.n_texts:,} texts, {texts.n_human:,} by people, in {texts.n_clusters:,} "
-        f"clusters{more}"
-    )
 
 
 def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:

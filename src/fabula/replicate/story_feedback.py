@@ -278,12 +278,32 @@ def replicate_run(
 
     A figure of the paper is shown only next to a model that it had. Raises `InputError`.
     """
-    rows = [{**row, "id": feedback_id(row)} for row in read_own(paths)]
+    rows: list[dict[str, Any]] = []
+    seen: set[tuple[str, str]] = set()
+    for path in paths:
+        for number, row in enumerate(read_rows(path), 1):
+            check_feedback_row(row, f"{path}, line {number}")
+            if (row["id"], row["model"]) in seen:
+                raise InputError(f"{path}, line {number}: {row['id']!r} occurs twice")
+            seen.add((row["id"], row["model"]))
+            # Prompts and shots under the paper's names.
+            prompt = _OWN_PROMPTS.get(row["prompt"], row["prompt"])
+            own = {"id": feedback_id(row), "prompt": prompt, "shots": _shots(row["shots"])}
+            rows.append({**row, **own})
+    if not rows:
+        raise InputError(f"{', '.join(map(str, paths))}: no feedback found")
     tables, measured = _automatic(rows, means, is_released=False)
     rated: list[Rated] = []
     validations: list[Validation] = []
     for folder in folders:
-        for rater, said in read_rated(folder).items():
+        rubric, measurements = read_run(folder)
+        if rubric.id != "feedback":
+            raise InputError(
+                f"{folder}: was judged with the rubric {rubric.id!r}; Tables 3 to 5 need `feedback`"
+            )
+        for rater, given in by_rater(measurements).items():
+            means_by_item = mean_scores(score_table(given, rubric))
+            said = {item.replace("_", "-"): mean for item, mean in means_by_item.items()}
             one = rate(rater, False, said, rows)
             if not one.n:
                 raise InputError(
@@ -401,20 +421,6 @@ def printed_row(name: str, tables: Sequence[str]) -> dict[str, float]:
         for (table, row, column), printed in load_printed(PAPER).items()
         if row == name and table in tables
     }
-
-
-def read_rated(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """By rater of a finished run, then by question and document."""
-    rubric, measurements = read_run(folder)
-    if rubric.id != "feedback":
-        raise InputError(
-            f"{folder}: was judged with the rubric {rubric.id!r}; Tables 3 to 5 need `feedback`"
-        )
-    found = {}
-    for rater, own in by_rater(measurements).items():
-        means = mean_scores(score_table(own, rubric))
-        found[rater] = {item.replace("_", "-"): given for item, given in means.items()}
-    return found
 
 
 def rate(
@@ -601,26 +607,6 @@ def known_model(name: str) -> str | None:
     return next((model for model in MODELS if re.fullmatch(_MODELS[model], plain)), None)
 
 
-def read_own(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Rows of `feedback elicit`, prompts and shots under the paper's names.
-
-    Raises `InputError` with file and line.
-    """
-    found: list[dict[str, Any]] = []
-    seen: set[tuple[str, str]] = set()
-    for path in paths:
-        for number, row in enumerate(read_rows(path), 1):
-            check_feedback_row(row, f"{path}, line {number}")
-            if (row["id"], row["model"]) in seen:
-                raise InputError(f"{path}, line {number}: {row['id']!r} occurs twice")
-            seen.add((row["id"], row["model"]))
-            prompt = _OWN_PROMPTS.get(row["prompt"], row["prompt"])
-            found.append({**row, "prompt": prompt, "shots": _shots(row["shots"])})
-    if not found:
-        raise InputError(f"{', '.join(map(str, paths))}: no feedback found")
-    return found
-
-
 _TITLES = {
     "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
     "repetition": "3-gramR", "repetition_imperfect": "w/o PAI", "overlap": "with story",
@@ -653,7 +639,29 @@ def replica_tables(replica: Replica) -> list[Block]:
     if replica.automatic is not None:
         parts += _automatic_parts(replica, replica.automatic, claims)
     for rated in replica.rated:
-        parts += _rated_parts(replica, rated, claims)
+        who = "people" if rated.is_people else f"{rated.rater}, a model and not people"
+        rows: list[list[Cell]] = []
+        for question in QUESTIONS:
+            for row in rated.rows:
+                (label,) = row.where.values()
+                place, mean = replica.place(row.where, rated.rater), row.ours[question]
+                values = {question: mean.mean, question + ERROR: mean.error}
+                shown = [claims.get((*place, column), value) for column, value in values.items()]
+                rows.append([question, label, mean.n, *shown])
+        columns = [
+            Column("", name="question", once=True),
+            Column("", name="feedback"),
+            Column("n", ","),
+            Column("mean", ".3f"),
+            Column("standard error", ".2f"),
+        ]
+        parts += section(
+            f"Tables 3, 4 and 5 (printed), rated by {who}: {rated.n:,} answers",
+            Sheet("ratings", columns, rows, about=("rater", rated.rater)),
+            claims=_of(claims, *RATED_TABLES, by=rated.rater),
+        )
+        if rated.n_unknown:
+            parts.append(f"{rated.n_unknown:,} rated answers are not in the file and have no part.")
     if replica.rated and replica.is_released:
         parts += [
             "Table 2, how far the annotators agree: cannot be computed; only means over "
@@ -752,32 +760,6 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
         title = "Are our measures theirs? Answer by answer"
         yield from ("", title, "", Sheet.of("matches", found.matches.items(), columns))
     yield from (found.signature, "") if found.signature else ("",)
-
-
-def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Block]:
-    who = "people" if rated.is_people else f"{rated.rater}, a model and not people"
-    rows: list[list[Cell]] = []
-    for question in QUESTIONS:
-        for row in rated.rows:
-            (label,) = row.where.values()
-            place, mean = replica.place(row.where, rated.rater), row.ours[question]
-            values = {question: mean.mean, question + ERROR: mean.error}
-            shown = [claims.get((*place, column), value) for column, value in values.items()]
-            rows.append([question, label, mean.n, *shown])
-    columns = [
-        Column("", name="question", once=True),
-        Column("", name="feedback"),
-        Column("n", ","),
-        Column("mean", ".3f"),
-        Column("standard error", ".2f"),
-    ]
-    yield from section(
-        f"Tables 3, 4 and 5 (printed), rated by {who}: {rated.n:,} answers",
-        Sheet("ratings", columns, rows, about=("rater", rated.rater)),
-        claims=_of(claims, *RATED_TABLES, by=rated.rater),
-    )
-    if rated.n_unknown:
-        yield f"{rated.n_unknown:,} rated answers are not in the file and have no part."
 
 
 def replica_json(replica: Replica) -> dict[str, Any]:

@@ -156,16 +156,7 @@ def pages_of(
     before.
     """
     if design.kind == "feedback":
-        say = design.labels
-        rated = [Question("unit", item, rubric=design.rubric) for item in design.rubric.items]
-        before = tuple(question for question in rated if not question.item.reveals)
-        pages = [
-            Page("story", say("the_story"), ("1",), (Question("unit", say.item(OWN)),)),
-            Page("feedback", say("the_feedback"), ("1", "feedback"), before),
-        ]
-        if after := tuple(question for question in rated if question.item.reveals):
-            shows = ("1", "feedback", "original")
-            pages.append(Page("change", say("other_version"), shows, after, is_final=True))
+        pages = list(_feedback_pages(design))
     elif design.kind == "pairs":
         title = design.labels("two_stories" if design.at_once == 2 else "four_stories")
         shows = tuple(str(number) for number in range(1, design.at_once + 1))
@@ -247,6 +238,17 @@ def _asked(item: Item, design: StudyDesign) -> Iterator[Question]:
     # The two appear together, so the criterion is stated once.
     title, question = say("worst_of", title=item.title), say("which_is_worst")
     yield Question(WORST, replace(asked, title=title, question=question, background=""))
+
+
+def _feedback_pages(design: StudyDesign) -> Iterator[Page]:
+    say = design.labels
+    yield Page("story", say("the_story"), ("1",), (Question("unit", say.item(OWN)),))
+    asked = [Question("unit", item, rubric=design.rubric) for item in design.rubric.items]
+    before = tuple(question for question in asked if not question.item.reveals)
+    yield Page("feedback", say("the_feedback"), ("1", "feedback"), before)
+    if after := tuple(question for question in asked if question.item.reveals):
+        shows = ("1", "feedback", "original")
+        yield Page("change", say("other_version"), shows, after, is_final=True)
 
 
 def retired(

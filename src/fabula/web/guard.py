@@ -164,12 +164,7 @@ class Guard:
             await self._refuse(Request(scope), *refusal)(scope, receive, send_guarded)
 
     def _refusal(self, request: HTTPConnection) -> Refusal | None:
-        host = request.headers.get("host", "")
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        name = name.lower().strip("[]")
-        # Names below localhost are this machine's too, for browsers (RFC 6761).
-        is_own = is_loopback(name) or name.endswith(".localhost")
-        if self._rules.own_names_only and not is_own:
+        if self._rules.own_names_only and not _is_own(request.headers.get("host", "")):
             # Reject pages elsewhere whose name was made to resolve here (DNS rebinding).
             return 400, (
                 "this service is only for its own machine, under the name 127.0.0.1 or localhost"
@@ -181,3 +176,11 @@ class Guard:
         is_number = length.isascii() and length.isdecimal()
         is_small = is_number and int(length[:20]) <= self._rules.max_body_bytes
         return None if is_small else self._too_much
+
+
+def _is_own(host: str) -> bool:
+    """Whether a `Host` header names this machine, with a port or without."""
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    name = name.lower().strip("[]")
+    # Names below localhost are this machine's too, for browsers (RFC 6761).
+    return is_loopback(name) or name.endswith(".localhost")

@@ -171,7 +171,7 @@ def fetch(
         try:
             if source != "index" and files.download is not None:
                 try:
-                    origin = _from_maker(files, files.download, mirror, aside, begin, advance)
+                    origin = _from_maker(files.name, files.download, mirror, aside, begin, advance)
                 except Unavailable as error:
                     if source == "maker":
                         raise
@@ -223,20 +223,15 @@ class _Bar:
 
 
 def _from_maker(
-    files: ModelFiles,
-    download: Download,
-    mirror: str | None,
-    aside: Path,
-    begin: Begin,
-    advance: Advance,
+    name: str, download: Download, mirror: str | None, aside: Path, begin: Begin, advance: Advance
 ) -> dict[str, Any]:
     import pooch
     import requests
 
     path = urlsplit(download.url).path
     url = download.url if mirror is None else mirror.rstrip("/") + path
-    part = models_folder() / f".{files.name}.part"
-    begin(f"{files.name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
+    part = models_folder() / f".{name}.part"
+    begin(f"{name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
     pooch.get_logger().setLevel("ERROR")
     pooch_files = pooch.create(
         path=part.parent,
@@ -267,10 +262,10 @@ def _from_maker(
     # The files of one folder of a wheel, whose digest has been checked.
     with zipfile.ZipFile(part) as archive:
         for entry in archive.infolist():
-            name = PurePosixPath(entry.filename)
-            if entry.is_dir() or not name.is_relative_to(download.inside) or ".." in name.parts:
+            file = PurePosixPath(entry.filename)
+            if entry.is_dir() or not file.is_relative_to(download.inside) or ".." in file.parts:
                 continue
-            place = aside / name.relative_to(download.inside)
+            place = aside / file.relative_to(download.inside)
             place.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(entry) as packed, place.open("wb") as unpacked:
                 shutil.copyfileobj(packed, unpacked)

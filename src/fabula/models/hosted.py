@@ -84,7 +84,22 @@ class HostedModel:
             name = f"openai-api/url/{model or _ANY_MODEL}"
             # The client would retry too, in addition to Inspect, which counts its retries.
             options = {"base_url": url, "api_key": _key_for(url), "max_retries": 0}
-            await _somebody_listens(url)
+            # Raise if nothing is listening: no number of retries would help.
+            try:
+                parts = urlsplit(url)
+                port = parts.port or (443 if parts.scheme == "https" else 80)
+            except ValueError as error:
+                raise ModelError(f"{url}: not a server address ({error})") from error
+            try:
+                # An address that cannot be reached from here may be reached through the proxy.
+                if parts.scheme not in getproxies():
+                    connecting = asyncio.open_connection(parts.hostname, port)
+                    _, writer = await asyncio.wait_for(connecting, 10)
+                    writer.close()
+            except (OSError, TimeoutError) as error:
+                raise ModelError(
+                    f"{url}: no connection ({error or 'no reply in 10 s'}); is the server running?"
+                ) from error
         try:
             self._model = get_model(name, memoize=False, **options)
         except Exception as error:
@@ -230,25 +245,6 @@ def _join_parts(api: Any) -> None:
 
 def _is_url(spec: str) -> bool:
     return spec.startswith(("http://", "https://"))
-
-
-async def _somebody_listens(url: str) -> None:
-    """Raise `ModelError` if nothing is listening: no number of retries would help."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError as error:
-        raise ModelError(f"{url}: not a server address ({error})") from error
-    if parts.scheme in getproxies():
-        # An address that cannot be reached from here may be reached through the proxy.
-        return
-    try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), 10)
-        writer.close()
-    except (OSError, TimeoutError) as error:
-        raise ModelError(
-            f"{url}: no connection ({error or 'no reply in 10 s'}); is the server running?"
-        ) from error
 
 
 def _key_for(url: str) -> str:

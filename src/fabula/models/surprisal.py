@@ -469,7 +469,7 @@ class SurprisalModel:
     def _scored(
         self, tokens: list[int], n_known: int, check: Callable[[], None]
     ) -> NDArray[np.float32]:
-        """Like `_window`; steps shared with the previous window are not scored again."""
+        """Of tokens from the `n_known`-th on; steps shared with the last window are known."""
         states = self._opened.states(tokens, check)
         keeps = self._opened.keeps_states
         step = _SCORED_TOKENS if keeps else len(tokens)

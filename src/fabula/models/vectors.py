@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,19 +75,6 @@ class InputLayer:
         hasher = hashlib.sha256(tokenizer.read_bytes())
         hasher.update(table.tobytes())
         self.digest = hasher.hexdigest()
-
-    @classmethod
-    def of_folder(cls, folder: Path) -> Self:
-        """Raises `InputError` if the folder holds no model."""
-        if not (folder / "tokenizer.json").is_file():
-            raise InputError(f"{folder}: no tokenizer.json; name the folder of a complete model")
-        for file in sorted(folder.glob("*.safetensors")):
-            if (table := _read_layer(file)) is not None:
-                return cls(folder.resolve().name, folder / "tokenizer.json", table)
-        raise InputError(
-            f"{folder}: no .safetensors file with an input layer (a matrix whose name ends in "
-            f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
-        )
 
     @property
     def n_dimensions(self) -> int:
@@ -351,7 +338,16 @@ def open_vectors(spec: str = "") -> WordVectors:
     if not path.exists():
         raise InputError(f"`vectors` {spec}: no such file or folder")
     if path.is_dir():
-        return _LayerVectors(InputLayer.of_folder(path))
+        if not (path / "tokenizer.json").is_file():
+            raise InputError(f"{path}: no tokenizer.json; name the folder of a complete model")
+        for file in sorted(path.glob("*.safetensors")):
+            if (table := _read_layer(file)) is not None:
+                name = path.resolve().name
+                return _LayerVectors(InputLayer(name, path / "tokenizer.json", table))
+        raise InputError(
+            f"{path}: no .safetensors file with an input layer (a matrix whose name ends in "
+            f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
+        )
     words, found = _read_text(path)
     known: dict[str, int] = {}
     for row, word in enumerate(words):

@@ -54,7 +54,17 @@ def review_tables(review: Review) -> list[Block]:
         parts += [said, "", Sheet.of("first", found, columns), ""]
     is_class = review.together is not None and review.together.is_class
     parts += together_blocks(review) if is_class else []
-    parts += [_beside(review), ""] if numbers else []
+    if numbers:
+        # The first texts side by side; a single one with its position among the groups.
+        columns = [Column("", name="number")]
+        columns += [Column(text.document.id, "g") for text in review.texts[:_MAX_COLUMNS]]
+        cells: list[list[Cell]] = []
+        for number in numbers:
+            shown = [_cell(row, number) for row in rows[:_MAX_COLUMNS]]
+            place = [] if alone is None else [_place(review, number, rows[0].get(number.key))]
+            cells.append([number.title, *shown, *place])
+        columns += [Column("", name="place")] * (alone is not None)
+        parts += [Sheet("numbers", columns, cells, forms=[one.form for one in numbers]), ""]
     if len(rows) > _MAX_COLUMNS and numbers:
         n_more = len(rows) - _MAX_COLUMNS
         parts.append(f"and {n_more:,} more texts; the page and the JSON output have them all")
@@ -113,25 +123,6 @@ def _ranked(review: Review) -> list[dict[str, Any]]:
         if text.originality is not None
         for passage in ranked_passages(text.document, to_row(text.originality))
     ]
-
-
-def _beside(review: Review) -> Sheet:
-    """The first texts side by side; a single one with its position among the groups."""
-    numbers, rows = numbers_of_review(review)
-    shown = rows[:_MAX_COLUMNS]
-    is_placed = len(review.texts) == 1
-    columns = [Column("", name="number")]
-    columns += [Column(text.document.id, "g") for text in review.texts[:_MAX_COLUMNS]]
-    columns += [Column("", name="place")] * is_placed
-    cells: list[list[Cell]] = [
-        [
-            number.title,
-            *(_cell(row, number) for row in shown),
-            *([_place(review, number, rows[0].get(number.key))] if is_placed else []),
-        ]
-        for number in numbers
-    ]
-    return Sheet("numbers", columns, cells, forms=[number.form for number in numbers])
 
 
 def _cell(row: dict[str, float | None], number: Number) -> Cell:

@@ -43,7 +43,7 @@ from fabula.studies.participants import (
 )
 from fabula.studies.platforms import NotAdmitted, arrival_of, check_arrival, join
 from fabula.studies.quality import is_inattentive
-from fabula.studies.views import OpenPage, base_of, field_of, go, let_in, render, respond, told
+from fabula.studies.views import Field, OpenPage, base_of, go, let_in, render, respond, told
 from fabula.web.guard import address_of, csrf_of, form_fields
 
 router = APIRouter()
@@ -368,7 +368,7 @@ def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]
     asked = visitor.design.people.about
     questions = [Question("about", one.item, labels=visitor.say) for one in asked]
     answers = {("about", item): value for item, value in given.items()}
-    fields = [field_of(question, answers, problems) for question in questions]
+    fields = [Field(question, answers, problems) for question in questions]
     return visitor.page(
         "about.html.j2",
         title=visitor.say("about_you"),

@@ -68,7 +68,22 @@ def read_units(design: StudyDesign) -> list[Unit]:
             for document in feedback_documents(list(read_rows(path)), str(path))
         ]
     else:
-        groups = _groups(_stories(path), design)
+        grouped: dict[str, list[Document]] = {}
+        stories = _stories(path)
+        check_ids(stories)
+        for story in stories:
+            if not TextSettings().has_words(story.text):
+                raise InputError(f"{design.documents}: the story {story.id!r} contains no words")
+            of = story.meta.get(design.group_field)
+            if of is None and design.group_field == "prompt_id":
+                of = story.prompt_id
+            if of is None or not str(of).strip():
+                raise NoGroup(
+                    f"{design.documents}: the story {story.id!r} has no {design.group_field!r}; "
+                    f"name the field that groups stories as group_field in {design.path}"
+                )
+            grouped.setdefault(str(of), []).append(story)
+        groups: dict[str, Sequence[Document]] = dict(grouped)
         if design.kind == "pairs":
             size, listed = design.at_once, list(groups.values())
             for group, members in groups.items():
@@ -185,24 +200,6 @@ def group_field_of(path: Path) -> str:
     has_groups = any("group" in story.meta for story in stories)
     is_written = all(story.prompt_id is not None for story in stories)
     return "prompt_id" if is_written and not has_groups else "group"
-
-
-def _groups(stories: Sequence[Document], design: StudyDesign) -> dict[str, Sequence[Document]]:
-    check_ids(stories)
-    groups: dict[str, list[Document]] = {}
-    for story in stories:
-        if not TextSettings().has_words(story.text):
-            raise InputError(f"{design.documents}: the story {story.id!r} contains no words")
-        group = story.meta.get(design.group_field)
-        if group is None and design.group_field == "prompt_id":
-            group = story.prompt_id
-        if group is None or not str(group).strip():
-            raise NoGroup(
-                f"{design.documents}: the story {story.id!r} has no {design.group_field!r}; name "
-                f"the field that groups stories as group_field in {design.path}"
-            )
-        groups.setdefault(str(group), []).append(story)
-    return dict(groups)
 
 
 def pair_key(*documents: Document) -> str:

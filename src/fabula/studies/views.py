@@ -95,33 +95,23 @@ def told(text: str) -> list[str]:
     return [visible(paragraph) for paragraph in paragraphs_of(text) if paragraph.strip()]
 
 
-@dataclass(frozen=True, slots=True)
 class Field:
-    """A question as shown on the page."""
+    """A question as shown on the page, with its answer and what is wrong with it."""
 
-    question: Question
-    name: str
-    """`1:narrative_ending`, a part and an item."""
-    why: str
-    value: str
-    reason: str
-    problem: str
-    is_locked: bool
-
-
-def field_of(
-    question: Question, answers: Answers, problems: Mapping[Key, str], *, is_locked: bool = False
-) -> Field:
-    """Return a question as shown, with its answer and what is wrong with it."""
-    return Field(
-        question=question,
-        name=":".join(question.key),
-        why=":".join(question.why) if question.min_words else "",
-        value=answers.get(question.key, ""),
-        reason=answers.get(question.why, ""),
-        problem=problems.get(question.key, "") or problems.get(question.why, ""),
-        is_locked=is_locked,
-    )
+    def __init__(
+        self,
+        question: Question,
+        answers: Answers,
+        problems: Mapping[Key, str],
+        *,
+        is_locked: bool = False,
+    ) -> None:
+        self.question, self.is_locked = question, is_locked
+        self.name = ":".join(question.key)
+        """`1:narrative_ending`, a part and an item."""
+        self.why = ":".join(question.why) if question.min_words else ""
+        self.value, self.reason = (answers.get(key, "") for key in (question.key, question.why))
+        self.problem = problems.get(question.key, "") or problems.get(question.why, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +152,7 @@ class OpenPage:
         page, answers, facts = self.page, self.answers, self.held.unit.facts
         is_locked = page in locked_pages(self.pages, self.held)
         fields = [
-            field_of(question, answers, problems, is_locked=is_locked)
+            Field(question, answers, problems, is_locked=is_locked)
             for question in page.applicable(answers, facts)
         ]
         # The questions on all stories, story by story, each with its opening words.

@@ -239,8 +239,6 @@ def n_alike(tokens: Sequence[int], others: Sequence[int]) -> int:
 
 
 class _Shape:
-    """The dimensions of a model."""
-
     def __init__(self, layout: Layout) -> None:
         numbers = [layout.settings[f"llama.{name}"] for name in _SETTINGS]
         self.n_heads, self.n_dimensions, self.n_key_heads, self.n_layers = map(int, numbers[:4])
@@ -253,8 +251,6 @@ class _Shape:
 
 
 class _Layers:
-    """Adds the layers of a model to a graph."""
-
     def __init__(self, path: Path, layout: Layout, shape: _Shape) -> None:
         self.graph = OnnxGraph()
         self._path, self._tensors, self._shape = path, layout.tensors, shape

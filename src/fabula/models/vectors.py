@@ -400,6 +400,7 @@ def _read_text(path: Path) -> tuple[list[str], Quantised]:
     block: list[NDArray[np.float32]] = []
     found = Quantised([], [])
     n_dimensions, n_promised = 0, None
+    opened = gzip.open if path.suffix == ".gz" else open
 
     def close() -> None:
         part = quantise(np.stack(block))
@@ -408,26 +409,27 @@ def _read_text(path: Path) -> tuple[list[str], Quantised]:
         block.clear()
 
     try:
-        for number, line in enumerate(_lines(path), 1):
-            parts = line.rstrip().split(" ")
-            if number == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
-                n_promised, n_dimensions = map(int, parts)
-                continue
-            n_dimensions = n_dimensions or len(parts) - 1
-            # Some words of GloVe contain spaces; numbers before the vector mean another length.
-            is_longer = len(parts) > n_dimensions + 1 and _is_number(parts[-n_dimensions - 1])
-            if len(parts) <= n_dimensions or n_dimensions < 2 or (is_longer and n_promised):
-                raise InputError(
-                    f"{path}, line {number}: not a word and {max(n_dimensions, 2)} numbers; use "
-                    "word vectors in the format of GloVe, word2vec or fastText"
-                )
-            try:
-                block.append(np.array(parts[-n_dimensions:], np.float32))
-            except ValueError as error:
-                raise InputError(f"{path}, line {number}: {error}") from error
-            words.append(" ".join(parts[:-n_dimensions]))
-            if len(block) == _BLOCK:
-                close()
+        with opened(path, "rt", encoding="utf-8", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                parts = line.rstrip().split(" ")
+                if number == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
+                    n_promised, n_dimensions = map(int, parts)
+                    continue
+                n_dimensions = n_dimensions or len(parts) - 1
+                # Some words of GloVe contain spaces; numbers before the vector mean another length.
+                is_longer = len(parts) > n_dimensions + 1 and _is_number(parts[-n_dimensions - 1])
+                if len(parts) <= n_dimensions or n_dimensions < 2 or (is_longer and n_promised):
+                    raise InputError(
+                        f"{path}, line {number}: not a word and {max(n_dimensions, 2)} numbers; "
+                        "use word vectors in the format of GloVe, word2vec or fastText"
+                    )
+                try:
+                    block.append(np.array(parts[-n_dimensions:], np.float32))
+                except ValueError as error:
+                    raise InputError(f"{path}, line {number}: {error}") from error
+                words.append(" ".join(parts[:-n_dimensions]))
+                if len(block) == _BLOCK:
+                    close()
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot read word vectors ({error})") from error
     if block:
@@ -448,9 +450,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _lines(path: Path) -> Iterator[str]:
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", newline="\n") as lines:
-        yield from lines

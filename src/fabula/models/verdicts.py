@@ -613,7 +613,6 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    """The key of a field, as a literal of the grammar."""
     return json.dumps(f"{json.dumps(name)}: ")
 
 

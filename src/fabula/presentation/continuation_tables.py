@@ -54,8 +54,6 @@ def _value(estimate: Estimate, metric: Metric) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """A system's value, with the marks of the systems that it is above."""
-
     table: SystemTable
     metric: Metric
     system: str

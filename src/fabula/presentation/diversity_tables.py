@@ -148,7 +148,6 @@ def _pairs(
 
 
 def _figures(found: Diversity) -> list[Block]:
-    """The measures of each group, and what they mean."""
     measured = [
         (group, measure, group.estimates[measure])
         for measure in found.measures

@@ -63,7 +63,6 @@ def score_tables(
 
 
 def _subset(names: Sequence[str]) -> Column:
-    """The names of subsets by these dimensions."""
     return Column(
         "*".join(names) or "all answers",
         name="subset",

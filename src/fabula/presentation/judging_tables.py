@@ -116,7 +116,6 @@ def judge_tables(
 
 
 def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
-    """Warnings for a careful reader of the verdicts."""
     trust = summary.overall_trust
     remarks = [
         f"trust: over all items kappa {trust.shown} ({trust.origin}). {trust.worth}"
@@ -358,7 +357,6 @@ def _judge_parts(judge: JudgeAgreement, items: Column) -> list[Block]:
 
 
 def _notes(panel: Sequence[AmongPeople], judges: Sequence[JudgeAgreement]) -> list[str]:
-    """Why some of these, or their intervals, are missing."""
     shown = [row.kappa for row in panel]
     why = missing_lines((row.name, row) for row in panel)
     for judge in judges:

@@ -174,7 +174,6 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
 
 
 def _spread(spread: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The curve of uniqueness over documents, and the chosen documents."""
     if spread is None:
         return None
     left = spread["uniqueness"]

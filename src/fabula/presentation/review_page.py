@@ -145,7 +145,6 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
 
 
 def _text(number: int, text: TextReview, review: Review, n_marks: int | None) -> dict[str, Any]:
-    """One text as the page shows it."""
     document = text.document
     many = len(text.advice) > 1
     notes = [

@@ -116,7 +116,6 @@ def together_blocks(review: Review) -> list[Block]:
 
 
 def _ranked(review: Review) -> list[dict[str, Any]]:
-    """The borrowed passages of all texts, each text's by rank."""
     return [
         passage
         for text in review.texts

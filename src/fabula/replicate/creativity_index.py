@@ -148,14 +148,6 @@ class Scored:
             return percent
         return -100 * percent / (100 + percent)
 
-    def gap(self, a: str, b: str, level: int) -> float | None:
-        """The difference in L-uniqueness at one L, in percentage points."""
-        for one in self.by_level:
-            apart = one.difference.value
-            if (one.a, one.b, one.details["level"]) == (a, b, level) and apart is not None:
-                return 100 * apart
-        return None
-
 
 @dataclass(frozen=True, slots=True)
 class Detector:
@@ -186,13 +178,6 @@ class Spread:
     level: int
     signature: str
 
-    def as_printed(self) -> dict[str, float | None]:
-        """The numbers of Figure 3h; none if another level or number of documents was requested."""
-        if self.level != 5 or len(self.curves["human"]) != 51:
-            return {}
-        left = {f"{side}_uniqueness_50": curve[-1] for side, curve in self.curves.items()}
-        return left | {f"{side}_to_half": mean for side, (mean, *_) in self.to_half.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class Analyses:
@@ -221,10 +206,19 @@ class Analyses:
             kind, tables = _PRINTED[scored[0].texts if self.is_release else ""]
             numbers = {(kind, str(one.match)): one.people_above(self.human) for one in scored}
             for one in scored:
-                numbers[kind, f"gap_11_{one.match}"] = one.gap(self.human, _OLMO, 11)
+                for pair in one.by_level:
+                    apart = pair.difference.value
+                    at = pair.a, pair.b, pair.details["level"]
+                    if at == (self.human, _OLMO, 11) and apart is not None:
+                        # In percentage points.
+                        numbers.setdefault((kind, f"gap_11_{one.match}"), 100 * apart)
             for spread in grouped(self.spreads).get(by, []):
-                if spread.match == "near":
-                    numbers |= {(kind, name): n for name, n in spread.as_printed().items()}
+                # Figure 3h; none if another level or number of documents was requested.
+                is_printed = spread.level == 5 and len(spread.curves["human"]) == 51
+                for side, curve in spread.curves.items():
+                    if spread.match == "near" and is_printed:
+                        numbers[kind, f"{side}_uniqueness_50"] = curve[-1]
+                        numbers[kind, f"{side}_to_half"] = spread.to_half[side][0]
             differs = [] if self.is_release else ["other texts (the paper's are novels)"]
             differs.append("another reference than RedPajama")
             parts = Signature.parse(scored[0].groups.signatures[INDEX]).parts

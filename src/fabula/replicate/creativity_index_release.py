@@ -122,9 +122,9 @@ def read_outputs(
             rows = [
                 _output_row(row, known[key], levels, str(signature), where)
                 for path in paths
-                for writer in [path.name.removesuffix(f"_{kind}.json")]
+                for model in [_model(path.name.removesuffix(f"_{kind}.json"))]
                 for where, row in _rows(path)
-                if (key := (kind, _model(writer), text_digest(row["text"]))) in known
+                if (key := (kind, model, text_digest(row["text"]))) in known
             ]
             if len({row["label"] for row in rows}) == 1:
                 raise InputError(

@@ -319,7 +319,6 @@ def replicate_run(
 def _automatic(
     rows: Rows, means: Means, *, is_released: bool
 ) -> tuple[Automatic, dict[str, dict[str, float]]]:
-    """The tables, and our measures of each answer by metric and id."""
     score = None if means.encoder is None else bertscore(means.encoder)
     answers = read_answers(
         rows,

@@ -256,16 +256,16 @@ def panel_replica(
     )
 
 
+def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
+    places = _places(panel)
+    return {item.index: fleiss(panel.ratings[places[item.id]]).value for item in rubric.items}
+
+
 def _places(panel: Panel) -> dict[str, list[int]]:
     places: dict[str, list[int]] = defaultdict(list)
     for place, (_, item) in enumerate(panel.subjects):
         places[item].append(place)
     return places
-
-
-def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
-    places = _places(panel)
-    return {item.index: fleiss(panel.ratings[places[item.id]]).value for item in rubric.items}
 
 
 def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
@@ -391,7 +391,6 @@ def replica_tables(replica: Replica) -> list[Block]:
 def _judge_parts(
     replica: Replica, tests: Mapping[str, str], claims: Sequence[Claim]
 ) -> list[Block]:
-    """Table 6: the paper's judges, then others."""
     printed = {claim.column for claim in claims}
     more = {"answers": "answers", "says_yes": "says Yes, %", "balanced": "balanced accuracy"}
     sheets = []

@@ -27,7 +27,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    Engine,
     ForeignKey,
     Index,
     Integer,
@@ -259,6 +258,7 @@ class StoreFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)
         self.trouble = trouble
 
 
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
 _WAIT_S = 5.0
 """How long a save waits for another writer."""
 _WAIT_AGAIN_S = 0.2
@@ -273,8 +273,45 @@ class Store:
     """The database of one study."""
 
     def __init__(self, url: URL) -> None:
-        self.engine = _engine(url)
-        self.file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+        is_sqlite = url.get_backend_name() == "sqlite"
+        to_driver: dict[str, Any] = {"timeout": _WAIT_S, "check_same_thread": False}
+        of_pool: dict[str, Any] = {"pool_size": 20, "max_overflow": 40}
+        if not is_sqlite:
+            to_driver = {"connect_timeout": 10}
+            of_pool |= {"max_overflow": 20, "pool_pre_ping": True}
+        engine = create_engine(url, hide_parameters=True, connect_args=to_driver, **of_pool)
+
+        @event.listens_for(engine, "connect")
+        def prepare(connection: Any, _: object) -> None:
+            if not is_sqlite:
+                connection.execute(f"SET lock_timeout = {int(1000 * _WAIT_S)}")
+                connection.commit()
+                return
+            # Transactions are begun explicitly: the driver's own BEGIN would come too late.
+            connection.isolation_level = None
+            for pragma in _PRAGMAS:
+                # Retried while the file is locked: the busy timeout ignores pragmas.
+                for n_left in reversed(range(101)):
+                    try:
+                        connection.execute(f"PRAGMA {pragma}")
+                        break
+                    except sqlite3.OperationalError as error:
+                        if "locked" not in str(error) or not n_left:
+                            raise
+                    time.sleep(0.1)
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            wait_ms = connection.get_execution_options().get("wait_ms")
+            if is_sqlite and wait_ms is not None:
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
+            if is_sqlite:
+                connection.exec_driver_sql("BEGIN" if wait_ms is None else "BEGIN IMMEDIATE")
+            elif wait_ms is not None and wait_ms < 1000 * _WAIT_S - 100:
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
+
+        self.engine = engine
+        self.file = Path(str(url.database)) if is_sqlite else None
         """Path of the SQLite file."""
         # SQLite has one writer. Threads waiting in its busy handler sleep and overtake each other;
         # with a lock, each proceeds as soon as the previous one is done.
@@ -418,52 +455,4 @@ class Store:
 
 
 def _file_alone(path: Path) -> closing[sqlite3.Connection]:
-    """Connect to an SQLite file beside the engine."""
     return closing(sqlite3.connect(path, timeout=_TO_CLOSE_S, isolation_level=None))
-
-
-def _engine(url: URL) -> Engine:
-    """Create an engine configured for `Store`."""
-    is_sqlite = url.get_backend_name() == "sqlite"
-    settings_of: dict[str, Any] = (
-        {"max_overflow": 40, "connect_args": {"timeout": _WAIT_S, "check_same_thread": False}}
-        if is_sqlite
-        else {"max_overflow": 20, "pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
-    )
-    engine = create_engine(url, pool_size=20, hide_parameters=True, **settings_of)
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _: object) -> None:
-        if not is_sqlite:
-            connection.execute(f"SET lock_timeout = {int(1000 * _WAIT_S)}")
-            connection.commit()
-            return
-        # Transactions are begun explicitly: the driver's own BEGIN would come too late.
-        connection.isolation_level = None
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            "secure_delete=ON",
-        ):
-            # Retried while the file is locked: the busy timeout ignores pragmas.
-            for n_left in reversed(range(101)):
-                try:
-                    connection.execute(f"PRAGMA {pragma}")
-                    break
-                except sqlite3.OperationalError as error:
-                    if "locked" not in str(error) or not n_left:
-                        raise
-                time.sleep(0.1)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        wait_ms = connection.get_execution_options().get("wait_ms")
-        if is_sqlite and wait_ms is not None:
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
-        if is_sqlite:
-            connection.exec_driver_sql("BEGIN" if wait_ms is None else "BEGIN IMMEDIATE")
-        elif wait_ms is not None and wait_ms < 1000 * _WAIT_S - 100:
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
-
-    return engine

@@ -226,8 +226,6 @@ class QuizQuestion(Strict):
 
 
 class _File(Recruiting):
-    """The TOML file."""
-
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,60}$")]
     title: ShortText
     design: Kind

@@ -119,7 +119,6 @@ def overview(login: Organiser) -> HTMLResponse:
 
 
 def _overview(login: Login, invitations: Sequence[Invitation]) -> HTMLResponse:
-    """Show the organiser's page, including links created just now."""
     study = login.study
     with study.store.reading() as connection:
         units = progress(connection, study.design, study.units)
@@ -168,7 +167,6 @@ def download(login: Organiser) -> Response:
 
 
 def _file(data: bytes, kind: str, name: str) -> Response:
-    """Return a file to save under this name."""
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(data, media_type=kind, headers=headers)
 

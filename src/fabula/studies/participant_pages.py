@@ -267,7 +267,6 @@ def _not_reading(visitor: Visit) -> Response:
 
 
 def _nothing_left(visitor: Visit) -> Response:
-    """Show why no place is left, with the code or link back."""
     with visitor.store.reading() as connection:
         was_away = count_units(connection, visitor.participant, "returned") > 0
     said = ("was_away" if was_away else "others_were_quicker", "may_try_again")
@@ -364,7 +363,6 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
 
 
 def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]) -> Response:
-    """Show the questions about the participant, in the same form as those about a story."""
     asked = visitor.design.people.about
     questions = [Question("about", one.item, labels=visitor.say) for one in asked]
     answers = {("about", item): value for item, value in given.items()}

@@ -22,11 +22,17 @@ def notebook_table(title: str, lines: Iterable[Line], signature: str = "") -> st
 
     A missing value is shown as `missing: reason`, never as a number or left blank.
     """
-    rows = "".join(
-        f'<tr><th style="{_CELL};font-weight:normal">{_text(name)}</th>'
-        f'<td style="{_CELL}">{_shown(value, reason)}</td></tr>'
-        for name, value, reason in lines
-    )
+    rows = ""
+    for name, value, reason in lines:
+        if value is None:
+            missing = _text(f"missing: {reason or 'no reason given'}")
+            shown = f'<span style="{_SOFT}">{missing}</span>'
+        elif isinstance(value, str):
+            shown = _text(value)
+        else:
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+        rows += f'<tr><th style="{_CELL};font-weight:normal">{_text(name)}</th>'
+        rows += f'<td style="{_CELL}">{shown}</td></tr>'
     foot = f'<div style="{_SOFT}">{_text(signature)}</div>' if signature else ""
     return f'<div><b>{_text(title)}</b><table style="{_TABLE}">{rows}</table>{foot}</div>'
 
@@ -34,15 +40,6 @@ def notebook_table(title: str, lines: Iterable[Line], signature: str = "") -> st
 def measured_lines(measurements: Iterable[Measurement]) -> list[Line]:
     """One line per measurement, by the item that it answers."""
     return [(one.item, one.value, one.missing_reason) for one in measurements]
-
-
-def _shown(value: float | str | None, reason: str | None) -> str:
-    if value is None:
-        missing = f"missing: {reason or 'no reason given'}"
-        return f'<span style="{_SOFT}">{_text(missing)}</span>'
-    if isinstance(value, str):
-        return _text(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
 
 
 def _text(text: str) -> str:

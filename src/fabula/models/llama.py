@@ -61,39 +61,6 @@ _USER_DEFINED = 4
 _LISTS = ("tokens", "merges", "token_type")
 
 
-class ByteWords:
-    """Tokenises like llama.cpp. Raises `ModelError` without `tokenizers`."""
-
-    def __init__(self, path: Path, layout: Layout) -> None:
-        message = "surprisals of texts need tokenizers; run: pip install 'fabula[local]'"
-        library = needing("tokenizers", message, ModelError)
-        pre_tokenizers = library.pre_tokenizers
-        words, merges, _ = (read_list(path, layout.lists[f"tokenizer.ggml.{n}"]) for n in _LISTS)
-        numbers = {word: number for number, word in enumerate(words)}
-        pairs = [tuple(one.split(" ", 1)) for one in merges]
-        self._tokenizer: Any = library.Tokenizer(library.models.BPE(vocab=numbers, merges=pairs))
-        settings = layout.settings
-        digits = [pre_tokenizers.Digits(individual_digits=True)]
-        self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-            digits * _PARTINGS[settings["tokenizer.ggml.pre"]]
-            + [pre_tokenizers.ByteLevel(add_prefix_space=False)]
-        )
-        self._words = words
-        mark = settings.get("tokenizer.ggml.bos_token_id")
-        is_marked = settings.get("tokenizer.ggml.add_bos_token", False)
-        self.beginning: list[int] = [] if mark is None or not is_marked else [int(mark)]
-        # GPT-2's encoding: printable bytes as they are, the others as letters from U+0100 on.
-        printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-        self._bytes = {chr(byte): byte for byte in printed}
-        hidden = sorted(set(range(256)) - set(printed))
-        self._bytes |= {chr(256 + k): byte for k, byte in enumerate(hidden)}
-
-    def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
-        """The tokens, and the bytes of each. Control tokens in the text are read as characters."""
-        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return tokens, [bytes(map(self._bytes.__getitem__, self._words[one])) for one in tokens]
-
-
 def llama_layout(path: Path) -> Layout | None:
     """The layout of a file that this process can run; None for another, or a damaged one.
 
@@ -137,7 +104,7 @@ class Llama:
     """A model of this family, in this process; its layers are opened when a text is read.
 
     `output` is its output layer: float32, shape (n_words, n_dimensions). Raises `ModelError` if
-    ONNX Runtime is missing, without importing it.
+    ONNX Runtime, which is not imported, or `tokenizers` is missing.
     """
 
     keeps_states = True
@@ -147,8 +114,28 @@ class Llama:
             raise ModelError(
                 "surprisals of texts need onnxruntime; run: pip install 'fabula[local]'"
             )
-        words = ByteWords(path, layout)
-        self.beginning, self.tokenise = words.beginning, words.tokenise
+        message = "surprisals of texts need tokenizers; run: pip install 'fabula[local]'"
+        library = needing("tokenizers", message, ModelError)
+        pre_tokenizers = library.pre_tokenizers
+        words, merges, _ = (read_list(path, layout.lists[f"tokenizer.ggml.{n}"]) for n in _LISTS)
+        numbers = {word: number for number, word in enumerate(words)}
+        pairs = [tuple(one.split(" ", 1)) for one in merges]
+        self._tokenizer: Any = library.Tokenizer(library.models.BPE(vocab=numbers, merges=pairs))
+        settings = layout.settings
+        digits = [pre_tokenizers.Digits(individual_digits=True)]
+        self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            digits * _PARTINGS[settings["tokenizer.ggml.pre"]]
+            + [pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        )
+        self._words = words
+        mark = settings.get("tokenizer.ggml.bos_token_id")
+        is_marked = settings.get("tokenizer.ggml.add_bos_token", False)
+        self.beginning: list[int] = [] if mark is None or not is_marked else [int(mark)]
+        # GPT-2's encoding: printable bytes as they are, the others as letters from U+0100 on.
+        printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+        self._bytes = {chr(byte): byte for byte in printed}
+        hidden = sorted(set(range(256)) - set(printed))
+        self._bytes |= {chr(256 + k): byte for k, byte in enumerate(hidden)}
         is_tied = "output.weight" not in layout.tensors
         embedding = output if is_tied else unpacked(path, layout.tensors["token_embd.weight"])
         self._path, self._layout, self._embedding = path, layout, embedding
@@ -157,6 +144,12 @@ class Llama:
         self._read: list[int] = []
         self._keys: list[Any] = []
         self._states = np.empty((0, self._shape.n_dimensions), np.float32)
+
+    def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
+        """The tokens, as llama.cpp makes them, and the bytes of each. Control tokens in the text
+        are read as characters."""
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return tokens, [bytes(map(self._bytes.__getitem__, self._words[one])) for one in tokens]
 
     def _open(self) -> None:
         import onnxruntime

@@ -108,6 +108,7 @@ class Llama:
     """
 
     keeps_states = True
+    """States before a change are the same bytes whatever follows."""
 
     def __init__(self, path: Path, layout: Layout, output: NDArray[np.float32]) -> None:
         if importlib.util.find_spec("onnxruntime") is None:
@@ -130,6 +131,7 @@ class Llama:
         self._words = words
         mark = settings.get("tokenizer.ggml.bos_token_id")
         is_marked = settings.get("tokenizer.ggml.add_bos_token", False)
+        # What is put before a text, if anything.
         self.beginning: list[int] = [] if mark is None or not is_marked else [int(mark)]
         # GPT-2's encoding: printable bytes as they are, the others as letters from U+0100 on.
         printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]

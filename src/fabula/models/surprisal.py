@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -285,21 +285,6 @@ class Likelihood:
         return cls(n, log_p / n, log_rank / n, (log_p - mean) / math.sqrt(variance))
 
 
-class _Engine(Protocol):
-    """Splits a text into tokens, and reads them."""
-
-    beginning: list[int]
-    """The token that the tokeniser puts before a text, if any."""
-    keeps_states: bool
-    """States before a change are the same bytes whatever follows."""
-
-    def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
-        """The tokens, and the bytes of each."""
-
-    def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
-        """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions)."""
-
-
 class SurprisalModel:
     """A causal language model that reads texts: `with SurprisalModel("local") as model`.
 
@@ -323,7 +308,7 @@ class SurprisalModel:
         usual = _CONTEXT_OF_SERVER if self._layout is None else _CONTEXT_HERE
         self.max_context = max_context or usual
         self._store = store
-        self._engine: _Engine | None = None
+        self._engine: Llama | LlamaServer | None = None
 
     @property
     def runtime(self) -> str:
@@ -352,7 +337,7 @@ class SurprisalModel:
         del self._layer, self._known, self._last
 
     @property
-    def _opened(self) -> _Engine:
+    def _opened(self) -> Llama | LlamaServer:
         if self._engine is None:
             raise RuntimeError("open the model first: with SurprisalModel(...) as model")
         return self._engine

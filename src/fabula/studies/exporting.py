@@ -245,7 +245,10 @@ def write_people(standings: Sequence[Standing], path: Path, format_: str) -> Non
     rows = []
     for one in standings:
         own = {name: getattr(one, name) for name in Standing.__slots__ if name not in _NOT_OWN}
-        rows.append({"rater": one.name, **own, **one.facts.row()})
+        facts = asdict(one.facts)
+        checks, about = facts.pop("checks"), facts.pop("about")
+        said = {f"about.{item}": value for item, value in about.items()}
+        rows.append({"rater": one.name, **own, **facts, **checks, **said})
     columns = tuple(dict.fromkeys(name for row in rows for name in row)) or ("rater",)
     words = {"note", *(name for name in columns if name.startswith("about."))}
     _write(rows, columns, path, format_, frozenset(words))

@@ -17,7 +17,7 @@ import itertools
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -129,13 +129,6 @@ class PersonFacts:
     """Attention items and repeated questions."""
     about: dict[str, str] = field(default_factory=dict)
     """Answers about themselves, by question."""
-
-    def row(self) -> dict[str, object]:
-        """Return a cell for each fact, including each question about themselves."""
-        row: dict[str, object] = asdict(self)
-        about = {f"about.{item}": value for item, value in self.about.items()}
-        del row["checks"], row["about"]
-        return row | asdict(self.checks) | about
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request
@@ -31,8 +31,6 @@ from fabula import __version__
 from fabula.errors import InputError
 from fabula.web import StaticFiles
 from fabula.web.guard import Guard, Refuse, Rules
-
-_Handlers = dict[int | type[Exception], Callable[[Request, Any], Any]]
 
 _GRACE_S = 30
 """How long active requests may take when a server is shutting down."""

@@ -138,16 +138,6 @@ class Scored:
     against machines, people against each group of these, and each group before alignment against
     the one after it."""
 
-    def people_above(self, human: str) -> float | None:
-        """In percent; None if machines are several groups, or none."""
-        if len(self.people.contrasts) != 1:
-            return None
-        (pair,) = self.people.contrasts
-        percent: float | None = pair.details["percent"].value
-        if percent is None or pair.a == human:
-            return percent
-        return -100 * percent / (100 + percent)
-
 
 @dataclass(frozen=True, slots=True)
 class Detector:
@@ -204,8 +194,14 @@ class Analyses:
         found: list[Claim] = []
         for by, scored in grouped(self.scored).items():
             kind, tables = _PRINTED[scored[0].texts if self.is_release else ""]
-            numbers = {(kind, str(one.match)): one.people_above(self.human) for one in scored}
+            numbers: dict[tuple[str, str], float | None] = {}
             for one in scored:
+                # By how many percent people are above machines, if these are one group.
+                for pair in one.people.contrasts if len(one.people.contrasts) == 1 else ():
+                    above = pair.details["percent"].value
+                    if above is not None and pair.a != self.human:
+                        above = -100 * above / (100 + above)
+                    numbers[kind, str(one.match)] = above
                 for pair in one.by_level:
                     apart = pair.difference.value
                     at = pair.a, pair.b, pair.details["level"]

@@ -32,30 +32,6 @@ _LIMIT_S = 3.0
 _CHECKPOINT_S = 60.0
 
 
-class Health:
-    """The last result of the check, refreshed on request once it is stale."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._found: str | None = None
-        self._at = -_FRESH_S
-        self._one = asyncio.Lock()
-        # A dedicated thread, because all others may be waiting for the database.
-        self._thread = CapacityLimiter(1)
-
-    async def problem(self) -> str | None:
-        """Return why answers cannot be saved, or None."""
-        async with self._one:
-            if time.monotonic() - self._at >= _FRESH_S:
-                self._found = "the study's database is not responding"
-                with move_on_after(_LIMIT_S):
-                    self._found = await run_sync(
-                        self._store.problem, limiter=self._thread, abandon_on_cancel=True
-                    )
-                self._at = time.monotonic()
-            return self._found
-
-
 @contextlib.asynccontextmanager
 async def checkpointed(store: Store) -> AsyncIterator[None]:
     """Checkpoint the database file every minute, not only when it is closed."""
@@ -146,11 +122,22 @@ def create_app(
     for pages in (participant_pages, organiser):
         app.include_router(pages.router)
 
-    health = Health(store)
+    problem: str | None = None
+    checked_s = -_FRESH_S
+    check = asyncio.Lock()
+    # A dedicated thread, because all others may be waiting for the database.
+    thread = CapacityLimiter(1)
 
     @app.get("/health")
     async def state_of_health() -> JSONResponse:
-        problem = await health.problem()
+        nonlocal problem, checked_s
+        async with check:
+            # The last result counts until it is stale.
+            if time.monotonic() - checked_s >= _FRESH_S:
+                problem = "the study's database is not responding"
+                with move_on_after(_LIMIT_S):
+                    problem = await run_sync(store.problem, limiter=thread, abandon_on_cancel=True)
+                checked_s = time.monotonic()
         if problem is None:
             return JSONResponse({"ok": True})
         return JSONResponse({"ok": False, "problem": problem}, 503)

@@ -31,7 +31,7 @@ from fabula.models.gguf_layout import (
     read_list,
     unpacked,
 )
-from fabula.models.local import has_gpu, n_threads, runtime, start_server
+from fabula.models.local import n_threads, runtime, start_server
 from fabula.packages import needing
 
 _BLOCK = 32
@@ -455,17 +455,19 @@ class LlamaServer:
 
     def __init__(self, path: Path, n_context: int, shape: tuple[int, ...]) -> None:
         self._path, self._shape = path, shape
+        xllamacpp = runtime()
+        cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
         self._server = start_server(
             path,
             embedding=True,
-            pooling_type=runtime().llama_pooling_type.LLAMA_POOLING_TYPE_NONE,
+            pooling_type=xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_NONE,
             # A window is read in one batch, and leaves no state behind.
             **dict.fromkeys(("n_ctx", "n_batch", "n_ubatch"), n_context),
             n_parallel=1,
             cache_prompt=False,
             cache_ram_mib=0,
             # Without a GPU there is nothing to fit, and finding out takes as long as the start.
-            fit_params=has_gpu(),
+            fit_params=any(one["type"] != cpu for one in xllamacpp.get_device_info()),
         )
         plain, marked = (self.tokenise("a", is_marked=is_marked)[0] for is_marked in (False, True))
         places = [k for k in range(len(marked)) if marked[k : k + len(plain)] == plain]

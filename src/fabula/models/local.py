@@ -175,13 +175,6 @@ def n_threads() -> int:
     return int(asked or 0) or default_jobs()
 
 
-def has_gpu() -> bool:
-    """Whether the installed llama.cpp finds a GPU. Raises `ModelError` if it is not installed."""
-    xllamacpp = runtime()
-    cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
-    return any(device["type"] != cpu for device in xllamacpp.get_device_info())
-
-
 def runtime_name() -> str:
     """The runtime and its version, for signatures: `xllamacpp-2026.1`."""
     return f"xllamacpp-{importlib.metadata.version('xllamacpp')}"

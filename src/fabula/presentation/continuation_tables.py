@@ -59,16 +59,13 @@ class _Marked:
     system: str
 
     def shown(self) -> str:
-        marked = _marks_of(self.table, self.metric, self.system)
-        return _value(self._estimate, self.metric) + marked
+        estimate = self.table.cells[self.metric.id, self.system].estimate
+        return _value(estimate, self.metric) + _marks_of(self.table, self.metric, self.system)
 
     def record(self, field: str) -> dict[str, object]:
         above = _beaten(self.table, self.metric, self.system)
-        return {field: self._estimate.value, f"{field}_above": "; ".join(above)}
-
-    @property
-    def _estimate(self) -> Estimate:
-        return self.table.cells[self.metric.id, self.system].estimate
+        estimate = self.table.cells[self.metric.id, self.system].estimate
+        return {field: estimate.value, f"{field}_above": "; ".join(above)}
 
 
 def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:

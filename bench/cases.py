@@ -114,7 +114,7 @@ def measure(real: Corpus, n_sentences: int, queries: list[np.ndarray], folder: P
     found = [index.nearest(query) for query in queries]
     ms = 1e3 * np.array([corpora.timed(partial(index.nearest, one))[1] for one in queries])
     peer_s, best = peer(corpus, queries[:40])
-    same = sum(abs((f.cosine if f else 0.0) - b) < 1e-4 for f, b in zip(found, best, strict=False))
+    same = sum(abs((f[2] if f else 0.0) - b) < 1e-4 for f, b in zip(found, best, strict=False))
     print(
         f"{n_sentences:>9,} sentences: indexed in {built:.1f} s, {n_bytes / 2**20:,.0f} MiB; "
         f"query {ms.mean():.1f} ms (median {np.median(ms):.1f}, 95th percentile "

@@ -13,6 +13,7 @@ fixed they go to tests/golden/fuzz, where a test reads them.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -373,7 +374,7 @@ _ARCHIVES: dict[str, dict[str, str]] = {
 
 def settings_targets() -> dict[str, Target]:
     """Files that users write by hand."""
-    from fabula.jobs.config import _read as _read_config
+    from fabula.jobs.config import read_config
     from fabula.measures.labels import read_labels
     from fabula.reference.catalogue import read_catalogue
     from fabula.rubrics.load import load_rubric, parse_rubric
@@ -381,6 +382,10 @@ def settings_targets() -> dict[str, Target]:
     from fabula.studies.design import load_study
     from fabula.studies.labels import load_labels
     from fabula.tasks.feedback.eliciting import load_prompts
+
+    def read_config_at(path: Path) -> object:
+        with contextlib.chdir(path.parent):
+            return read_config()
 
     rubric = load_rubric("ttcw")
     item = rubric.items[0].id
@@ -407,7 +412,7 @@ def settings_targets() -> dict[str, Target]:
             ),
         ),
         "config": Target(
-            on_file(_read_config, "fabula.toml"),
+            on_file(read_config_at, "fabula.toml"),
             (b'reference = ["a.ref"]\nmodel = "local"\n[prices]\nx = "1/10"\n',),
         ),
         "catalogue": Target(

@@ -119,21 +119,28 @@ class CaseBased:
             ) from error
         self._are_words = corpus.vocabulary.are_words()
 
+    def nearest(self, tokens: NDArray[np.uint32]) -> tuple[Shard, int, float] | None:
+        """The nearest sentence that has a successor: its shard, its number there, its cosine.
+
+        None if no sentence shares a word with these tokens.
+        """
+        words, counts = np.unique(tokens[self._are_words[tokens]], return_counts=True)
+        query = words.astype(np.int64), counts.astype(np.int64)
+        best: tuple[Shard, int, float] | None = None
+        for shard, arrays in zip(self._corpus.shards, self._shards, strict=True):
+            least = best[2] if best else 0.0
+            sentence, cosine, _ = nearest(*query, *arrays, least)  # type: ignore[call-arg]
+            if sentence >= 0:
+                best = shard, int(sentence), float(cosine)
+        return best
+
     def continue_(self, passage: Story, rng: np.random.Generator) -> str:
         """The sentence after the one nearest to the last of the context.
 
         Raises `LookupFailed` if no sentence of the corpus shares a word with it.
         """
         tokens = self._corpus.vocabulary.encode(passage.context[-1] if passage.context else "")
-        words, counts = np.unique(tokens[self._are_words[tokens]], return_counts=True)
-        query = words.astype(np.int64), counts.astype(np.int64)
-        best: tuple[Shard, int] | None = None
-        least = 0.0
-        for shard, arrays in zip(self._corpus.shards, self._shards, strict=True):
-            sentence, cosine, _ = nearest(*query, *arrays, least)  # type: ignore[call-arg]
-            if sentence >= 0:
-                best, least = (shard, int(sentence)), float(cosine)
-        if best is None:
+        if (best := self.nearest(tokens)) is None:
             raise LookupFailed("no sentence of the corpus shares a word with the last sentence")
-        shard, number = best
+        shard, number, _ = best
         return shard.sentence(number + 1)

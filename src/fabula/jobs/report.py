@@ -275,6 +275,11 @@ class GroupSettings(InstrumentSettings):
         check=_is_measured,
     )
 
+    def report(self) -> ReportSettings:
+        """A report without models' answers."""
+        shared = {one.name: getattr(self, one.name) for one in fields(InstrumentSettings)}
+        return ReportSettings(**{**shared, "without": (*self.without, *_ungrouped())})
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Alone(Result):
@@ -699,10 +704,7 @@ def group(
     """
     from fabula.jobs.reviewer import Reviewer
 
-    out, measured = settings.out, settings.measured
-    # A report without models' answers.
-    shared = {one.name: getattr(measured, one.name) for one in fields(InstrumentSettings)}
-    plan = ReportSettings(**{**shared, "without": (*measured.without, *_ungrouped())})
+    out, plan = settings.out, settings.measured.report()
     kept = read_groups(out) if out.exists() else []
     with Reviewer(plan) as reviewer:
         review = reviewer.run(texts, progress)

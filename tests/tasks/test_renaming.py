@@ -70,6 +70,11 @@ def test_a_name_changes_from_its_place_on_and_nowhere_else(nlp: Any, seed: int):
     assert fault.what.split("'")[1].removesuffix("...")[:9] in changed
 
 
+def test_a_name_that_occurs_only_within_another_does_not_stop_the_others(nlp: Any):
+    text = STORY.replace("Anna", "Tom") + " Anne-Marie laughed. Anne-Marie ran." * 5
+    assert renamed(text, nlp)[1].details["old"] == "Tom"
+
+
 def test_only_whole_names_are_mentions():
     text = "Annabel met Anna-Marie. Anna's hat, ANNA! Joanna and Anna."
     assert [text[a:b] for a, b in mentions_of("Anna", text)] == ["Anna", "ANNA", "Anna"]

@@ -802,9 +802,11 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
     """
     from fabula.measures import ratings
     from fabula.presentation.rating_tables import FIELDS, agreement_table, means_table
-    from fabula.studies.exporting import export as export_answers
 
     with open_study(file, place) as study:
+        # What is missing for studies is told by opening one.
+        from fabula.studies.exporting import export as export_answers
+
         design, units = study.design, study.units
         with study.store.reading() as connection:
             found = list(export_answers(connection, design, {unit.key: unit for unit in units}))

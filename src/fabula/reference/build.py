@@ -139,7 +139,8 @@ def build_reference(
     # `restart` must not replace files that are not part of a corpus.
     if folder.exists() and not folder.is_dir():
         raise CorpusError(f"{folder}: is a file; `out` must be a folder")
-    names = {entry.name for entry in folder.glob("*")} - {".lock", "shares"}
+    entries = folder.iterdir() if folder.is_dir() else ()
+    names = {entry.name for entry in entries} - {".lock", "shares"}
     if JOURNAL not in names and any(not name.startswith(f".{JOURNAL}.") for name in names):
         try:
             row = json.loads(read_small(folder / MANIFEST) or b"")
@@ -303,8 +304,10 @@ def _extend(
     write_whole(folder / MANIFEST, manifest.to_json())
     (folder / JOURNAL).unlink(missing_ok=True)
     for left in (folder / "shares", *(folder / "shards").glob("*.part*")):
-        if left.exists():
+        if left.is_dir():
             shutil.rmtree(left)
+        else:
+            left.unlink(missing_ok=True)
     return manifest
 
 

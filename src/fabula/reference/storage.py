@@ -228,7 +228,8 @@ class _Store:
                 f"{self.address}/{name}: missing; copy the corpus there again"
             ) from error
         except OSError as error:
-            if error.errno == errno.ENOSPC:
+            # What is wrong with this machine's disk is not the address's fault.
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
                 raise
             raise self._failed(error) from error
         finally:

@@ -271,13 +271,16 @@ def alpha(
         counts = (every[:, :, None] == values).sum(axis=1) * (n > 0)[:, None]
         apart = ((n**2 - (counts**2).sum(axis=1)) / others)[:, None]
         parts = _nominal_parts
-        if level != "nominal":
-            # Distances may depend on how often each value was given, so each subject has the whole
+        if level == "ordinal":
+            # Distances depend on how often each value was given, so each subject has the whole
             # table of its pairs of values.
             k = len(values)
             pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(k)) / others[:, None, None]
-            apart = pairs.reshape(len(pairs), k * k)
-            parts = partial(_table_parts, values=None if level == "ordinal" else values)
+            apart, parts = pairs.reshape(len(pairs), k * k), _ordinal_parts
+        elif level == "absolute":
+            distances = np.abs(every[:, :, None] - every[:, None, :])
+            apart = (np.nansum(distances, axis=(1, 2)) / others)[:, None]
+            parts = partial(_absolute_parts, values=values)
         rows = np.column_stack([apart, counts, n]).astype(np.float64)
     rows, prior = rows[: len(ratings)], rows[len(ratings) :]
     n_prior = 2.0 if level == "nominal" else 1.0
@@ -298,16 +301,18 @@ def _nominal_parts(sums: Sums, n_items: int) -> tuple[Sums, Sums]:
     return (by_chance - sums[..., 0]).sum(axis=-1), by_chance.sum(axis=-1)
 
 
-def _table_parts(sums: Sums, _: int, values: Floats | None) -> tuple[Sums, Sums]:
-    """values: those that distances are between; ordinal ones are placed by how many gave each."""
+def _absolute_parts(sums: Sums, _: int, values: Floats) -> tuple[Sums, Sums]:
+    totals, apart = sums[..., 1:-1], np.abs(values[:, None] - values)
+    by_chance = np.einsum("...i,ij,...j->...", totals, apart, totals) / (sums[..., -1] - 1)
+    return by_chance - sums[..., 0], by_chance
+
+
+def _ordinal_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
     k = round((4 * sums.shape[-1] - 3) ** 0.5 / 2 - 0.5)
     pairs, totals = sums[..., : k * k].reshape(*sums.shape[:-1], k, k), sums[..., k * k : -1]
-    if values is None:
-        # A value is placed in the middle of the ranks of the ratings that gave it.
-        places = np.cumsum(totals, axis=-1) - totals / 2
-        apart = (places[..., :, None] - places[..., None, :]) ** 2
-    else:
-        apart = np.broadcast_to(np.abs(values[:, None] - values), pairs.shape)
+    # A value is placed in the middle of the ranks of the ratings that gave it.
+    places = np.cumsum(totals, axis=-1) - totals / 2
+    apart = (places[..., :, None] - places[..., None, :]) ** 2
     by_chance = np.einsum("...i,...ij,...j->...", totals, apart, totals) / (sums[..., -1] - 1)
     return by_chance - (pairs * apart).sum(axis=(-2, -1)), by_chance
 

@@ -10,6 +10,7 @@ like words.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import shutil
@@ -23,9 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import CorpusError, InputError
+from fabula.errors import CorpusError, InputError, ModelError
 from fabula.formats import TRAINING
 from fabula.measures.linguistic.lexis import UNKNOWN_WORD
+from fabula.packages import needing
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.story_passages import book_chapters
 from fabula.text import check_documents, in_batches
@@ -46,14 +48,19 @@ MAX_TOKENS = 120
 _PLAIN = str.maketrans("“”‘’", "\"\"''")
 
 
+@functools.cache
+def _tokeniser() -> Any:
+    missing = "this needs spaCy; run: pip install 'fabula[nlp]'"
+    return needing("spacy.lang.en", missing, ModelError).English().tokenizer
+
+
 def tokens_of(sentence: str) -> list[str]:
     """The words and punctuation marks of a sentence, in their case; quotes are made straight.
 
     >>> tokens_of("“Don’t you see?” she said.")
     ['"', 'Do', "n't", 'you', 'see', '?', '"', 'she', 'said', '.']
     """
-    tokens = map(str, load_pipeline(()).tokenizer(sentence.translate(_PLAIN)))
-    return [token for token in tokens if token.strip()]
+    return [token for token in map(str, _tokeniser()(sentence.translate(_PLAIN))) if token.strip()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,8 @@ def plant_rename(story: Reading, rng: np.random.Generator) -> Fault | str:
         return "nobody in it is certain to be called by a first name, or by what they are"
     fit = []
     for name, places, others in called:
-        first = max(third, story.sentence_of(places[0]) + 1)
+        # Without places, a name occurs only within another, as Anne in Anne-Marie.
+        first = max(third, story.sentence_of(places[0]) + 1) if places else third
         late = [place for place in places[_MIN_MENTIONS:] if story.sentence_of(place) >= first]
         fit += [(name, late, others)] if late and others else []
     if not fit:

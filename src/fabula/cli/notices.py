@@ -143,7 +143,7 @@ class Bar:
     progress: Progress | None = None
     task: Any = None
     prints: bool = False
-    """Whether lines are printed, if there is no bar."""
+    """Whether progress is printed in lines where no bar is drawn."""
     stage: str = ""
     total: int | None = None
     done: int = 0

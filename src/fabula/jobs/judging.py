@@ -512,7 +512,8 @@ def plan_of(
         if item.scale.is_ranking and not is_pairwise:
             raise InputError(
                 f"{rubric.id}: {item.id} ranks the stories of a group, and a model is shown one "
-                "story at a time; leave it out with `items`, or compare with `pairwise`"
+                "story at a time; `fabula judge` leaves it out with `items`, or compares stories "
+                "with `pairwise`"
             )
     if template is None:
         file = questions.template

@@ -144,7 +144,7 @@ def _give(answers: Connection, read: Read, name: str, limits: Limits) -> None:
         n_read = n_chars = 0
 
     with contextlib.suppress(OSError, ValueError):
-        # So much address space beyond the current use; without /proc there is no limit.
+        # The limit is on top of the address space in use now; without /proc there is none.
         n_pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = n_pages * os.sysconf("SC_PAGE_SIZE") + limits.memory_bytes
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))

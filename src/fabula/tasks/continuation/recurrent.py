@@ -216,8 +216,8 @@ def _lanes(
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
     """Parallel stories, a window at a time. A lane whose story has ended idles until the next.
 
-    Input words, target words, and which lanes begin a story: int64, shape (n_lanes, width), with -1
-    where there is no target; bool, shape (n_lanes,).
+    Each is (input words, target words, lanes that begin a story): int64 (n_lanes, width) for both
+    kinds of words, -1 for a missing target, and bool (n_lanes,).
     """
     waiting = iter(stories)
     lanes: list[tuple[NDArray[np.uint32], int] | None] = [None] * n_lanes

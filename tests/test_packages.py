@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fabula.errors import InputError
-from fabula.packages import check_scipy, pyarrow, scipy
+from fabula.packages import pyarrow, scipy
 from tests.commands import write_rows
 
 ABSENT = """
@@ -162,5 +162,6 @@ def test_what_is_installed_is_given(monkeypatch: pytest.MonkeyPatch):
     assert scipy("special").expit(0.0) == 0.5
     assert pyarrow("parquet", what="this").read_table is pq.read_table
     monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(InputError, match="intervals need SciPy"):
-        check_scipy("intervals")
+        scipy("special", "intervals")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import Any
 
 from fabula.errors import FabulaError, InputError
@@ -14,17 +13,7 @@ def scipy(part: str, what: str = "these statistics") -> Any:
 
     Raises `InputError` if it is not installed.
     """
-    return needing(f"scipy.{part}", _without_scipy(what))
-
-
-def check_scipy(what: str) -> None:
-    """Raise `InputError` if SciPy is missing, before hours of work that needs it at the end."""
-    if importlib.util.find_spec("scipy") is None:
-        raise InputError(_without_scipy(what))
-
-
-def _without_scipy(what: str) -> str:
-    return f"{what} need SciPy; run: pip install 'fabula[stats]'"
+    return needing(f"scipy.{part}", f"{what} need SciPy; run: pip install 'fabula[stats]'")
 
 
 def pyarrow(part: str = "", *, what: str) -> Any:

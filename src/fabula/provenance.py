@@ -28,7 +28,7 @@ from fabula import __version__
 from fabula.errors import DAMAGE, InputError
 from fabula.formats import PROVENANCE
 from fabula.plugins import loaded_packages
-from fabula.store import checksum, dump_json, noting_writes, write_whole
+from fabula.store import checksum, dump_json, note, write_whole
 from fabula.types import Document
 
 Record = dict[str, Any]
@@ -165,10 +165,11 @@ def recording() -> Iterator[Recording]:
     answer."""
     noted = Recording()
     token = _current.set(noted)
+    of_writes = note.set(lambda place: noted.written.add(place.resolve()))
     try:
-        with noting_writes(lambda place: noted.written.add(place.resolve())):
-            yield noted
+        yield noted
     finally:
+        note.reset(of_writes)
         _current.reset(token)
 
 

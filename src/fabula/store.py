@@ -28,7 +28,8 @@ from fabula.errors import DAMAGE, BusyError, InputError
 from fabula.formats import CHECKSUM, ROWS, check_unchanged
 from fabula.types import Measurement, Span
 
-_note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
+note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
+"""Called for each file and folder that is written."""
 
 
 def dump_json(value: Any) -> str:
@@ -57,16 +58,6 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@contextlib.contextmanager
-def noting_writes(note: Callable[[Path], object]) -> Iterator[None]:
-    """Call `note` for each file and folder written in this context."""
-    token = _note.set(note)
-    try:
-        yield
-    finally:
-        _note.reset(token)
-
-
 def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
     """Replace a file's content atomically: after a crash it is either the old or the new one.
 
@@ -87,7 +78,7 @@ def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     _sync_folder(path.parent)
-    _note.get()(path)
+    note.get()(path)
 
 
 def _open_beside(path: Path) -> tuple[Path, IO[bytes]]:
@@ -138,7 +129,7 @@ def publish_folder(aside: Path, path: Path) -> None:
     _sync_folder(aside)
     aside.rename(path)
     _sync_folder(path.parent)
-    _note.get()(path)
+    note.get()(path)
 
 
 @contextlib.contextmanager
@@ -268,7 +259,7 @@ class RowWriter:
     ) -> None:
         sync(self._file)
         self._file.close()
-        _note.get()(self.path)
+        note.get()(self.path)
 
 
 def read_rows(path: Path, *, is_edited: bool = False) -> Iterator[dict[str, Any]]:

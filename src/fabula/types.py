@@ -193,11 +193,10 @@ class Rubric:
 
     def item(self, id: str) -> Item:  # noqa: A002 (an item's own word)
         """The item with this id. Raises `KeyError`."""
-        return next((item for item in self.items if item.id == id), None) or _no_item(self, id)
-
-
-def _no_item(rubric: Rubric, item: str) -> Item:
-    raise KeyError(f"rubric {rubric.id} has no item {item}")
+        for item in self.items:
+            if item.id == id:
+                return item
+        raise KeyError(f"rubric {self.id} has no item {id}")
 
 
 @dataclass(frozen=True, slots=True)

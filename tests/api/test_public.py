@@ -144,6 +144,8 @@ def test_what_is_missing_in_a_frame_is_missing_in_its_document():
         ([], "no texts"),
         ("nosuch.txt", "nosuch.txt: no such file"),
         (["nosuch.txt"], "nosuch.txt: no such file"),
+        ("It was late.\nNobody came.", "'It was late.\\\\nNobody came.'...: a string names a file"),
+        ("It was late. " * 30, "give a text itself in a list"),
         ("", "texts must be a frame"),
         ({"a set", "has no order"}, "texts must be a frame"),
         (pd.Series(["one", "two"], index=[0, 0]), "two texts have the id '0'"),

@@ -281,10 +281,11 @@ def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress =
     from fabula.measures.diversity.diversity_tests import Resampling
     from fabula.measures.diversity.grouped_texts import Stages
     from fabula.measures.diversity.measure import Plan, measure_diversity
-    from fabula.packages import check_scipy
+    from fabula.packages import scipy
     from fabula.text import TextSettings
 
-    check_scipy("the intervals of diversity")
+    # Before hours of work that needs it at the end.
+    scipy("stats", "the intervals of diversity")
     plan = Plan(
         by=settings.by,
         prompt=settings.prompt,
@@ -469,11 +470,11 @@ def phrases(
     from fabula.measures.diversity.grouped_texts import Stages
     from fabula.measures.diversity.key_phrases import KeynessPlan, find_key_phrases
     from fabula.measures.phrase_list import write_key_phrases
-    from fabula.packages import check_scipy
+    from fabula.packages import scipy
     from fabula.reference.search import is_elsewhere, is_served, open_backend
     from fabula.text import TextSettings
 
-    check_scipy("the tests of phrases")
+    scipy("special", "the tests of phrases")
     if (b is _NOTHING) == (settings.by is None):
         raise SettingsError("by", "must name a field of A, or A and B be given without it")
     if settings.by is not None:

@@ -32,6 +32,9 @@ Texts = Any
 """A frame (pandas, Polars, Arrow), a list of documents, of strings or of dicts, one dict with a
 `text`, a mapping from id to text, or the path of a file, a folder or a pattern."""
 
+_LONGEST_NAME = 255
+"""Of a file: longer strings are texts."""
+
 
 class GivenTexts(NamedTuple):
     """Documents, and the kind of frame that they came in; None for anything else."""
@@ -58,6 +61,11 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
     names: tuple[str, ...] = ()
     if isinstance(texts, str | Path) and str(texts):
         names = (str(texts),)
+        if "\n" in names[0] or max(map(len, names[0].split("/"))) > _LONGEST_NAME:
+            raise InputError(
+                f"{names[0][:40]!r}...: a string names a file, a folder or a pattern; give a text "
+                "itself in a list, as in [text]"
+            )
     elif isinstance(texts, list | tuple) and texts and all(map(_is_file, texts)):
         names = tuple(map(str, texts))
     if names:

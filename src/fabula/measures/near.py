@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.cached_results import Recent
 from fabula.errors import InputError
 from fabula.kernels.movers import MOST_ALIKE, similarities
 from fabula.kernels.walk import PARTS
@@ -263,7 +263,7 @@ class AlikeWords:
         has_vector = rows >= 0
         self._with_vector = np.flatnonzero(self.is_content)[has_vector]
         self._rows = rows[has_vector]
-        self._known: OrderedDict[str, Alike] = OrderedDict()
+        self._known: Recent[str, Alike] = Recent(_N_REMEMBERED, lambda *_: 1)
         self._lock = threading.Lock()
 
     def bits_of(self, word: str) -> float:
@@ -311,10 +311,7 @@ class AlikeWords:
         found |= {word: self._alone(word) for word in words if word not in found}
         with self._lock:
             for word in words:
-                self._known[word] = found[word]
-                self._known.move_to_end(word)
-            while len(self._known) > _N_REMEMBERED:
-                self._known.popitem(last=False)
+                self._known.remember(word, found[word])
         return [found[word] for word in words]
 
     def _alone(self, word: str) -> Alike:

@@ -433,7 +433,7 @@ def result_targets() -> dict[str, Target]:
     from fabula.measures.linguistic.system_scores import read_contexts
     from fabula.measures.phrase_list import read_phrases
     from fabula.provenance import read_record
-    from fabula.reference.layout import Manifest
+    from fabula.reference.files import Manifest
     from fabula.store import located_rows, read_measurements
 
     def compared(path: Path) -> object:

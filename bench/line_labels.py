@@ -41,7 +41,7 @@ import corpora
 import first_findings
 from fabula.measures.line_notes import read_drafts
 from fabula.measures.line_rules import LINE_KINDS, LINE_RULES, LineNote
-from fabula.reference.layout import text_digest
+from fabula.reference.files import text_digest
 from fabula.store import read_rows
 from fabula.text import read_documents
 from fabula.types import Document

@@ -33,7 +33,7 @@ from fabula.kernels.grams import bound_ends
 from fabula.kernels.packed import read_packed
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, sample_keys
 from fabula.reference.build import make_filter
-from fabula.reference.layout import map_array
+from fabula.reference.files import map_array
 
 N_WORDS = 250
 N_TEXTS = corpora.sized(40, 2)

@@ -15,7 +15,7 @@ import uvicorn
 
 import fabula
 from fabula.reference import Reference
-from fabula.reference.served import Limits, open_served
+from fabula.reference.client import Limits, open_served
 from fabula.reference.service import Gate, Served, create_app
 from tests.forking import fabula_command
 

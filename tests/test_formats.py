@@ -8,7 +8,7 @@ import pytest
 from fabula.errors import CorpusError, FabulaError
 from fabula.formats import FORMATS, REFERENCE, Format
 from fabula.reference import Reference
-from fabula.reference.layout import seal, unsealed
+from fabula.reference.files import seal, unsealed
 from fabula.types import Document
 
 

@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
         "sum((one.follows for one in first))",
         "sum((one.follows for one in plain))",
     },
-    "reference/storage.py": {
+    "reference/files.py": {
         "sum((stamps[file][0] for file in files))",
         "sum((stamps[file][0] for file in new))",
     },

@@ -17,7 +17,7 @@ from fabula.measures.scores import run_measure
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents, remove_documents
-from fabula.reference.served import open_served
+from fabula.reference.client import open_served
 from fabula.text import read_documents
 from fabula.types import Document
 

@@ -25,7 +25,7 @@ from fabula.jobs.references import (
     n_bytes_of,
 )
 from fabula.jobs.stories import OpeningSettings, openings
-from fabula.reference.layout import Manifest
+from fabula.reference.files import Manifest
 from fabula.settings import SettingsError
 from fabula.types import Document
 

@@ -16,7 +16,7 @@ from fabula.kernels.packed import bits_below, fixed, pack, pack_tokens
 from fabula.kernels.sampled_keys import sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
-from fabula.reference.layout import Strings, concatenated
+from fabula.reference.files import Strings, concatenated
 
 documents = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=25), min_size=1, max_size=6)
 queries = st.lists(st.integers(0, 5), max_size=150)

@@ -11,7 +11,7 @@ from tests.reference_serving import serving_reference
 from fabula.reference import Reference
 from fabula.reference.backend import Age, year_of
 from fabula.reference.build import add_documents
-from fabula.reference.layout import Manifest
+from fabula.reference.files import Manifest
 from fabula.reference.search import open_backend
 from fabula.text import TextSettings
 from fabula.types import Document

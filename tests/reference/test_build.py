@@ -12,7 +12,7 @@ import pytest
 from fabula.errors import BusyError, CorpusError, InputError
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, add_documents, remove_documents, tokenise_batch
-from fabula.reference.layout import Manifest
+from fabula.reference.files import Manifest
 from fabula.store import writer_lock
 from fabula.text import TextSettings, in_batches
 from fabula.types import Document

@@ -21,7 +21,7 @@ from fabula.reference import Reference
 from fabula.reference import catalogue as catalogue_module
 from fabula.reference.backend import Age
 from fabula.reference.catalogue import Files, SampleRule, choose_sample, is_kept, read_catalogue
-from fabula.reference.layout import Manifest
+from fabula.reference.files import Manifest
 
 SHIPPED = Path(catalogue_module.__file__).with_name("catalogue.toml")
 HUB = "huggingface.co/datasets"

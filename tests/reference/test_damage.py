@@ -15,10 +15,9 @@ from tests.forking import python_command
 from tests.reference.test_build import texts
 
 from fabula.errors import CorpusError
-from fabula.reference import Reference, storage
+from fabula.reference import Reference
 from fabula.reference.build import remove_documents
-from fabula.reference.layout import map_array, seal, unsealed
-from fabula.reference.storage import check_files
+from fabula.reference.files import check_files, map_array, seal, unsealed
 from fabula.store import checksum
 from fabula.types import Document
 
@@ -88,14 +87,14 @@ def test_a_file_is_compared_again_once_it_changed_and_not_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(storage, "_SETTLED_NS", 0)
+    monkeypatch.setattr("fabula.reference.files._SETTLED_NS", 0)
     compared: list[str] = []
 
     def counted(path: Path) -> str:
         compared.append(path.name)
         return checksum(path)
 
-    monkeypatch.setattr(storage, "checksum", counted)
+    monkeypatch.setattr("fabula.reference.files.checksum", counted)
     folder = tmp_path / "shard"
     folder.mkdir()
     for name in ("a.npy", "b.npy"):
@@ -128,7 +127,7 @@ def test_where_nothing_can_be_remembered_files_are_compared_each_time(
 ):
     (tmp_path / "cache").write_text("a file, where a folder should be")
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(storage, "_SETTLED_NS", 0)
+    monkeypatch.setattr("fabula.reference.files._SETTLED_NS", 0)
     (tmp_path / "shard").mkdir()
     (tmp_path / "shard" / "a.npy").write_bytes(bytes(5 << 20))
     files = {"a.npy": checksum(tmp_path / "shard" / "a.npy")}

@@ -11,7 +11,7 @@ import pytest
 from fabula.errors import CorpusError
 from fabula.kernels.match import longest_matches
 from fabula.reference import Reference, parts
-from fabula.reference.layout import GRAMS, KEYS, Manifest
+from fabula.reference.files import GRAMS, KEYS, Manifest
 from fabula.store import checksum
 from fabula.types import Document
 

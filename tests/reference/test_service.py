@@ -25,10 +25,10 @@ from fabula.measures.scores import to_row
 from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import remove_documents
+from fabula.reference.client import Limits, _token_for, open_served
 from fabula.reference.exclude import CopyRule, find_copies
 from fabula.reference.parts import About, JoinedParts
 from fabula.reference.search import open_backend
-from fabula.reference.served import Limits, _token_for, open_served
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -67,7 +67,7 @@ def test_a_served_reference_answers_as_the_local_one(
     with serving_reference(path, limits=limits) as serving, pytest.MonkeyPatch.context() as smaller:
         for name, values in {"MAX_GRAMS": [1, 3, 100], "MAX_NAMED": [1, 10, 1000]}.items():
             most = data.draw(st.sampled_from(values))
-            smaller.setattr(f"fabula.reference.served.{name}", most)
+            smaller.setattr(f"fabula.reference.client.{name}", most)
         served = serving.open()
         assert served.about.removed.tolist() == local.about.removed.tolist()
         assert (served.name, served.fingerprint, served.size, served.settings) == (
@@ -242,7 +242,7 @@ def test_stretches_that_no_text_can_have_are_a_failed_look_up(wrong: dict[str, A
 
 
 def test_a_token_goes_to_the_host_it_was_given_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fabula.reference.served._first_host", [])
+    monkeypatch.setattr("fabula.reference.client._first_host", [])
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "one@a.example two@b.example:8100 three")
     assert _token_for("https://a.example/books") == "one"
     assert _token_for("http://b.example:8100") == "two"

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.reference import Reference
+from fabula.reference.client import Limits
 from fabula.reference.parts import WalkTerms
-from fabula.reference.served import Limits
 from fabula.types import Document
 
 schemathesis = pytest.importorskip("schemathesis", reason="it is not installed")

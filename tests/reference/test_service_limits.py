@@ -20,9 +20,8 @@ from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.errors import InputError
 from fabula.reference import Reference, service
-from fabula.reference.http_client import LookupServer
+from fabula.reference.client import Limits, LookupServer
 from fabula.reference.parts import WalkTerms
-from fabula.reference.served import Limits
 from fabula.reference.service import Gate, read_tokens
 from fabula.types import Document
 from fabula.web.guard import HEADERS, is_loopback
@@ -226,7 +225,7 @@ def test_a_rate_slows_a_client_and_changes_nothing(path: Path):
 def test_more_exclusions_than_are_taken_are_told_with_the_remedy(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("fabula.reference.served.MAX_EXCLUDED", 2)
+    monkeypatch.setattr("fabula.reference.client.MAX_EXCLUDED", 2)
     with serving_reference(path) as serving:
         served = serving.open()
         assert served.longest_matches(["sea"], exclude=[0, 1]).tolist() == [1]

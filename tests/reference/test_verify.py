@@ -8,7 +8,7 @@ from tests.reference.test_build import texts
 from fabula.errors import CorpusError
 from fabula.reference import Reference
 from fabula.reference.build import remove_documents, verify_reference
-from fabula.reference.layout import Manifest
+from fabula.reference.files import Manifest
 
 FILES = ["tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",
          "pair_buckets.npy", "grams.npy", "keys.npy", "starts.npy", "words.bin",

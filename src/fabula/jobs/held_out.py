@@ -21,8 +21,8 @@ from fabula.jobs.result_files import restart_setting
 from fabula.measures.groups import Distribution, GroupBook, GroupNumbers, read_groups, write_groups
 from fabula.measures.originality_measure import ExcludeSame
 from fabula.reference import Reference
+from fabula.reference.files import HELD_OUT, corpus_folder, fetch_corpus
 from fabula.reference.search import check_spec, is_elsewhere, is_served
-from fabula.reference.storage import HELD_OUT, corpus_folder, fetch_corpus
 from fabula.settings import Between, seed_setting, setting
 from fabula.store import dump_json, write_whole
 from fabula.types import Document
@@ -175,7 +175,7 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
         if not is_served(corpus):
             paths += [] if is_elsewhere(corpus) else [fetch_corpus(corpus) / HELD_OUT]
             continue
-        from fabula.reference.served import open_served
+        from fabula.reference.client import open_served
 
         key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
         path = cache_folder() / "served" / key / HELD_OUT

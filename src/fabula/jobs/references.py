@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.reference import Reference
     from fabula.reference.catalogue import Catalogue, Collection, Index
-    from fabula.reference.layout import Manifest
+    from fabula.reference.files import Manifest
     from fabula.types import Document
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -286,7 +286,7 @@ def build(
     if writing.models:
         return _build_written(sources, settings, sampling, writing, progress, confirm)
     from fabula.reference.catalogue import SampleRule, choose_sample, read_catalogue
-    from fabula.reference.layout import Manifest
+    from fabula.reference.files import Manifest
 
     names = sources.names
     before = Manifest.read(settings.out) if settings.add else None
@@ -586,7 +586,7 @@ def info(
             raise InputError(f"{name}: no such folder, and not in the catalogue; {where}")
         from fabula.reference import Reference
         from fabula.reference.build import verify_reference
-        from fabula.reference.layout import Manifest
+        from fabula.reference.files import Manifest
 
         place = Path(name)
         if settings.check:
@@ -787,7 +787,7 @@ def serve(
     Raises `InputError`, `CorpusError`; else it returns when the process is stopped.
     """
     try:
-        from fabula.reference.served import Limits
+        from fabula.reference.client import Limits
         from fabula.reference.service import Gate, Served, create_app, read_tokens
         from fabula.web import app as web
         from fabula.web.guard import is_loopback

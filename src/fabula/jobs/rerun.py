@@ -158,7 +158,7 @@ def compare_results(before: Path, after: Path) -> list[str]:
     """How two results of one command differ, file by file; for rows, also field by field."""
     if not before.is_dir():
         return list(_of_files(before, after, after.name))
-    from fabula.reference.storage import HELD_OUT
+    from fabula.reference.files import HELD_OUT
 
     old, new = (
         {

@@ -14,7 +14,7 @@ from fabula.measures.originality_measure import Originality
 from fabula.measures.probability import Probability
 from fabula.reference import Occurrence
 from fabula.reference.exclude import CopyRule
-from fabula.reference.layout import text_digest
+from fabula.reference.files import text_digest
 from fabula.resume import RowKind, Share, kept_rows
 from fabula.text import TextWords, check_documents
 from fabula.text.sketch import Sketch, sketch_of

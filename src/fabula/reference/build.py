@@ -34,17 +34,20 @@ from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.backend import year_of
-from fabula.reference.layout import (
+from fabula.reference.files import (
     GRAMS,
     JOURNAL,
     KEYS,
     MANIFEST,
     Manifest,
+    Report,
     Shard,
     ShardInfo,
     Years,
+    check_files,
     concatenated,
     content_digest,
+    corpus_folder,
     document_line,
     read_small,
     seal,
@@ -52,7 +55,6 @@ from fabula.reference.layout import (
     unsealed,
 )  # fmt: skip
 from fabula.reference.search import Reference
-from fabula.reference.storage import Report, check_files, corpus_folder
 from fabula.resume import Share
 from fabula.store import (
     checksum,

@@ -36,7 +36,7 @@ from fabula.reference.backend import (
     dj_search,
 )  # fmt: skip
 from fabula.reference.catalogue import API_URL, MINI_URL, read_catalogue
-from fabula.reference.http_client import LookupServer, Refused
+from fabula.reference.client import LookupServer, Refused
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from fabula.kernels.match import count_allowed, find_interval, longest_matches, 
 from fabula.kernels.packed import fixed, read_packed
 from fabula.kernels.walk import align, chain, find_anchors, note_blocks
 from fabula.reference.backend import Age
-from fabula.reference.layout import Shard
+from fabula.reference.files import Manifest, Report, Shard, check_files, fetch_corpus
 from fabula.text import TextSettings
 from fabula.types import Document
 from fabula.workers import memory_bytes
@@ -248,6 +249,40 @@ class LocalPart:
         if sum(shard.search_bytes for shard in self.shards) > memory_bytes() // 2:
             for shard in self.shards:
                 shard.expect_random()
+
+    @classmethod
+    def open(cls, places: Iterable[str | Path], report: Report = lambda stage: None) -> Self:
+        """Open the corpora at these paths and addresses as one; one found twice counts once.
+
+        Raises `CorpusError` if there is none, a damaged one, or one with other settings.
+        """
+        corpora: dict[str, tuple[Path, Manifest]] = {}
+        for place in dict.fromkeys(places):
+            folder = fetch_corpus(place, report)
+            manifest = Manifest.read(folder)
+            corpora.setdefault(manifest.fingerprint, (folder, manifest))
+        abouts, shards = [], []
+        for fingerprint, (folder, manifest) in corpora.items():
+            removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
+            removed[manifest.read_removed(folder)] = True
+            abouts.append(
+                About(
+                    name=folder.resolve().name,
+                    fingerprint=fingerprint,
+                    settings=manifest.settings,
+                    n_documents=manifest.n_documents,
+                    n_words=manifest.n_words,
+                    written_by=manifest.written_by,
+                    removed=removed,
+                    age=manifest.age,
+                )
+            )
+            shards += [(folder / "shards" / info.name, info) for info in manifest.shards]
+        about = abouts[0]
+        if len(abouts) > 1:
+            about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
+        check_files([(folder, info.files) for folder, info in shards], report)
+        return cls(about, [Shard(folder, info) for folder, info in shards])
 
     def match(
         self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1

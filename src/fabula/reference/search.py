@@ -24,8 +24,8 @@ from fabula.reference.backend import (
     Occurrence,
     ServerAway,
 )
+from fabula.reference.files import is_address
 from fabula.reference.parts import About, Found, JoinedParts, LocalPart, Part
-from fabula.reference.storage import is_address, open_corpora
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
@@ -111,7 +111,7 @@ class Reference:
 
         Raises `CorpusError` if a path holds no corpus, a damaged one, or one with other settings.
         """
-        opened = cls(open_corpora((path, *more), report))
+        opened = cls(LocalPart.open((path, *more), report))
         opened.paths = (str(path), *map(str, more))
         return opened
 
@@ -473,7 +473,7 @@ def open_backend(
     if spec is None:
         if not any(map(is_served, specs)):
             return Reference.open(*specs, report=report)
-        from fabula.reference.served import open_served
+        from fabula.reference.client import open_served
 
         # On disk and behind servers, as one, in this order; duplicates count once.
         parts: dict[str, tuple[str, Part]] = {}
@@ -482,7 +482,7 @@ def open_backend(
                 part: Part = (
                     open_served(named, n_parallel=n_parallel, max_retries=max_retries)
                     if is_served(named)
-                    else open_corpora([named], report)
+                    else LocalPart.open([named], report)
                 )
                 if parts.setdefault(part.about.fingerprint, (named, part))[1] is not part:
                     part.close()

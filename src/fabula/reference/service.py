@@ -31,10 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fabula import __version__
 from fabula.errors import CorpusError, FabulaError, InputError
-from fabula.reference.layout import MANIFEST, Shard, document_line
-from fabula.reference.parts import LocalPart, ShardWords, Walk, WalkTerms, walk_shard
-from fabula.reference.search import MAX_PLACES, Reference
-from fabula.reference.served import (
+from fabula.reference.client import (
     ANSWERS,
     MAX_EXCLUDED,
     MAX_GRAMS,
@@ -52,7 +49,9 @@ from fabula.reference.served import (
     Words,
     first_fault,
 )  # fmt: skip
-from fabula.reference.storage import HELD_OUT
+from fabula.reference.files import HELD_OUT, MANIFEST, Shard, document_line
+from fabula.reference.parts import LocalPart, ShardWords, Walk, WalkTerms, walk_shard
+from fabula.reference.search import MAX_PLACES, Reference
 from fabula.store import dump_json
 from fabula.text import TOKENISER
 from fabula.web.app import guarded_app

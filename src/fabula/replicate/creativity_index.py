@@ -44,7 +44,7 @@ from fabula.presentation.sheet import Block, Cell, Column, Sheet, number
 from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule
-from fabula.reference.layout import text_digest
+from fabula.reference.files import text_digest
 from fabula.replicate.claims import Claim, agreement_lines, claims_of, load_printed
 from fabula.replicate.creativity_index_release import read_outputs, read_release
 from fabula.stats.contrasts import Omnibus, adjusted, cell_means, compare_clusters

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from fabula.errors import InputError
 from fabula.measures.originality_measure import Levels
-from fabula.reference.layout import text_digest
+from fabula.reference.files import text_digest
 from fabula.rubrics.released import released_rows
 from fabula.text.sketch import sketch_of
 from fabula.types import Document, Signature

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 import corpora
-from fabula.formats import TRAINING
+from fabula.store import TRAINING
 from fabula.tasks.continuation.corpus import UNKNOWN, Corpus, build_corpus
 from fabula.tasks.continuation.retrieval import CaseBased, index_cases
 from fabula.text import find_files, read_documents

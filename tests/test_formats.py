@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from fabula.errors import CorpusError, FabulaError
-from fabula.formats import FORMATS, REFERENCE, Format
 from fabula.reference import Reference
 from fabula.reference.files import seal, unsealed
+from fabula.store import FORMATS, REFERENCE, Format
 from fabula.types import Document
 
 

@@ -8,15 +8,15 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fabula"
 
 FLOORS = {
-    "errors": 0, "reasons": 0, "plugins": 0,
-    # On the stairs: packages that the core does without; where fetched models lie.
-    "packages": 0.5, "model_files": 0.5, "scales": 0.5,
+    "errors": 0, "plugins": 0,
+    # On the stairs: packages that the core does without, and where fetched models lie.
+    "packages": 0.5, "scales": 0.5,
     "types": 1, "control_characters": 1, "kernels": 1, "settings": 1, "workers": 1,
-    # On the stairs: what versions of files are, for the store and all above it.
-    "formats": 1.5,
+    # On the stairs: files that are whole or not there, and their versions.
+    "store": 1.5,
     # For `text` and all above it: what was computed earlier.
     "cached_results": 1.7,
-    "text": 2, "store": 2, "rubrics": 2, "stats": 2, "web": 2,
+    "text": 2, "rubrics": 2, "stats": 2, "web": 2,
     "frames": 2, "instruments": 2,
     # On the stairs: it keeps rows in a store's file, for models and all above them.
     "stored_results": 2.2, "provenance": 2.4, "resume": 2.5,

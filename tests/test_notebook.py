@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from fabula.errors import NEVER_CHECKED
 from fabula.judging.summary import ItemSummary, JudgeSummary
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.measures.originality_measure import OriginalityMeasure
-from fabula.reasons import NEVER_CHECKED
 from fabula.reference import Reference
 from fabula.rubrics.load import load_rubric
 from fabula.tasks.feedback.advising import Advice

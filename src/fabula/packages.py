@@ -1,8 +1,10 @@
-"""Large optional packages, imported on first use."""
+"""Large optional packages, imported on first use; where `fabula setup` stores models."""
 
 from __future__ import annotations
 
 import importlib
+import os
+from pathlib import Path
 from typing import Any
 
 from fabula.errors import FabulaError, InputError
@@ -33,3 +35,25 @@ def needing(name: str, otherwise: str, error_class: type[FabulaError] = InputErr
         if (error.name or "").partition(".")[0] != name.partition(".")[0]:
             raise  # the package is installed, but a dependency is missing
         raise error_class(otherwise) from error
+
+
+PIPELINE = "en_core_web_md"
+"""spaCy's English pipeline, as spaCy loads it from a folder."""
+LANGUAGE_MODEL = "smollm2-135m-instruct"
+"""A folder containing one `.gguf` file."""
+ENCODER = "all-minilm-l6-v2-int8"
+"""A folder containing `model.onnx` and `tokenizer.json`."""
+
+
+def models_folder() -> Path:
+    """The user's folder for models; the environment variable FABULA_MODELS overrides it."""
+    from platformdirs import user_data_path
+
+    given = os.environ.get("FABULA_MODELS")
+    return Path(given) if given else user_data_path("fabula") / "models"
+
+
+def fetched(name: str) -> Path | None:
+    """The folder of a downloaded model, or None."""
+    folder = models_folder() / name
+    return folder if folder.is_dir() else None

@@ -26,9 +26,8 @@ from typing import Any
 
 from fabula import __version__
 from fabula.errors import DAMAGE, InputError
-from fabula.formats import PROVENANCE
 from fabula.plugins import loaded_packages
-from fabula.store import checksum, dump_json, note, write_whole
+from fabula.store import PROVENANCE, checksum, dump_json, note, write_whole
 from fabula.types import Document
 
 Record = dict[str, Any]

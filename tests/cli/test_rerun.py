@@ -12,11 +12,10 @@ from tests.serving import completion, serving
 from fabula.cli.main import cli
 from fabula.cli.records import written_by
 from fabula.errors import InputError
-from fabula.formats import CHECKSUM
 from fabula.instruments import PARTS
 from fabula.jobs.rerun import compare_results
 from fabula.provenance import read_record, record_path
-from fabula.store import read_rows, write_rows
+from fabula.store import CHECKSUM, read_rows, write_rows
 
 TEXT = "the lamp on the pier was lit and the ferry came in late with the post and a letter"
 WORDS = TEXT.split()

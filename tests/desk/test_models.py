@@ -16,8 +16,8 @@ from tests.models.test_fetching import CONTENT, PATH, Host, digest, host
 from fabula.desk.app import create_app
 from fabula.desk.work import Asked, Desk
 from fabula.jobs.setup import SetupSettings
-from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE
 from fabula.models.fetching import KNOWN, Download
+from fabula.packages import ENCODER, LANGUAGE_MODEL, PIPELINE
 
 __all__ = ["bare", "host"]
 

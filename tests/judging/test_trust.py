@@ -10,7 +10,6 @@ from tests.commands import rows_of, write_rows
 from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import InputError
-from fabula.formats import CHECKSUM
 from fabula.judging.judge_prompts import Template
 from fabula.judging.judging_plan import Asked, Judged, JudgePlan, identity, is_identified
 from fabula.judging.measurements import own_story
@@ -35,6 +34,7 @@ from fabula.presentation.judging_tables import calibration_tables
 from fabula.presentation.sheet import render
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
+from fabula.store import CHECKSUM
 from fabula.types import Document, Measurement, Signature
 
 TTCW = load_rubric("ttcw")

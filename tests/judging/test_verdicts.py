@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.commands import rows_of
 
+from fabula.errors import REASONS
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
-from fabula.reasons import REASONS
 from fabula.rubrics.released import read_judge_answers
 from fabula.scales import Scale
 

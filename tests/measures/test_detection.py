@@ -16,7 +16,6 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from tests.commands import rows_of, write_rows
 
 from fabula.errors import InputError, MixError
-from fabula.formats import DETECTORS
 from fabula.measures.detector import (
     Label,
     Labelled,
@@ -36,7 +35,7 @@ from fabula.presentation.detection_tables import (
 )
 from fabula.presentation.sheet import render
 from fabula.stats.resampling import auroc_interval
-from fabula.store import read_rows
+from fabula.store import DETECTORS, read_rows
 from fabula.text.sketch import sketch_of
 
 

@@ -35,9 +35,8 @@ from typing import Any
 import zstandard
 
 from fabula.errors import InputError
-from fabula.formats import DESK
 from fabula.review.findings import Finding, noted_of_rows
-from fabula.store import dump_json, write_whole
+from fabula.store import DESK, dump_json, write_whole
 from fabula.text import count_words
 
 _MAX_TITLE_CHARS = 120

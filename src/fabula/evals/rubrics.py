@@ -51,7 +51,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from rich.markup import escape
 
 from fabula.api import settings_from
-from fabula.errors import FabulaError, InputError
+from fabula.errors import NEVER_CHECKED, FabulaError, InputError, explain
 from fabula.jobs.judging import LabelledSettings, plan_of, with_examples
 from fabula.jobs.models import ModelSettings
 from fabula.judging.judge_prompts import ExampleTemplate, Template, choice_of
@@ -70,7 +70,6 @@ from fabula.measures.labels import read_labels
 from fabula.models.concurrency import all_of
 from fabula.models.hosted import answer_of, form_of, is_held, message_of
 from fabula.models.verdicts import Style, Verdict, read_verdict
-from fabula.reasons import NEVER_CHECKED, explain
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
 from fabula.scales import Scale
 from fabula.settings import fields_of

@@ -23,11 +23,10 @@ from inspect_ai.scorer import SampleScore, Score, Scorer, Target, Value, scorer
 from inspect_ai.solver import TaskState
 
 from fabula.api import settings_from
-from fabula.errors import CallFailed, InputError
+from fabula.errors import CallFailed, InputError, explain
 from fabula.evals.rubrics import in_a_sentence, over_epochs
 from fabula.instruments import instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
-from fabula.reasons import explain
 from fabula.stats.contrasts import pooled_estimate
 from fabula.text.refusals import is_refusal
 from fabula.types import Document, Measurement

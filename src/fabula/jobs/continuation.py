@@ -273,7 +273,7 @@ class Continuations(Written):
     __slots__ = ()
 
     def lines(self) -> list[str]:
-        from fabula.reasons import explain
+        from fabula.errors import explain
 
         return [
             f"written: {self.out}, {self.n:,} continuations",

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.errors import InputError, ModelError
+from fabula.errors import InputError, ModelError, explain
 from fabula.jobs.given import Labels, Part, Rows, located_in
 from fabula.jobs.job import Texts
 from fabula.jobs.judging import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
@@ -32,7 +32,6 @@ from fabula.jobs.result_files import (
     share_setting,
 )
 from fabula.provenance import note_output
-from fabula.reasons import explain
 from fabula.resume import Ledger, kept_rows
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 from fabula.store import dump_json, read_measurements, write_rows, write_whole

@@ -11,11 +11,11 @@ from typing import Any
 
 from fabula import provenance
 from fabula.errors import InputError
-from fabula.formats import CHECKSUM
 from fabula.jobs.registry import jobs
 from fabula.jobs.result import Result
 from fabula.provenance import Record
 from fabula.settings import Settings, setting
+from fabula.store import CHECKSUM
 
 _N_SHOWN = 5
 _LEFT_OUT = (".lock", "run.json", "answers.jsonl")

@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fabula.errors import InputError, ModelError
+from fabula.errors import InputError, ModelError, explain
 from fabula.jobs.models import ModelSettings, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
-from fabula.reasons import explain
 from fabula.settings import Between, Settings, SettingsError, part, setting
 from fabula.types import Rubric
 

@@ -142,8 +142,8 @@ class SetUp(Result):
         ]
 
     def tables(self) -> list[Block]:
+        from fabula.errors import NEVER_CHECKED
         from fabula.presentation.sheet import Column, Sheet
-        from fabula.reasons import NEVER_CHECKED
 
         if self.judges is None:
             return list(self.lines())
@@ -238,10 +238,10 @@ def setup(
 def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
     from urllib.parse import urlsplit
 
-    from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
     from fabula.models.encoder import packaged_encoder
     from fabula.models.fetching import KNOWN
     from fabula.models.local import embedded_model
+    from fabula.packages import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
     from fabula.text.pipeline import installed_pipeline
 
     of_sets = {"nlp": PIPELINE, "local": LANGUAGE_MODEL}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from fabula.errors import explain
 from fabula.jobs.job import Stream, Texts
 from fabula.jobs.models import (
     ModelSettings,
@@ -21,7 +22,6 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.result import Result, Row
 from fabula.jobs.result_files import restart_setting, rows_file, share_of, share_setting
-from fabula.reasons import explain
 from fabula.resume import kept_rows
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import write_rows

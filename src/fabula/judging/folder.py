@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.formats import RUN
 from fabula.judging.judge_prompts import PAIR_SCALE
 from fabula.judging.judging_plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.models.replay import recorded
@@ -16,6 +15,7 @@ from fabula.models.verdicts import read_verdict
 from fabula.resume import KeptRows, Row
 from fabula.rubrics.load import load_rubric, rubric_toml
 from fabula.store import (
+    RUN,
     RowWriter,
     dump_json,
     measurement_row,

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
+from fabula.errors import explain
 from fabula.judging.judging_plan import WORDING_STEP, Judged, JudgePlan
 from fabula.judging.run import RETEST
-from fabula.reasons import explain
 from fabula.scales import Scale
 from fabula.text import check_documents
 from fabula.types import Document, Measurement, Rubric

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from fabula.errors import CallFailed, ModelError
+from fabula.errors import CallFailed, ModelError, explain
 from fabula.judging.judge_prompts import choice_of, clarifying
 from fabula.judging.judging_plan import (
     CLARIFYING_STEP,
@@ -27,7 +27,6 @@ from fabula.models.base import Answer, Choice, Model, Prompt, Sampling
 from fabula.models.concurrency import Places, all_of, in_turn
 from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import Verdict, read_verdict
-from fabula.reasons import explain
 from fabula.rubrics.conditions import Condition
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item

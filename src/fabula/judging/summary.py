@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabula.errors import NEVER_CHECKED
 from fabula.judging.run import RETEST
 from fabula.judging.trust import Mode, Trust, TrustBook
 from fabula.measures.agreement import aggregates
-from fabula.reasons import NEVER_CHECKED
 from fabula.stats.agreement import spearman
 from fabula.text import count_words
 from fabula.types import Document, Item, Measurement, Rubric, Signature, by_rater

@@ -28,13 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import DAMAGE, InputError, MixError
-from fabula.formats import DETECTORS
 from fabula.measures.clusters import cluster_field, find_clusters, has_value
 from fabula.measures.scores import DIRECTIONS
 from fabula.packages import scipy
 from fabula.stats.prediction_powered import clopper_pearson_high, share_high
 from fabula.stats.resampling import MIN_UNITS, auroc_interval
-from fabula.store import write_whole
+from fabula.store import DETECTORS, write_whole
 from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
 

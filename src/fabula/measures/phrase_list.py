@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from fabula.errors import DAMAGE, InputError
-from fabula.formats import PHRASES
 from fabula.instruments import Figure
-from fabula.store import checksum, read_rows, write_rows
+from fabula.store import PHRASES, checksum, read_rows, write_rows
 from fabula.text import TextSettings
 from fabula.types import Document, Measurement, Signature, Span
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import ModelError
-from fabula.model_files import ENCODER, fetched
 from fabula.models.local import package_folders
+from fabula.packages import ENCODER, fetched
 from fabula.store import checksum
 
 _MAX_TOKENS = 256

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from fabula import __version__
 from fabula.errors import ModelError
-from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
+from fabula.packages import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
 from fabula.store import checksum, write_whole, writer_lock
 
 _TIMEOUT_S = 30.0

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
-from fabula.model_files import LANGUAGE_MODEL, fetched
 from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Usage
 from fabula.models.verdicts import grammar_of, in_words, option_masses
-from fabula.packages import needing
+from fabula.packages import LANGUAGE_MODEL, fetched, needing
 from fabula.workers import default_jobs
 
 # Large enough to include both Yes and No, even if the model prefers other tokens.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fabula.errors import explain
 from fabula.presentation.marked_text import Note, cut_text
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import terminal_width
-from fabula.reasons import explain
 from fabula.web import visible
 
 if TYPE_CHECKING:

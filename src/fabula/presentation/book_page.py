@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fabula.errors import explain
 from fabula.measures.book import BOOK_WORDS, Book
 from fabula.measures.cast import Talk
 from fabula.presentation.marked_text import Paragraph
 from fabula.presentation.sheet import Block, Column, Sheet, known
-from fabula.reasons import explain
 from fabula.text import count_words
 from fabula.text.chapters import Chapter, chapters_of
 from fabula.types import Document

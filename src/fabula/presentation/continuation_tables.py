@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from fabula.errors import explain
 from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.system_scores import Example, Written
 from fabula.measures.linguistic.table import SystemTable
@@ -21,7 +22,6 @@ from fabula.presentation.sheet import (
     interval_shown,
     number,
 )
-from fabula.reasons import explain
 from fabula.types import Estimate
 
 _MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")

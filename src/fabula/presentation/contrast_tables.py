@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fabula.errors import explain
 from fabula.measures.comparison import NOT_SAID, Comparison
 from fabula.presentation.sheet import Block, Column, Missing, Sheet, interval_notes
-from fabula.reasons import explain
 from fabula.stats.contrasts import Omnibus
 from fabula.types import Contrast
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fabula.errors import explain
 from fabula.measures.diversity.key_phrases import KeyPhrases
 from fabula.measures.diversity.measure import Diversity, Together, reason_of
 from fabula.measures.diversity.text_pairs import SimilarPair
 from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
-from fabula.reasons import explain
 from fabula.types import Span
 
 _TITLES = {

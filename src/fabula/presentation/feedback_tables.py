@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fabula.errors import explain
 from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
-from fabula.reasons import explain
 from fabula.types import Contrast, Estimate
 
 if TYPE_CHECKING:

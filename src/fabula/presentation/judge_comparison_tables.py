@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from fabula.errors import explain
 from fabula.judging.judges import JudgeCost, JudgeFigures
 from fabula.measures.agreement import GradedAgreement
 from fabula.measures.corrected_means import CorrectedRow
@@ -12,7 +13,6 @@ from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.correction_tables import corrected_columns
 from fabula.presentation.rating_tables import ON_ITEM, judge_reasons
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
-from fabula.reasons import explain
 from fabula.types import Contrast
 
 _RATER = Column("", name="rater")

@@ -9,12 +9,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fabula.errors import NEVER_CHECKED, explain
 from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, html_of
-from fabula.reasons import NEVER_CHECKED, explain
 from fabula.types import Document, Measurement, Rubric
 from fabula.web import visible
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fabula.errors import NEVER_CHECKED, explain
 from fabula.judging.judging_plan import is_identified
 from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.pairwise import PairRanking, PairSummary
@@ -28,7 +29,6 @@ from fabula.presentation.sheet import (
     number,
     render,
 )
-from fabula.reasons import NEVER_CHECKED, explain
 from fabula.stats.ranking import Strength, is_told_apart
 from fabula.types import Estimate, Measurement, Rubric
 

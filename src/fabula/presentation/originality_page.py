@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from fabula.errors import explain
 from fabula.presentation.marked_text import Borrowed, Gloss, Listed, Note, cut_text
 from fabula.presentation.page_file import write_page_file
-from fabula.reasons import explain
 from fabula.types import Document
 from fabula.web import visible
 

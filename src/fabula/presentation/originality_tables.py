@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from fabula.errors import explain
 from fabula.measures.groups import Distribution
 from fabula.presentation.sheet import Block, Cell, Column, Displayed, Sheet, known
-from fabula.reasons import explain
 
 _QUOTE_CHARS = 60
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fabula.errors import explain
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, Column, Sheet, cell_shown
-from fabula.reasons import explain
 from fabula.web import visible
 
 _MAX_TEXTS = 100

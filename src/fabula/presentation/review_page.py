@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from fabula.errors import NEVER_CHECKED, explain
 from fabula.instruments import Figure
 from fabula.measures.groups import GroupNumbers
 from fabula.measures.scores import to_row
@@ -27,7 +28,6 @@ from fabula.presentation.review_tables import (
     together_blocks,
 )
 from fabula.presentation.sheet import html_of
-from fabula.reasons import NEVER_CHECKED, explain
 from fabula.review import (
     SENTENCE_ITEM,
     Number,

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fabula.errors import explain
 from fabula.measures.line_notes import LineReview
 from fabula.measures.line_rules import LINE_KINDS, line_of
 from fabula.measures.scores import first_passages, ranked_passages, to_row
 from fabula.presentation.marked_text import Listed, Note
 from fabula.presentation.originality_tables import passages_table, ranked_sheet
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
-from fabula.reasons import explain
 from fabula.review import (
     NOTES_PER_1000,
     OWN_PARTS,

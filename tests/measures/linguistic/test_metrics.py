@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import InputError, ModelError
+from fabula.errors import REASONS, InputError, ModelError
 from fabula.measures.linguistic.lexis import mattr, mtld, trigrams, type_token_ratio
 from fabula.measures.linguistic.metrics import (
     METRICS,
@@ -22,7 +22,6 @@ from fabula.measures.linguistic.metrics import (
     read_texts,
     score_continuations,
 )
-from fabula.reasons import REASONS
 from fabula.text.grammar import open_checker, share_correct
 
 CONTEXT = ("The old king had a golden ring.", "He lost it in the garden.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fabula.errors import ModelError
+from fabula.errors import ModelError, explain
 from fabula.measures.linguistic.metrics import TextTools
 from fabula.measures.linguistic.profile import (
     PROFILE_METRICS,
@@ -14,7 +14,6 @@ from fabula.measures.linguistic.profile import (
     profile_text,
     profile_texts,
 )
-from fabula.reasons import explain
 from fabula.types import Document
 
 TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea again.

@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError, ModelError
-from fabula.formats import TRAINING
 from fabula.measures.linguistic.lexis import UNKNOWN_WORD
 from fabula.packages import needing
-from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
+from fabula.store import TRAINING, dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.story_passages import book_chapters
 from fabula.text import check_documents, in_batches
 from fabula.text.pipeline import SENTENCES, load_pipeline

@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError, ModelError
-from fabula.formats import NETWORK
 from fabula.measures.linguistic.system_scores import Story
-from fabula.store import checksum, write_whole, writer_lock
+from fabula.store import NETWORK, checksum, write_whole, writer_lock
 from fabula.tasks.continuation.corpus import MAX_TOKENS, UNKNOWN, Corpus, Vocabulary
 
 MODEL_FILE = "recurrent/model.pt"

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, LookupFailed
-from fabula.formats import CASES
 from fabula.kernels.nearest import STEPS, nearest, signatures
 from fabula.measures.linguistic.system_scores import Story
-from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
+from fabula.store import CASES, dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.corpus import Corpus, Shard
 
 _FOLDER = "cases"

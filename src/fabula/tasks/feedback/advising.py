@@ -20,13 +20,12 @@ from functools import partial
 from typing import Literal
 
 from fabula import __version__
-from fabula.errors import CallFailed, InputError, ModelError
+from fabula.errors import CallFailed, InputError, ModelError, explain
 from fabula.models.base import Answer, Choice, Effort, Form, Model, Prompt, Sampling, Usage, fence
 from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.models.encoder import Encoder
 from fabula.models.verdicts import read_verdict
-from fabula.reasons import explain
 from fabula.scales import Scale
 from fabula.tasks.feedback.answer_lines import QuotableText, note_form, point_form
 from fabula.tasks.feedback.eliciting import PERFECT, says_perfect

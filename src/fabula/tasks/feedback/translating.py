@@ -22,11 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from fabula.errors import InputError, ModelError
+from fabula.errors import InputError, ModelError, explain
 from fabula.models.base import Model, Prompt, Sampling, Usage
 from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
-from fabula.reasons import explain
 from fabula.tasks.model_texts import unframed, why_no_text
 from fabula.text import TextSettings
 from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts

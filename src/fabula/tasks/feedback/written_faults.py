@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from fabula.errors import explain
 from fabula.models.base import Model, Prompt, Sampling, Usage, fence
 from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
-from fabula.reasons import explain
 from fabula.tasks.feedback.story_edits import Edit, Fault, excerpt
 from fabula.tasks.model_texts import why_no_text
 from fabula.text.reading import Reading

@@ -13,11 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.tiny_gguf import MARK, N_DIMENSIONS, slow_logits, write_tiny_gguf
 
+from fabula.cached_results import CachedResults
 from fabula.errors import CallFailed, ModelError
 from fabula.models import llama, surprisal
 from fabula.models.llama import Llama, LlamaServer
 from fabula.models.local import LocalModel
-from fabula.models.surprisal import OutputLayer, SurprisalModel, SurprisalStore, TokenSurprisal
+from fabula.models.surprisal import OutputLayer, SurprisalModel, TokenSurprisal
 from fabula.text.sentences import encodable
 
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
@@ -210,7 +211,7 @@ def test_what_was_read_before_is_not_read_again_by_another_process(
         Llama, "_step", lambda self, *given: n_read.append(given[1]) or step(self, *given)
     )
 
-    def nats(text: str, *, store: SurprisalStore | None = None) -> tuple[bytes, int]:
+    def nats(text: str, *, store: CachedResults | None = None) -> tuple[bytes, int]:
         n_read.clear()
         with SurprisalModel(marked, max_context=32, store=store) as model:
             found = model.score(text).nats.tobytes()
@@ -219,24 +220,23 @@ def test_what_was_read_before_is_not_read_again_by_another_process(
     text = TEXT + TEXT
     expected, n_whole = nats(text)
     cache = tmp_path / "cache"
-    assert nats(text, store=SurprisalStore(cache)) == (expected, n_whole)
-    assert nats(text, store=SurprisalStore(cache)) == (expected, 0)
+    assert nats(text, store=CachedResults(cache)) == (expected, n_whole)
+    assert nats(text, store=CachedResults(cache)) == (expected, 0)
     # Windows before a change are known; another model's are not.
-    later, n_later = nats(text[:-5] + "no?", store=SurprisalStore(cache))
+    later, n_later = nats(text[:-5] + "no?", store=CachedResults(cache))
     assert later == nats(text[:-5] + "no?")[0]
     assert 0 < n_later < n_whole
     # A damaged file is removed, and the text read again.
     cache.write_bytes(cache.read_bytes()[:100] + b"x" * 5000)
-    assert nats(text, store=SurprisalStore(cache)) == (expected, n_whole)
-    assert nats(text, store=SurprisalStore(cache)) == (expected, 0)
+    assert nats(text, store=CachedResults(cache)) == (expected, n_whole)
+    assert nats(text, store=CachedResults(cache)) == (expected, 0)
 
 
-def test_a_window_of_another_length_is_not_found(tmp_path: Path):
-    store = SurprisalStore(tmp_path / "cache")
-    store.keep(b"a", np.arange(3, dtype=np.float32))
-    found = store.find(b"a", 3)
-    assert found.tolist() == [0, 1, 2]
-    assert store.find(b"a", 2) is None
+def test_a_window_of_another_length_is_not_found(marked: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CachedResults, "find", lambda self, keys: [b"\0" * 8])
+    monkeypatch.setattr(CachedResults, "keep", lambda self, results: None)
+    with SurprisalModel(marked, store=CachedResults()) as model, SurprisalModel(marked) as fresh:
+        assert model.score(TEXT).nats.tobytes() == fresh.score(TEXT).nats.tobytes()
 
 
 @given(st.integers(0, 200), st.integers(3, 60))

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from fabula.cached_results import CachedResults
 from fabula.errors import CallFailed, InputError, ModelError
 from fabula.instruments import Instrument, instruments
 from fabula.jobs.judging import Asking, judging_of, labels_of_some, plan_of
@@ -28,7 +29,7 @@ from fabula.measures.originality_measure import ExcludeSame, OriginalityMeasure
 from fabula.models.base import Model, Usage
 from fabula.models.cost import Estimate
 from fabula.models.model_spec import ModelOptions, open_model
-from fabula.models.surprisal import SurprisalModel, SurprisalStore, TokenSurprisal
+from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.reference import Reference
 from fabula.reference.backend import described
 from fabula.resume import kept_rows
@@ -295,7 +296,7 @@ class Reviewer:
     def _opened_model(self) -> SurprisalModel:
         if self._model is None:
             self._model = self._stack.enter_context(
-                SurprisalModel(self.plan.fluency_model, store=SurprisalStore())
+                SurprisalModel(self.plan.fluency_model, store=CachedResults())
             )
         return self._model
 

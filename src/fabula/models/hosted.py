@@ -35,6 +35,8 @@ from fabula.packages import needing
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
 
+    from fabula.models.model_spec import ModelOptions
+
 # Providers that enforce a JSON schema, and those that return log-probabilities.
 _HOLDS = {"openai", "google", "mistral", "vllm", "sglang", "together", "fireworks", "grok"}
 _TELLS = {"openai", "openai-api", "grok", "together", "vllm", "sglang", "fireworks"}
@@ -54,23 +56,11 @@ class HostedModel:
     A URL may end with `#model`, if its server has several.
     """
 
-    def __init__(
-        self,
-        spec: str,
-        *,
-        n_parallel: int = 10,
-        max_retries: int = 5,
-        timeout_s: int | None = None,
-        cache: bool = False,
-        batch: bool = False,
-        structured: bool | None = None,
-    ) -> None:
+    def __init__(self, spec: str, options: ModelOptions, n_parallel: int) -> None:
         self._spec = self.name = spec
-        self.n_parallel = n_parallel
-        self._max_retries, self._timeout_s = max_retries, timeout_s
-        self._cache, self._batch = cache, batch
+        self._options, self.n_parallel = options, n_parallel
         self._provider = "openai-api" if _is_url(spec) else spec.partition("/")[0]
-        self.can_be_held = is_held(self._provider, structured)
+        self.can_be_held = is_held(self._provider, options.structured)
         self._model: Any = None
         self._listed: str | None = None
 
@@ -148,16 +138,16 @@ class HostedModel:
             max_tokens=sampling.max_tokens,
             temperature=sampling.temperature,
             seed=sampling.seed,
-            max_retries=self._max_retries,
-            attempt_timeout=self._timeout_s,
+            max_retries=self._options.max_retries,
+            attempt_timeout=self._options.timeout_s,
             reasoning_effort=sampling.effort,
             max_connections=self.n_parallel,
             cache_prompt=True if self._provider == "anthropic" else None,
-            batch=True if self._batch else None,
+            batch=True if self._options.batch else None,
         ).merge(form_of(form, self._provider, held=held))
         if sampling.top_p != 1:
             config.top_p = sampling.top_p
-        if self._cache:
+        if self._options.cache:
             # Repeated samples differ in their seed, which is part of Inspect's cache key.
             config.cache = CachePolicy(expiry=None, scopes={"seed": str(sampling.seed)})
         message = message_of(prompt, form, self._provider, held=held)

@@ -134,18 +134,7 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
         addresses, mark, name = spec.partition("#")
         servers = [f"{one}{mark}{name}" for one in re.split(r",(?=https?://)", addresses)]
         n_each = options.n_parallel or 10
-        models = [
-            HostedModel(
-                server,
-                # Inspect counts the calls to one model, whatever server they go to.
-                n_parallel=n_each * len(servers),
-                max_retries=options.max_retries,
-                timeout_s=options.timeout_s,
-                cache=options.cache,
-                batch=options.batch,
-                structured=options.structured,
-            )
-            for server in servers
-        ]
+        # Inspect counts the calls to one model, whatever server they go to.
+        models = [HostedModel(server, options, n_each * len(servers)) for server in servers]
         model = models[0] if len(models) == 1 else SharedModel(models, n_each)
     return BudgetedModel(model, budget, effort=options.effort)

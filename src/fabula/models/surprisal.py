@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula import __version__
-from fabula.cached_results import CachedResults
+from fabula.cached_results import CachedResults, Recent
 from fabula.errors import ModelError
 from fabula.models.gguf_layout import read_layout, unpacked
 from fabula.models.llama import Llama, LlamaServer, llama_layout, n_alike
@@ -198,27 +198,6 @@ def _ending(settings: dict[str, Any], name: str) -> Any:
     return next((value for key, value in settings.items() if key.endswith(name)), None)
 
 
-_FORM = b"surprisal 2\n"
-
-
-class SurprisalStore:
-    """The windows of `CachedResults(path)`. Whatever goes wrong, a window is read again."""
-
-    def __init__(self, path: Path | None = None) -> None:
-        self._results = CachedResults(path)
-
-    def find(self, key: bytes, n_tokens: int) -> NDArray[np.float32] | None:
-        """float32, shape (n_tokens,); None if it is not there, or damaged."""
-        (numbers,) = self._results.find([_FORM + key])
-        if numbers is None or len(numbers) != 4 * n_tokens:
-            return None
-        return np.frombuffer(numbers, "<f4").astype(np.float32)
-
-    def keep(self, key: bytes, nats: NDArray[np.float32]) -> None:
-        """Store the figures of a window."""
-        self._results.keep({_FORM + key: nats.astype("<f4").tobytes()})
-
-
 def windows(n_tokens: int, n_window: int) -> Iterator[tuple[int, int, int]]:
     """Start, first scored token and end of each window; from the second on, half is read again.
 
@@ -298,7 +277,7 @@ class SurprisalModel:
         path_or_spec: str | Path,
         *,
         max_context: int | None = None,
-        store: SurprisalStore | None = None,
+        store: CachedResults | None = None,
     ) -> None:
         if max_context is not None and max_context < 4:
             raise ModelError(f"a context of {max_context} tokens is too short to score a text")
@@ -325,8 +304,8 @@ class SurprisalModel:
             if self._layout is None
             else Llama(self.path, self._layout, layer.matrix)
         )
-        self._key = f"{__version__}|{self.name}|{self.runtime}\n".encode()
-        self._known: dict[bytes, NDArray[np.float32]] = {}
+        self._key = f"surprisal 2\n{__version__}|{self.name}|{self.runtime}\n".encode()
+        self._known: Recent[bytes, NDArray[np.float32]] = Recent(_MAX_KNOWN, lambda *_: 1)
         # The last window read, and its figures by the positions of the states they come from.
         self._last: tuple[list[int], dict[tuple[int, int], NDArray[np.float32]]] = ([], {})
         return self
@@ -427,19 +406,19 @@ class SurprisalModel:
         for window, n_known, end in self._windows(tokens):
             # The surprisal of a window's tokens from the `n_known`-th on; cached, since the next
             # draft of a text shares most windows before the first change with the previous one.
-            key = np.array([n_known, *window], np.int64).tobytes()
-            nats = self._known.pop(key, None)
+            key = self._key + np.array([n_known, *window], np.int64).tobytes()
+            n_scored = len(window) - n_known
+            nats = self._known.get(key)
             if nats is None and self._store is not None:
-                nats = self._store.find(self._key + key, len(window) - n_known)
+                (stored,) = self._store.find([key])
+                if stored is not None and len(stored) == 4 * n_scored:
+                    nats = np.frombuffer(stored, "<f4").astype(np.float32)
             if nats is None:
                 nats = self._scored(window, n_known, check)
                 if self._store is not None:
-                    self._store.keep(self._key + key, nats)
-            self._known[key] = nats
-            if len(self._known) > _MAX_KNOWN:
-                # Evict the least recently used one.
-                del self._known[next(iter(self._known))]
-            found[end - (len(window) - n_known) : end] = nats
+                    self._store.keep({key: nats.astype("<f4").tobytes()})
+            self._known.remember(key, nats)
+            found[end - n_scored : end] = nats
         return found
 
     def _windows(self, tokens: list[int]) -> Iterator[tuple[list[int], int, int]]:

@@ -20,7 +20,6 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -221,6 +220,9 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 K = TypeVar("K")
 
+_Quantised = tuple[NDArray[np.int16], NDArray[np.bool_]]
+"""Unit vectors in 16 bits, and which rows had nonzero length."""
+
 _SCALE = 32767
 _BLOCK = 8192
 _ALIGNED = 16
@@ -237,7 +239,7 @@ class WordVectors:
     def __init__(
         self,
         name: str,
-        vectors: Quantised,
+        vectors: _Quantised,
         find: Callable[[str], int],
         owners: bytes,
         remark: str = "",
@@ -245,8 +247,8 @@ class WordVectors:
         """`find` gives a word's row, or -1; `owners` identifies which word owns which row."""
         self.remark = remark
         """What a reader of the matches should know; may be empty."""
-        self.matrix = np.concatenate([*vectors.blocks, np.zeros_like(vectors.blocks[0][:1])])
-        self._has_length = np.concatenate(vectors.have_length)
+        matrix, self._has_length = vectors
+        self.matrix = np.concatenate([matrix, np.zeros_like(matrix[:1])])
         digest = hashlib.sha256(owners)
         digest.update(self.matrix.tobytes())
         self.name = f"{name}@{digest.hexdigest()[:8]}"
@@ -286,8 +288,7 @@ class _LayerVectors(WordVectors):
         with self._lock:
             new = list(dict.fromkeys(word for word in words if word not in self._known))
             if new:
-                found = quantise(self._layer.vectors(new))
-                rows, has_length = np.concatenate(found.blocks), np.concatenate(found.have_length)
+                rows, has_length = quantise(self._layer.vectors(new))
                 first, end = self._n_rows, self._n_rows + len(rows)
                 if end >= len(self.matrix):
                     # Double the size, so that adding stays cheap; the last row is never assigned.
@@ -300,14 +301,6 @@ class _LayerVectors(WordVectors):
                     (word, first + k if has_length[k] else -1) for k, word in enumerate(new)
                 )
             return np.array([self._known[word] for word in words], np.int32)
-
-
-@dataclass(frozen=True, slots=True)
-class Quantised:
-    """Unit vectors in 16 bits, in blocks of rows, and which rows had nonzero length."""
-
-    blocks: list[NDArray[np.int16]]
-    have_length: list[NDArray[np.bool_]]
 
 
 def open_vectors(spec: str = "") -> WordVectors:
@@ -329,7 +322,7 @@ def open_vectors(spec: str = "") -> WordVectors:
         name = f"{nlp.meta['name']}-{nlp.meta['version']}"
         data = quantise(vectors.data)
         # spaCy prunes the rarer words, which come after those that keep their vectors.
-        rows, remark = _owned(name, dict(vectors.key2row), data)
+        rows, remark = _owned(name, dict(vectors.key2row), data[0])
         owners = np.array(sorted(rows.items()), np.uint64).tobytes() + remark.encode()
         return WordVectors(
             name, data, lambda word: int(rows.get(strings[word], -1)), owners, remark
@@ -352,15 +345,14 @@ def open_vectors(spec: str = "") -> WordVectors:
     known: dict[str, int] = {}
     for row, word in enumerate(words):
         known.setdefault(word, row)
-    owned, remark = _owned(path.name, known, found)
+    owned, remark = _owned(path.name, known, found[0])
     # Exactly as in the file, where each word has its own.
     owners = "\n".join(words).encode(errors="replace") + remark.encode()
     return WordVectors(path.name, found, lambda word: owned.get(word, -1), owners, remark)
 
 
-def _owned(name: str, rows: Mapping[K, int], vectors: Quantised) -> tuple[dict[K, int], str]:
+def _owned(name: str, rows: Mapping[K, int], matrix: NDArray[np.int16]) -> tuple[dict[K, int], str]:
     """The words with a vector of their own, as equal vectors belong to the first word; a remark."""
-    matrix = np.concatenate(vectors.blocks)
     held: dict[bytes, int] = {}
     first = [held.setdefault(row.tobytes(), k) for k, row in enumerate(matrix)]
     seen: set[int] = set()
@@ -377,35 +369,30 @@ def _owned(name: str, rows: Mapping[K, int], vectors: Quantised) -> tuple[dict[K
     )
 
 
-def quantise(vectors: NDArray[Any]) -> Quantised:
+def quantise(vectors: NDArray[Any]) -> _Quantised:
     """Unit vectors times 32,767, a block of rows at a time."""
-    found = Quantised([], [])
-    for begin in range(0, max(1, len(vectors)), _BLOCK):
-        data = np.asarray(vectors[begin : begin + _BLOCK], np.float64)
+    n, n_dimensions = vectors.shape
+    matrix = np.zeros((n, -(-n_dimensions // _ALIGNED) * _ALIGNED), np.int16)
+    has_length = np.zeros(n, np.bool_)
+    for begin in range(0, n, _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        data = np.asarray(vectors[part], np.float64)
         norms = np.sqrt((data**2).sum(axis=1))
-        has_length = np.isfinite(norms) & (norms > 0)
-        n, n_dimensions = data.shape
-        out = np.zeros((n, -(-n_dimensions // _ALIGNED) * _ALIGNED), np.int16)
-        out[has_length, :n_dimensions] = np.rint(
-            data[has_length] / norms[has_length, None] * _SCALE
-        )
-        found.blocks.append(out)
-        found.have_length.append(has_length)
-    return found
+        has_length[part] = known = np.isfinite(norms) & (norms > 0)
+        matrix[part][known, :n_dimensions] = np.rint(data[known] / norms[known, None] * _SCALE)
+    return matrix, has_length
 
 
-def _read_text(path: Path) -> tuple[list[str], Quantised]:
+def _read_text(path: Path) -> tuple[list[str], _Quantised]:
     """One word per line, then its numbers. word2vec and fastText begin with two counts."""
     words: list[str] = []
     block: list[NDArray[np.float32]] = []
-    found = Quantised([], [])
+    found: list[_Quantised] = []
     n_dimensions, n_promised = 0, None
     opened = gzip.open if path.suffix == ".gz" else open
 
     def close() -> None:
-        part = quantise(np.stack(block))
-        found.blocks.extend(part.blocks)
-        found.have_length.extend(part.have_length)
+        found.append(quantise(np.stack(block)))
         block.clear()
 
     try:
@@ -441,7 +428,8 @@ def _read_text(path: Path) -> tuple[list[str], Quantised]:
             f"{path}: should contain {n_promised:,} words but contains {len(words):,}; download it "
             "again"
         )
-    return words, found
+    matrices, have_length = zip(*found, strict=True)
+    return words, (np.concatenate(matrices), np.concatenate(have_length))
 
 
 def _is_number(text: str) -> bool:

@@ -101,21 +101,14 @@ def draft_rubric(
     if model is not None:
         agree([prompt for group in texts for prompt in _wording_prompts(group) if prompt])
     names = asyncio.run(_worded(texts, model, options))
-    # Numbered where two would be the same.
     taken: Counter[str] = Counter()
-    ids = []
-    for title, _ in names:
+    items, sources = list[Item](), ["The measures behind each test:"]
+    for (dimension, members), (title, question) in zip(groups, names, strict=True):
         taken[_id(title)] += 1
         n = taken[_id(title)]
-        ids.append(_id(title) + (f"_{n}" if n > 1 else ""))
-    items = [
-        Item(id_, index, title, question, dimension)
-        for index, (id_, (dimension, _), (title, question)) in enumerate(
-            zip(ids, groups, names, strict=True), 1
-        )
-    ]
-    sources = ["The measures behind each test:"]
-    for id_, (_, members) in zip(ids, groups, strict=True):
+        # Numbered where two would be the same.
+        id_ = _id(title) + (f"_{n}" if n > 1 else "")
+        items.append(Item(id_, len(items) + 1, title, question, dimension))
         sources.append(id_)
         sources += [f"  {m.text}" + f" ({m.participant})" * bool(m.participant) for m in members]
     rubric = Rubric(

@@ -12,9 +12,8 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from fabula.cached_results import Kept, Memo
 from fabula.errors import InputError, ModelError
@@ -80,8 +79,7 @@ _TASTE_CATEGORIES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """An error of grammar or spelling: its position, half-open in characters, and its kind."""
 
     place: tuple[int, int]
@@ -329,9 +327,7 @@ def _faults_memo(checker: Checker) -> Memo[tuple[Fault, ...]]:
         return Memo(_REMEMBERED_CHARS)
     kept = Kept(
         f"faults 1|{checker.name}",
-        lambda faults: [
-            (fault.place, fault.message, fault.is_spelling, fault.suggestions) for fault in faults
-        ],
+        list,
         lambda _, rows: tuple(
             Fault((start, end), message, bool(is_spelling), tuple(suggestions))
             for (start, end), message, is_spelling, suggestions in rows

@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,9 @@ class Token:
     tag: str
     dep: str
     head: int
-    is_word: bool
     start: int
     """Where it begins in the text, in characters."""
+    is_word: bool
     lower: str
     """Lower-cased, with straight apostrophes: typography is not a matter of style."""
 
@@ -56,8 +56,7 @@ class Token:
         return self.start, self.start + len(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(NamedTuple):
     """Tokens `start` to `end`, half-open; `root` is the one that governs the others."""
 
     start: int
@@ -148,15 +147,9 @@ def _parsed(doc: Any) -> Parsed:
     for k, token in enumerate(kept):
         places[token.i] = k
     tokens = tuple(
-        _token(
-            token.text,
-            token.idx,
-            token.pos_,
-            token.tag_,
-            token.dep_,
-            places[token.head.i] if places[token.head.i] >= 0 else k,
-        )
-        for k, token in enumerate(kept)
+        Token(t.text, t.pos_, t.tag_, t.dep_, head if head >= 0 else k, t.idx, *_form(t.text))
+        for k, t in enumerate(kept)
+        for head in [places[t.head.i]]
     )
     starts: list[int] = []
     for sentence in doc.sents:
@@ -178,8 +171,9 @@ def _within(places: Sequence[int], span: Any) -> list[int]:
 def _from_json(text: str, given: Any) -> Parsed:
     columns, starts, nouns, verbs = given
     tokens = tuple(
-        _token(text[start : start + n], start, pos, tag, dep, head)
+        Token(word, pos, tag, dep, head, start, *_form(word))
         for start, n, pos, tag, dep, head in zip(*columns, strict=True)
+        for word in [text[start : start + n]]
     )
     phrases = tuple(Phrase(*phrase) for phrase in nouns)
     return Parsed(text, tokens, tuple(starts), phrases, tuple(verbs))
@@ -196,11 +190,6 @@ def _is_word(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
-def _token(text: str, start: int, pos: str, tag: str, dep: str, head: int) -> Token:
-    is_word, lower = _form(text)
-    return Token(text, pos, tag, dep, head, is_word, start, lower)
-
-
 @functools.lru_cache(1 << 16)
 def _form(text: str) -> tuple[bool, str]:
     return _is_word(text), text.lower().replace("’", "'")
@@ -212,8 +201,7 @@ def _to_json(parsed: Parsed) -> list[Any]:
     tokens = parsed.tokens
     rows = [(t.start, len(t.text), t.pos, t.tag, t.dep, t.head) for t in tokens]
     columns = list(zip(*rows, strict=True)) or [()] * 6
-    nouns = [(phrase.start, phrase.end, phrase.root) for phrase in parsed.noun_phrases]
-    return [columns, parsed.sentence_starts, nouns, parsed.verb_phrase_words]
+    return [columns, parsed.sentence_starts, parsed.noun_phrases, parsed.verb_phrase_words]
 
 
 def _verb_phrase_words(tokens: Sequence[Token]) -> Iterator[int]:

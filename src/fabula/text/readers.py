@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
@@ -96,9 +96,8 @@ class Row(NamedTuple):
 
 def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
     """One JSON object per line; blank lines are skipped."""
-    number = 0
-    while line := stream.readline(_MAX_LINE_BYTES):
-        number += 1
+    lines = iter(partial(stream.readline, _MAX_LINE_BYTES), b"")
+    for number, line in enumerate(lines, 1):
         where = f"{name}, line {number}"
         if len(line) == _MAX_LINE_BYTES and not line.endswith(b"\n"):
             raise InputError(f"{where}: longer than 1 GiB; split the document")

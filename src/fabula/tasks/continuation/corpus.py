@@ -209,7 +209,7 @@ class Corpus:
     @classmethod
     def open(cls, folder: Path) -> Corpus:
         """Raises `InputError` if `folder` has no finished corpus."""
-        row = _read_object(folder / _MANIFEST)
+        row = read_object(folder / _MANIFEST)
         if row is None:
             raise InputError(
                 f"{folder}: contains no training corpus; run "
@@ -272,7 +272,7 @@ def build_corpus(
                 f"no word occurs {min_count} times in the texts; add more texts, or lower "
                 "`min_count`"
             )
-        before = _read_object(out / _MANIFEST) or {}
+        before = read_object(out / _MANIFEST) or {}
         if before:
             TRAINING.check(before, out / _MANIFEST)
         if before.get("digest") != digest:
@@ -295,7 +295,7 @@ def build_corpus(
     return Corpus.open(out)
 
 
-def _read_object(path: Path) -> dict[str, Any] | None:
+def read_object(path: Path) -> dict[str, Any] | None:
     """The JSON object of a file; None if there is none."""
     try:
         row = json.loads(path.read_bytes())
@@ -312,7 +312,7 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
         [TRAINING.version, [[d.id, d.text, d.meta.get("sentences")] for d in documents]]
     )
     digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
-    info = _read_object(folder / _INFO)
+    info = read_object(folder / _INFO)
     if info is not None and info["digest"] == digest:
         return info
     aside = fresh_folder(folder)

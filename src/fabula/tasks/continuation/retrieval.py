@@ -7,7 +7,6 @@ the beginning of a posting list for each of its words.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,8 @@ from fabula.kernels.nearest import STEPS, nearest, signatures
 from fabula.measures.linguistic.system_scores import Story
 from fabula.store import CASES, dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.corpus import Corpus, Shard
+from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
+from fabula.tasks.continuation.corpus import Corpus, Shard, read_object
 
 _FOLDER = "cases"
 _MANIFEST = "index.json"
@@ -50,13 +51,11 @@ def index_cases(corpus: Corpus, report: Callable[[str], None] = lambda _: None) 
 
 
 def _digest_of(folder: Path) -> str:
-    try:
-        row = json.loads((folder / _MANIFEST).read_bytes())
-        digest = str(row["digest"])
-    except (OSError, ValueError, KeyError, TypeError):
+    row = read_object(folder / _MANIFEST)
+    if row is None or "digest" not in row:
         return ""
     CASES.check(row, folder / _MANIFEST)
-    return digest
+    return str(row["digest"])
 
 
 def _index(shard: Shard, are_words: NDArray[np.bool_]) -> tuple[NDArray[np.generic], ...]:

@@ -61,13 +61,13 @@ class Character:
 
 
 def mentions_of(name: str, text: str) -> list[tuple[int, int]]:
-    """Where a name occurs as a whole word, as spelled or in capitals; Anna's counts."""
-    return [
-        match.span()
-        for match in re.finditer(
-            rf"(?<![\w-])(?:{re.escape(name)}|{re.escape(name.upper())})(?!\w|-\w)", text
-        )
-    ]
+    """Where a character is mentioned, as a whole word; Anna's counts.
+
+    A name as it is spelled, or in capitals; in any case if it is what they are, such as fox.
+    """
+    pattern = rf"(?<![\w-])(?:{re.escape(name)}|{re.escape(name.upper())})(?!\w|-\w)"
+    flags = 0 if name[0].isupper() else re.IGNORECASE
+    return [match.span() for match in re.finditer(pattern, text, flags)]
 
 
 def characters(story: Reading) -> list[Character]:
@@ -212,7 +212,7 @@ def plant_rename(story: Reading, rng: np.random.Generator) -> Fault | str:
         place = late[int(rng.integers(len(late)))]
         new = others[int(rng.integers(len(others)))]
         edits = []
-        for start, end in _mentions(name, text):
+        for start, end in mentions_of(name, text):
             if start >= place:
                 was = text[start:end]
                 shown = new.upper() if was.isupper() else new.capitalize() if was.istitle() else new
@@ -226,14 +226,6 @@ def plant_rename(story: Reading, rng: np.random.Generator) -> Fault | str:
     return f"no change passed the check ({why_not})"
 
 
-def _mentions(name: str, text: str) -> list[tuple[int, int]]:
-    """Where a character is mentioned: by name, or in any case by what they are."""
-    if name[0].isupper():
-        return mentions_of(name, text)
-    pattern = rf"(?<![\w-]){re.escape(name)}(?!\w|-\w)"
-    return [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
-
-
 def check_name(story: Reading, fault: Fault) -> str | None:
     """Why a story does not have the fault; None if it has."""
     old, new = (fault.details[key] for key in ("old", "new"))
@@ -243,6 +235,6 @@ def check_name(story: Reading, fault: Fault) -> str | None:
         return "the new name already occurred before"
     if re.search(rf"(?<!\w){re.escape(old)}(?!\w)", changed[place:], re.IGNORECASE):
         return "the old name still occurs after the place"
-    if len(_mentions(old, changed[:place])) < _MIN_MENTIONS:
+    if len(mentions_of(old, changed[:place])) < _MIN_MENTIONS:
         return "the old name does not occur before the place"
-    return None if _mentions(new, changed[place:]) else "the new name is not in its place"
+    return None if mentions_of(new, changed[place:]) else "the new name is not in its place"

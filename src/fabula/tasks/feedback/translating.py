@@ -49,13 +49,6 @@ _MARIAN = ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en")
 
 
 @dataclass(frozen=True, slots=True)
-class NoTranslation:
-    """Why a text has no translation."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Rounds:
     """All usable rounds of one story, in order; each is the text back in its language."""
 
@@ -136,8 +129,8 @@ def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) 
             break
         before = [kept[k][-1] if kept[k] else texts[k] for k in going]
         for k, found in zip(going, translator.round_trip(before), strict=True):
-            if isinstance(found, NoTranslation):
-                ended[k] = {"refused_round": number, "reason": found.reason}
+            if isinstance(found, str):
+                ended[k] = {"refused_round": number, "reason": found}
             elif is_degenerate(texts[k], found[1]):
                 ended[k] = {"degenerate_round": number}
             elif foreign := foreign_words(texts[k], found[1]):
@@ -380,35 +373,32 @@ class ModelTranslator(HeldOpen):
         language = self._language
         return self.signed(_OWN, language, _INSTRUCTION, _END, label=f",{language}")
 
-    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
+    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str] | str]:
+        """Each text in the other language, and back again; or why it has no translation."""
         calls = [partial(self._there_and_back, text) for text in texts]
         return self.run_all(calls, "a translation", "translations")
 
-    async def _there_and_back(self, text: str) -> tuple[str, str] | NoTranslation:
-        there = await self._translate(text, _OWN, self._language)
-        if isinstance(there, NoTranslation):
-            return there
-        back = await self._translate(there, self._language, _OWN)
-        return back if isinstance(back, NoTranslation) else (there, back)
-
-    async def _translate(self, text: str, source: str, target: str) -> str | NoTranslation:
-        # Enough for a translation of twice the length, at four letters per token.
-        sampling = Sampling(max_tokens=256 + len(text.encode(errors="replace")) // 2)
-        answer = await self._model.ask(translation_prompt(text, source, target), sampling)
-        reason = why_no_text(answer)
-        # A translation of a story that reads like a refusal reads like one too.
-        if reason == "refused" and is_refusal(text):
-            reason = None
-        # The story may begin with a title of its own.
-        translation, _ = unframed(answer.text, has_title=True)
-        if reason or not translation:
-            return NoTranslation(f"into {target}: {explain(reason or 'no_answer')}")
-        if answer.stop == "length":
-            why = f"the answer was cut off at {sampling.max_tokens} tokens"
-            return NoTranslation(f"into {target}: {why}")
-        # Whitespace around a text is kept, whatever the model returns.
-        before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
-        return "".join([before[0] if before else "", translation, after[0] if after else ""])
+    async def _there_and_back(self, text: str) -> tuple[str, str] | str:
+        both = []
+        for source, target in ((_OWN, self._language), (self._language, _OWN)):
+            # Enough for a translation of twice the length, at four letters per token.
+            sampling = Sampling(max_tokens=256 + len(text.encode(errors="replace")) // 2)
+            answer = await self._model.ask(translation_prompt(text, source, target), sampling)
+            reason = why_no_text(answer)
+            # A translation of a story that reads like a refusal reads like one too.
+            if reason == "refused" and is_refusal(text):
+                reason = None
+            # The story may begin with a title of its own.
+            translation, _ = unframed(answer.text, has_title=True)
+            if reason or not translation:
+                return f"into {target}: {explain(reason or 'no_answer')}"
+            if answer.stop == "length":
+                return f"into {target}: the answer was cut off at {sampling.max_tokens} tokens"
+            # Whitespace around a text is kept, whatever the model returns.
+            before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
+            text = (before[0] if before else "") + translation + (after[0] if after else "")
+            both.append(text)
+        return both[0], both[1]
 
 
 Translator = Marian | FastTranslator | ModelTranslator

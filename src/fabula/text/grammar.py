@@ -20,41 +20,31 @@ from fabula.errors import InputError, ModelError
 from fabula.text.parsing import Parsed
 from fabula.text.pipeline import open_beside
 from fabula.text.sentences import overlaps
+from fabula.text.words import word_set
 
 # Harper's remarks on style and typography are not grammar errors.
-_MATTERS_OF_TASTE = frozenset(
-    ("Capitalization", "Enhancement", "Formatting", "Readability", "Regionalism", "Style")
-)
+_MATTERS_OF_TASTE = word_set("Capitalization Enhancement Formatting Readability Regionalism Style")
 # Harper's rule groups that report nothing else; the first takes most of its time.
-_GROUPS_OF_TASTE = frozenset(
-    (
-        "Style and Redundancy",
-        "Proper Nouns",
-        "Capitalization and Case",
-        "Regionalisms and Dialect",
-        "Initialisms",
-    )
-)
+_GROUPS_OF_TASTE = (
+    "Style and Redundancy", "Proper Nouns", "Capitalization and Case", "Regionalisms and Dialect",
+    "Initialisms",
+)  # fmt: skip
 # Exceptions: rules in these groups that do find errors.
 _ERRORS_OF_STYLE = frozenset(("AnAnother", "AnotherAn", "MoreBetter", "RepeatedWords"))
 # Rules that fire more than once in 10,000 sentences of edited prose (29,633 of novels, children's
 # books and speeches, by `bench/grammar.py`), mostly false positives. A rule that finds textbook
 # errors may fire ten times as often; for those that fire more, see `Harper`.
-_NOISE = frozenset(
-    (
-        "AWhile", "AdjectiveOfA", "Anybody", "AvoidCurses", "CommaFixes", "CompoundNouns", "Dashes",
-        "DisjointPrefixes", "DoubleModal", "EllipsisLength", "Everybody", "Everyone", "FindOut",
-        "ForNoun", "HadOf", "InflectedVerbAfterTo", "ItsContraction", "LetsConfusion",
-        "LitotesDirectPositive", "MassNouns", "MergeWords", "MissingPreposition", "MissingTo",
-        "ModalBeAdjective", "MultipleSequentialPronouns", "NoOxfordComma", "NumericRangeEnDash",
-        "OrthographicConsistency", "Overall", "OxfordComma", "PossessiveYour", "PronounContraction",
-        "PronounKnew", "QuantifierNumeralConflict", "QuiteQuiet", "Someone", "Spaces", "SplitWords",
-        "ThatThan", "ThatWhich", "ThereIsAgreement", "ThereToTheir", "TheyToThem", "ToTwoToo",
-        "UnclosedQuotes", "UpdatePlaceNames", "UseEllipsisCharacter", "VerbToAdjective",
-        "WereWhere", "WhomSubjectOfVerb", "WillNonLemma", "Worthwhile", "WouldNeverHave",
-        "WrongNegative", "YourPredicateAdjective",
-    )
-)  # fmt: skip
+_NOISE = word_set(
+    "AWhile AdjectiveOfA Anybody AvoidCurses CommaFixes CompoundNouns Dashes DisjointPrefixes",
+    "DoubleModal EllipsisLength Everybody Everyone FindOut ForNoun HadOf InflectedVerbAfterTo",
+    "ItsContraction LetsConfusion LitotesDirectPositive MassNouns MergeWords MissingPreposition",
+    "MissingTo ModalBeAdjective MultipleSequentialPronouns NoOxfordComma NumericRangeEnDash",
+    "OrthographicConsistency Overall OxfordComma PossessiveYour PronounContraction PronounKnew",
+    "QuantifierNumeralConflict QuiteQuiet Someone Spaces SplitWords ThatThan ThatWhich",
+    "ThereIsAgreement ThereToTheir TheyToThem ToTwoToo UnclosedQuotes UpdatePlaceNames",
+    "UseEllipsisCharacter VerbToAdjective WereWhere WhomSubjectOfVerb WillNonLemma Worthwhile",
+    "WouldNeverHave WrongNegative YourPredicateAdjective",
+)
 # Rules that print to the terminal, in the middle of a command's output.
 _PRINTS = frozenset(("LookingForwardTo",))
 _RULES = "rules2"
@@ -74,8 +64,8 @@ _CHECKED_AT_ONCE = 64
 _MANY = 500
 """Texts for which a second linter is worth the half second that it takes to open."""
 # LanguageTool's own categories of the same kind.
-_TASTE_CATEGORIES = frozenset(
-    ("CASING", "PLAIN_ENGLISH", "REDUNDANCY", "STYLE", "TYPOGRAPHY", "REGIONALISMS", "WIKIPEDIA")
+_TASTE_CATEGORIES = word_set(
+    "CASING PLAIN_ENGLISH REDUNDANCY STYLE TYPOGRAPHY REGIONALISMS WIKIPEDIA"
 )
 
 

@@ -29,6 +29,7 @@ from typing import Any
 
 from fabula.cached_results import Kept, Memo
 from fabula.text.sentences import encodable, paragraphs_of
+from fabula.text.words import word_set
 
 _PART_WORDS = 20
 _MIN_DIFFERENT = 5
@@ -40,12 +41,9 @@ _MIN_SHARE = 0.12
 almost none."""
 # Left out: `was`, `of`, `over`, `had`, `her`, `for` (Dutch, German, Danish, Norwegian), `have`
 # (Danish), `my` (Afrikaans).
-_ONLY_ENGLISH = frozenset(
-    re.findall(
-        r"\w+",
-        "the and his with she you which from they were this would there their what when them said "
-        "could into your than then about down back through where again out that",
-    )
+_ONLY_ENGLISH = word_set(
+    "the and his with she you which from they were this would there their what when them said",
+    "could into your than then about down back through where again out that",
 )
 # What English in dialect, in tokens or in numbers may be mistaken for.
 _ENGLISH = frozenset(("en", "pcm", "zxx"))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fabula.cached_results import Kept, Memo
 from fabula.text.pipeline import GRAMMAR, load_pipeline, pipeline_name, pipeline_parts
 from fabula.text.sentences import encodable
+from fabula.text.words import word_set
 
 CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
 """Categories of content words (section 4.2 includes pronouns)."""
@@ -26,12 +27,9 @@ _BATCH = 256
 _REMEMBERED_CHARS = 1_200_000
 """Two drafts of a novel of 100,000 words, which take 100 MB when parsed."""
 # Dependents of a verb outside its phrase: its subject, and coordinated phrases.
-_OUTSIDE = frozenset(
-    (
-        "nsubj", "nsubjpass", "csubj", "csubjpass", "expl", "mark", "cc", "conj", "punct",
-        "parataxis", "intj", "preconj",
-    )
-)  # fmt: skip
+_OUTSIDE = word_set(
+    "nsubj nsubjpass csubj csubjpass expl mark cc conj punct parataxis intj preconj"
+)
 _HELPS = frozenset(("aux", "auxpass"))
 
 

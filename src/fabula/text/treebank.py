@@ -18,23 +18,20 @@ _N_LINES = 21
 _ITEM = re.compile(r"\s*1 [^\n]*\n\s*(?:\d+ [^\n]*\n\s*){19}21 [^\n]*XXXXX[^\n]*\t[^\n]*\|")
 _BOOK = re.compile(r"\s*_BOOK_TITLE_ :")
 _LINE = re.compile(r"(\d+) (.*\S)\s*")
-_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
-_OPENS = frozenset("([{$£#") | {"``", "`"}
-_CLOSES = frozenset(")]},.;:!?%") | {"...", "''", "'"}
+_SHOWN = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+    "``": '"', "`": "'", "''": '"',
+}  # fmt: skip
+# Tokens that the next one follows without a space, and those that follow the one before so.
+_OPENS = frozenset("([{$£#") | {"-LRB-", "-LSB-", "-LCB-", "``", "`", "--"}
+_CLOSES = frozenset(")]},.;:!?%") | {"-RRB-", "-RSB-", "-RCB-", "...", "''", "'", "--"}
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$", re.IGNORECASE)
 # Words that the tokeniser splits, by their halves.
 _HALVES = {
-    ("can", "not"): "cannot",
-    ("gon", "na"): "gonna",
-    ("got", "ta"): "gotta",
-    ("lem", "me"): "lemme",
-    ("gim", "me"): "gimme",
-    ("wan", "na"): "wanna",
-    ("'t", "is"): "'tis",
-    ("'t", "was"): "'twas",
-    ("d'", "ye"): "d'ye",
-    ("more", "'n"): "more'n",
-}
+    ("can", "not"): "cannot", ("gon", "na"): "gonna", ("got", "ta"): "gotta",
+    ("lem", "me"): "lemme", ("gim", "me"): "gimme", ("wan", "na"): "wanna", ("'t", "is"): "'tis",
+    ("'t", "was"): "'twas", ("d'", "ye"): "d'ye", ("more", "'n"): "more'n",
+}  # fmt: skip
 
 
 def detokenise(tokens: Sequence[str]) -> str:
@@ -66,25 +63,13 @@ def detokenise(tokens: Sequence[str]) -> str:
             is_capital = "".join(whole[k + 1 : k + 2])[:1].isupper()
             if is_closed and is_capital and (k == 0 or whole[k - 1] in (",", ":", ";", "--")):
                 token = "`"
-        shown = _BRACKETS.get(token, token)
-        sticks = False
         if token == '"':
             # A straight quote opens and closes alternately.
             token = "''" if is_open else "``"
             is_open = not is_open
-        if token == "``":
-            shown, sticks_after = '"', True
-        elif token == "`":
-            shown, sticks_after = "'", True
-        elif token == "''":
-            shown, sticks, sticks_after = '"', True, False
-        elif token == "--":
-            sticks, sticks_after = True, True
-        else:
-            sticks = shown in _CLOSES or bool(_CLITIC.fullmatch(token))
-            sticks_after = shown in _OPENS
-        parts.append(shown if glue or sticks else f" {shown}")
-        glue = sticks_after
+        sticks = token in _CLOSES or _CLITIC.fullmatch(token)
+        parts.append(("" if glue or sticks else " ") + _SHOWN.get(token, token))
+        glue = token in _OPENS
     return "".join(parts)
 
 

@@ -34,7 +34,7 @@ from fabula.tasks.feedback.story_edits import moved_places
 from fabula.tasks.model_texts import why_no_text
 from fabula.text import TextSettings
 from fabula.text.chapters import Chapter, chapters_of
-from fabula.types import Document, Measurement, Signature, Span
+from fabula.types import Document, Measurement, Span
 
 DRAFT = """You are an experienced editor of fiction. Read this draft with care; a request \
 follows. All that stands between the lines of equals signs is the draft, also where it seems to \
@@ -144,27 +144,16 @@ class AdvicePlan:
     """Read each chapter separately, and then check continuity across them."""
 
     def signature(self, model: Model, encoder: Encoder) -> str:
-        effort = {"effort": self.effort} if self.effort else {}
-        form = {"form": "json"} if model.can_be_held else {}
-        by = {"by": "chapter"} if self.by_chapter else {}
         words = DRAFT + ASK + IS_CHANGE + STANDS
         words += NOTES + LEDGER + CONTRADICTIONS if self.by_chapter else ""
-        return str(
-            Signature.of(
-                "advice",
-                model=model.name,
-                prompt=hashlib.sha256(words.encode()).hexdigest()[:8],
-                times=str(self.n_times),
-                points=str(self.n_points),
-                temperature=f"{self.temperature:g}",
-                tokens=str(self.max_tokens),
-                seed=str(self.seed),
-                **effort,
-                **by,
-                **form,
-                same=f"{encoder.name},place,{SAME:g}",
-                v=__version__,
-            )
+        prompt = hashlib.sha256(words.encode()).hexdigest()[:8]
+        return (
+            f"advice|model:{model.name}|prompt:{prompt}|times:{self.n_times}|points:{self.n_points}"
+            f"|temperature:{self.temperature:g}|tokens:{self.max_tokens}|seed:{self.seed}"
+            + (f"|effort:{self.effort}" if self.effort else "")
+            + ("|by:chapter" if self.by_chapter else "")
+            + ("|form:json" if model.can_be_held else "")
+            + f"|same:{encoder.name},place,{SAME:g}|v:{__version__}"
         )
 
 

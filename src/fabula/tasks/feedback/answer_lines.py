@@ -63,11 +63,6 @@ class QuotableText:
         parts = [part for part in (part.strip(" '") for part in folded) if part]
         if not parts:
             return []
-        if len(parts) == 1:
-            found = list(self._all(parts[0]))
-            if " " not in parts[0] and (len(found) > 1 or len(parts[0]) < _MIN_CHARS):
-                return []
-            return [(self.places[k], self.places[k + len(parts[0]) - 1] + 1) for k in found]
         chains = []
         for start in self._all(parts[0]):
             end = start + len(parts[0])
@@ -78,8 +73,11 @@ class QuotableText:
                 end = at + len(part)
             else:
                 chains.append((start, end))
-        closest = sorted(chains, key=lambda chain: chain[1] - chain[0])[:1]
-        return [(self.places[start], self.places[end - 1] + 1) for start, end in closest]
+        if len(parts) > 1:
+            chains = sorted(chains, key=lambda chain: chain[1] - chain[0])[:1]
+        elif " " not in parts[0] and (len(chains) > 1 or len(parts[0]) < _MIN_CHARS):
+            return []
+        return [(self.places[start], self.places[end - 1] + 1) for start, end in chains]
 
     def _all(self, part: str) -> Iterator[int]:
         at = self.folded.find(part)

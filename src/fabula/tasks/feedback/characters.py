@@ -72,10 +72,7 @@ def mentions_of(name: str, text: str) -> list[tuple[int, int]]:
 
 def characters(story: Reading) -> list[Character]:
     """The people whom a story names at least twice, most frequent first."""
-    n_person: Counter[str] = Counter()
-    n_token: Counter[str] = Counter()
-    n_proper: Counter[str] = Counter()
-    n_other: Counter[str] = Counter()
+    n_person, n_token, n_proper, n_other = (Counter[str]() for _ in range(4))
     common: set[str] = set()
     for _, token in story.words():
         word = token.text

@@ -26,7 +26,6 @@ from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.store import read_rows
 from fabula.tasks.model_texts import Wanted, ask_for, why_no_text
-from fabula.types import Signature
 
 PERFECT = "The text is perfect as-is."
 """The sentence to answer if nothing is wrong; the paper counts answers that contain it."""
@@ -250,14 +249,9 @@ class ElicitPlan:
     sampling: Sampling = SAMPLING
 
     def signature(self, model: str) -> str:
-        return str(
-            Signature.of(
-                "feedback",
-                model=model,
-                prompts=self.prompts.name,
-                sampling=str(self.sampling).replace("|", ",").replace(":", "="),
-                v=__version__,
-            )
+        drawn = str(self.sampling).replace("|", ",").replace(":", "=")
+        return (
+            f"feedback|model:{model}|prompts:{self.prompts.name}|sampling:{drawn}|v:{__version__}"
         )
 
 

@@ -53,7 +53,7 @@ from fabula.tasks.feedback.story_edits import apply_edits, edits_between
 from fabula.text.feedback_pieces import feedback_id, why_missing
 from fabula.text.sentences import overlaps
 from fabula.text.words import ORDINALS
-from fabula.types import Contrast, Estimate, Signature
+from fabula.types import Contrast, Estimate
 
 Match = Literal["exact", "near"]
 Span = tuple[int, int]
@@ -183,9 +183,7 @@ def read_findings(
             rule = min(rules, default=None)
             answer = replace(answer, found=bool(rules), rule=rule, chance=chance)
         answers.append(answer)
-    own = Signature.of(
-        "feedback-find", match=f"{match}@1", run=str(_RUN), sentences=pipeline, v=__version__
-    )
+    own = f"feedback-find|match:{match}@1|run:{_RUN}|sentences:{pipeline}|v:{__version__}"
     return Findings("quotation", answers, missing, f"{own}|of:{'+'.join(signatures)}")
 
 

@@ -281,14 +281,8 @@ class _Layers:
 
     def norm(self, x: str, name: str, out: str) -> str:
         weight = self.graph.add_weight(name, unpacked(self._path, self._tensors[name]))
-        return self.graph.add(
-            "SimplifiedLayerNormalization",
-            [x, weight],
-            [out],
-            axis=-1,
-            epsilon=self._shape.epsilon,
-            stash_type=1,
-        )
+        form = {"axis": -1, "epsilon": self._shape.epsilon, "stash_type": 1}
+        return self.graph.add("SimplifiedLayerNormalization", [x, weight], [out], "", **form)
 
     def _times(self, x: str, name: str) -> str:
         graph, tensor, out = self.graph, self._tensors[name], f"{name}.out"
@@ -302,17 +296,8 @@ class _Layers:
             graph.add_weight(f"{name}.integers", integers),
             graph.add_weight(f"{name}.scales", scales.reshape(-1)),
         ]
-        large = graph.add(
-            "MatMulNBits",
-            [x, *weights],
-            [f"{name}.large"],
-            MICROSOFT,
-            K=n_columns,
-            N=n_rows,
-            bits=4,
-            block_size=_BLOCK,
-            accuracy_level=1,
-        )
+        form = {"K": n_columns, "N": n_rows, "bits": 4, "block_size": _BLOCK, "accuracy_level": 1}
+        large = graph.add("MatMulNBits", [x, *weights], [f"{name}.large"], MICROSOFT, **form)
         offsets = graph.add_weight(f"{name}.offsets", (least + 8 * scales).T)
         small = graph.add("MatMul", [self._sum(x, n_columns), offsets], [f"{name}.small"])
         return graph.add("Add", [large, small], [out])

@@ -275,12 +275,8 @@ class _LayerVectors(WordVectors):
     def __init__(self, layer: InputLayer) -> None:
         self._layer = layer
         self._known: dict[str, int] = {}
-        super().__init__(
-            layer.name,
-            quantise(np.zeros((1, layer.n_dimensions))),
-            self._known.__getitem__,
-            layer.digest.encode(),
-        )
+        empty = quantise(np.zeros((1, layer.n_dimensions)))
+        super().__init__(layer.name, empty, self._known.__getitem__, layer.digest.encode())
         self._n_rows = 0
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:

@@ -180,12 +180,8 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
         found = rows.find(key | made_of)
         if found is None:
             # The story is written, or rewritten closer to its length.
-            sampling = Sampling(
-                temperature=plan.temperature,
-                top_p=plan.top_p,
-                max_tokens=max(_MIN_TOKENS, round(n_most)),
-                seed=plan.seed + number,
-            )
+            n_tokens = max(_MIN_TOKENS, round(n_most))
+            sampling = Sampling(plan.temperature, plan.top_p, n_tokens, plan.seed + number)
             if row is None:
                 prompt = Prompt(
                     "",

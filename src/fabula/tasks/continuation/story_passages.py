@@ -61,13 +61,8 @@ def passages_of(
         starts = range(0, len(chapter.sentences) - n_sentences, step)
         for k, start in enumerate(starts, 1):
             part = chapter.sentences[start : start + n_sentences + 1]
-            yield Passage(
-                id=f"{chapter.id or chapter.book}/{chapter.number}/{k}",
-                book=chapter.book,
-                chapter=chapter.number,
-                context=part[:-1],
-                gold=part[-1],
-            )
+            id_ = f"{chapter.id or chapter.book}/{chapter.number}/{k}"
+            yield Passage(id_, chapter.book, chapter.number, part[:-1], part[-1])
 
 
 def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:

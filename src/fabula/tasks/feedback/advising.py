@@ -363,18 +363,9 @@ async def _read_often(
         if not is_perfect:
             dropped += lost
         remarks += found
-    return Advice(
-        document,
-        model.name,
-        tuple(group_remarks(remarks, encoder)),
-        n_answers,
-        n_perfect,
-        n_pointless,
-        dict(missing),
-        dict(dropped),
-        plan.signature(model, encoder),
-        dict(other_lines),
-    )
+    points, counts = tuple(group_remarks(remarks, encoder)), (n_answers, n_perfect, n_pointless)
+    lost, signature = (dict(missing), dict(dropped)), plan.signature(model, encoder)
+    return Advice(document, model.name, points, *counts, *lost, signature, dict(other_lines))
 
 
 def estimate(document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None) -> Estimate:

@@ -14,7 +14,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any
@@ -205,30 +205,21 @@ def load_prompts(path: Path) -> PromptSet:
         examples = _EXAMPLE.findall("\n".join(sections.get("twoshot examples", [])))
         if len(examples) != _N_EXAMPLES:
             raise InputError(f"{path}: does not contain the two examples of appendix B")
-        return PromptSet(
-            prompts=prompts,
-            bulleted=PROMPTS.bulleted,
-            one_sentence=PROMPTS.one_sentence,
-            examples=tuple((" ".join(a.split()), " ".join(b.split())) for a, b in examples),
-            label="published",
-        )
+        pairs = tuple((" ".join(a.split()), " ".join(b.split())) for a, b in examples)
+        return replace(PROMPTS, prompts=prompts, examples=pairs, label="published")
     prompts = content["prompts"]
-    named = {key: content.get(key, []) for key in ("bulleted", "one_sentence")}
-    for key, names in named.items():
+    sets = {}
+    for key in ("bulleted", "one_sentence"):
+        names = content.get(key, [])
         if not isinstance(names, list) or not set(map(str, names)) <= set(prompts):
             raise InputError(f"{path}: {key} must be a list of names of [prompts]")
+        sets[key] = frozenset(names)
     examples = content.get("examples", [])
     try:
         pairs = tuple((str(one["story"]), str(one["feedback"])) for one in examples)
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: each of [[examples]] needs a story and its feedback") from error
-    return PromptSet(
-        prompts=prompts,
-        bulleted=frozenset(named["bulleted"]),
-        one_sentence=frozenset(named["one_sentence"]),
-        examples=pairs,
-        label=path.stem,
-    )
+    return PromptSet(prompts, examples=pairs, label=path.stem, **sets)
 
 
 ANSWERS = RowKind("the feedback", ("id", "model"), ("missing_reason", "feedback", "story"))

@@ -459,14 +459,6 @@ def reader_accuracy(
         accuracy = _ratio(
             [(x == y, 1) for x, y in zip(said, truth, strict=True)], stories, findings.signature
         )
-        yield ReaderAccuracy(
-            findings.by,
-            item,
-            len(said),
-            int(b.sum()),
-            accuracy,
-            table.recall,
-            table.specificity,
-            cohen(a, b).value,
-            n_unread,
-        )
+        rates = table.recall, table.specificity, cohen(a, b).value
+        counts = len(said), int(b.sum())
+        yield ReaderAccuracy(findings.by, item, *counts, accuracy, *rates, n_unread)

@@ -314,12 +314,8 @@ def score_answers(
                 )
                 for name, (part, counts) in ratios.items()
             }
-            yield Subset(
-                where=dict(zip(names, key, strict=True)),
-                n=len(of),
-                n_stories=int(stories.max()) + 1,
-                values={name: values[name] for name in METRICS},
-            )
+            where, ordered = dict(zip(names, key, strict=True)), {n: values[n] for n in METRICS}
+            yield Subset(where, len(of), int(stories.max()) + 1, ordered)
 
 
 def group_answers(
@@ -410,10 +406,6 @@ def validate(
         both = [id_ for id_ in said if id_ in mine and id_ in stories]
         a = np.array([mine[id_] for id_ in both], np.float64)
         b = np.array([said[id_] for id_ in both], np.float64)
-        found[item] = pearson(a, b).estimate(
-            [stories[id_] for id_ in both],
-            seed=seed,
-            method="Pearson with people's means over stories",
-            signature=signature,
-        )
+        about, method = [stories[id_] for id_ in both], "Pearson with people's means over stories"
+        found[item] = pearson(a, b).estimate(about, seed=seed, method=method, signature=signature)
     return found

@@ -26,18 +26,13 @@ PORTS: Mapping[int, str] = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp
 """The default port of each local server; other servers found there are named by port."""
 
 PROVIDERS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "mistral": ("MISTRAL_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "groq": ("GROQ_API_KEY",),
-    "together": ("TOGETHER_API_KEY",),
-    "fireworks": ("FIREWORKS_API_KEY",),
-    "grok": ("XAI_API_KEY", "GROK_API_KEY"),
-    "deepseek": ("DEEPSEEK_API_KEY",),
+    "openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "mistral": ("MISTRAL_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",), "groq": ("GROQ_API_KEY",),
+    "together": ("TOGETHER_API_KEY",), "fireworks": ("FIREWORKS_API_KEY",),
+    "grok": ("XAI_API_KEY", "GROK_API_KEY"), "deepseek": ("DEEPSEEK_API_KEY",),
     "perplexity": ("PERPLEXITY_API_KEY",),
-}
+}  # fmt: skip
 """The environment variables that hold a provider's key, as Inspect AI reads them."""
 
 _TIMEOUT_S = 1.0

@@ -227,8 +227,5 @@ def four_bit_blocks(
     # For two adjacent bytes, the lower halves and then the upper ones.
     packed[:, :, 0] = (pairs & 0x000F) | ((pairs >> 4) & 0x00F0)
     packed[:, :, 1] = ((pairs >> 4) & 0x000F) | ((pairs >> 8) & 0x00F0)
-    return (
-        packed.reshape(n_rows, n_blocks, _BLOCK // 2),
-        blocks["scale"].astype(np.float32),
-        blocks["least"].astype(np.float32),
-    )
+    scale, least = (blocks[name].astype(np.float32) for name in ("scale", "least"))
+    return packed.reshape(n_rows, n_blocks, _BLOCK // 2), scale, least

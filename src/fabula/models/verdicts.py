@@ -553,20 +553,15 @@ def in_words(form: Form) -> str:
 
 def schema_of(form: Form) -> dict[str, Any]:
     """The JSON schema of an answer."""
+    text: dict[str, Any] = {"type": "string"}
     if isinstance(form, Choice):
-        verdict = {"type": "string", "enum": list(form.options)}
-        return _object(
-            {name: {"type": "string"} if name == "reason" else verdict for name in _names(form)}
-        )
-    record = _object(
-        {
-            one.name: {"type": "integer", "enum": list(one.numbers)}
-            if one.numbers
-            else {"type": "string"}
-            for one in form.fields
-        }
-    )
-    return _object({form.name: {"type": "array", "items": record}})
+        verdict = text | {"enum": list(form.options)}
+        return _object({name: text if name == "reason" else verdict for name in _names(form)})
+    kinds = {
+        one.name: {"type": "integer", "enum": list(one.numbers)} if one.numbers else text
+        for one in form.fields
+    }
+    return _object({form.name: {"type": "array", "items": _object(kinds)}})
 
 
 def grammar_of(form: Form) -> str:
@@ -582,19 +577,14 @@ def grammar_of(form: Form) -> str:
         return f"root ::= [^\\n]{{1,{form.reason_chars}}} {label} ({options})"
     fields = ' ", " '.join(f"{_key(one.name)} {one.name}" for one in form.fields)
     more = f' (", " record){{0,{form.n_most - 1}}}' if form.n_most > 1 else ""
-    return "\n".join(
-        [
-            f'root ::= "{{" {_key(form.name)} "[" (record{more})? "]}}"',
-            f'record ::= "{{" {fields} "}}"',
-            *(
-                f"{one.name} ::= " + " | ".join(f'"{k}"' for k in one.numbers)
-                if one.numbers
-                else f'{one.name} ::= "\\"" character{{1,{one.n_chars}}} "\\""'
-                for one in form.fields
-            ),
-            r'character ::= [^"\\\x00-\x1f] | "\\" ["\\/nt]',
-        ]
-    )
+    rules = [
+        f'root ::= "{{" {_key(form.name)} "[" (record{more})? "]}}"',
+        f'record ::= "{{" {fields} "}}"',
+    ]
+    for one in form.fields:
+        text = f'"\\"" character{{1,{one.n_chars}}} "\\""'
+        rules.append(f"{one.name} ::= " + (" | ".join(f'"{k}"' for k in one.numbers) or text))
+    return "\n".join([*rules, r'character ::= [^"\\\x00-\x1f] | "\\" ["\\/nt]'])
 
 
 def _names(choice: Choice) -> tuple[str, str]:

@@ -52,14 +52,10 @@ def read_measures(path: Path) -> list[Measure]:
                 raise InputError(
                     f"{path}: has no column `measure`; add a header line that contains it"
                 )
-            measures = [
-                Measure(
-                    text=" ".join((row["measure"] or "").split()),
-                    dimension=(row.get("dimension") or "").strip(),
-                    participant=(row.get("participant") or "").strip(),
-                )
-                for row in rows
-            ]
+            measures = []
+            for row in rows:
+                about = ((row.get(name) or "").strip() for name in ("dimension", "participant"))
+                measures.append(Measure(" ".join((row["measure"] or "").split()), *about))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, csv.Error) as error:

@@ -55,11 +55,8 @@ def draw_texts(
         else:
             heapq.heappushpop(here, entry)
     drawn = sorted((place, one) for here in kept.values() for _, place, one in here)
-    return DrawnTexts(
-        documents=tuple(document for _, document in drawn),
-        n_there=n_there,
-        n_drawn={group: len(here) for group, here in kept.items()},
-    )
+    n_drawn = {group: len(here) for group, here in kept.items()}
+    return DrawnTexts(tuple(document for _, document in drawn), n_there, n_drawn)
 
 
 Row = Mapping[str, Any]

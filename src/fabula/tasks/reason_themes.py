@@ -200,19 +200,10 @@ def find_themes(
             vectors = encoder.encode(general)
             groups = [central(vectors, one) for one in group_vectors(vectors, n_groups=n_themes)]
         labels = names_by_words([[general[place] for place in group] for group in groups])
-        found += [
-            Theme(
-                item=item,
-                side=side,
-                label=label,
-                drafted=label,
-                drafted_by="words",
-                n_rationales=len({(reasons[p]["document"], reasons[p]["rater"]) for p in group}),
-                n_of=len(given),
-                reasons=tuple(reasons[place] for place in group),
-            )
-            for group, label in zip(groups, labels, strict=True)
-        ]
+        for group, label in zip(groups, labels, strict=True):
+            mine = tuple(reasons[place] for place in group)
+            n_rationales = len({(one["document"], one["rater"]) for one in mine})
+            found.append(Theme(item, side, label, label, "words", n_rationales, len(given), mine))
         meter(len(given))
     if model is None:
         return found

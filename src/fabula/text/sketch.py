@@ -65,12 +65,8 @@ class Sketch:
 
     def to_row(self) -> dict[str, Any]:
         """As plain values; `of_row` reads them back."""
-        row: dict[str, Any] = {
-            "rules": SKETCH,
-            "n_words": self.n_words,
-            **self.marks,
-            "opening": self.opening,
-        }
+        row: dict[str, Any] = {"rules": SKETCH, "n_words": self.n_words, **self.marks}
+        row["opening"] = self.opening
         for name in ("runs", "shingles", "vocabulary"):
             values: NDArray[Any] = getattr(self, name)
             data = values.astype(values.dtype.newbyteorder("<")).tobytes()
@@ -118,17 +114,12 @@ def sketch_of(text: str) -> Sketch:
             products = grams[start : start + _BLOCK, None] * factors
             least = np.minimum(least, (products ^ (products >> np.uint64(32))).min(axis=0))
         shingles = _mixed(least).astype(np.uint16)
-    return Sketch(
-        n_words=len(words),
-        marks={
-            name: round(per_100 * sum(1 for _ in pattern.finditer(text.strip())), 4)
-            for name, pattern in _MARKS.items()
-        },
-        runs=runs,
-        shingles=shingles,
-        opening=int(_grams(codes[:_OPENING], _OPENING)[0]) if len(words) >= _OPENING else None,
-        vocabulary=np.unique(codes.astype(np.uint16)),
-    )
+    marks = {
+        name: round(per_100 * sum(1 for _ in pattern.finditer(text.strip())), 4)
+        for name, pattern in _MARKS.items()
+    }
+    opening = int(_grams(codes[:_OPENING], _OPENING)[0]) if len(words) >= _OPENING else None
+    return Sketch(len(words), marks, runs, shingles, opening, np.unique(codes.astype(np.uint16)))
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

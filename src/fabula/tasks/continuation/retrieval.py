@@ -103,13 +103,11 @@ class CaseBased:
                 f"{corpus.folder}: contains no case index of these texts; run "
                 "`fabula continuation train` with `kind` case"
             )
+        places = [folder / shard.folder.name for shard in corpus.shards]
         try:
             self._shards = [
-                tuple(
-                    np.load(folder / shard.folder.name / f"{name}.npy", mmap_mode="r")
-                    for name in _ARRAYS
-                )
-                for shard in corpus.shards
+                tuple(np.load(place / f"{name}.npy", mmap_mode="r") for name in _ARRAYS)
+                for place in places
             ]
         except (OSError, ValueError) as error:
             raise CorpusError(

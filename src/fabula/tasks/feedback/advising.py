@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from fabula import __version__
 from fabula.errors import CallFailed, InputError, ModelError, explain
@@ -301,20 +301,14 @@ async def advise(
     weighed = [((p.severity or 1.0) * p.n_said / max(1, p.n_answers or 1), p) for p in points]
     weighed.sort(key=lambda one: (-one[0], one[1].rank, one[1].places[0]))
     every = [*asked, continuity]
-    totals = {
+    totals: dict[str, Any] = {
         name: dict(Counter(why for one in every for why in Counter(getattr(one, name)).elements()))
         for name in ("missing", "dropped", "other_lines")
     }
-    return Advice(
-        document,
-        model.name,
-        tuple(point for _, point in weighed),
-        n_answers=sum(one.n_answers for one in every),
-        n_perfect=sum(one.n_perfect for one in every),
-        n_pointless=sum(one.n_pointless for one in every),
-        signature=plan.signature(model, encoder),
-        **totals,
-    )
+    for name in ("n_answers", "n_perfect", "n_pointless"):
+        totals[name] = sum(getattr(one, name) for one in every)
+    best_first, signature = tuple(point for _, point in weighed), plan.signature(model, encoder)
+    return Advice(document, model.name, best_first, signature=signature, **totals)
 
 
 def _part(document: Document, chapter: Chapter) -> Document:
@@ -525,13 +519,8 @@ async def _continuity(
     editor = Editor("\n".join(lines), model, LEDGER)
     question = CONTRADICTIONS.format(n_points=plan.n_points, nothing=NOTHING)
     found = await _read_often(document, editor, question, model, plan, encoder, meter)
-    return replace(
-        found,
-        points=tuple(
-            replace(point, n_answers=found.n_answers, is_continuity=True) for point in found.points
-        ),
-        n_perfect=0,
-        n_pointless=0,
-        missing=dict(Counter(found.missing) + missing),
-        dropped={why: n for why, n in found.dropped.items() if why != "no_quotation"},
-    )
+    n = found.n_answers
+    points = tuple(replace(point, n_answers=n, is_continuity=True) for point in found.points)
+    lost = {"missing": dict(Counter(found.missing) + missing)}
+    lost["dropped"] = {why: n for why, n in found.dropped.items() if why != "no_quotation"}
+    return replace(found, points=points, n_perfect=0, n_pointless=0, **lost)

@@ -165,19 +165,12 @@ def kinds_called(story: Reading) -> list[tuple[str, tuple[int, ...], list[str]]]
         if token.dep_ == "compound" or not (is_definite or is_first or token.text.istitle()):
             unfit.add(word)
         places.setdefault(word, []).append(start)
-    found = [
-        (
-            word,
-            tuple(given),
-            [
-                other
-                for other in _KINDS.get(_KIND_OF.get(word, ""), "").split()
-                if other not in there and f"{other}s" not in there
-            ],
-        )
-        for word, given in places.items()
-        if word not in unfit
-    ]
+    found = []
+    for word, given in places.items():
+        if word not in unfit:
+            kind = _KINDS.get(_KIND_OF.get(word, ""), "").split()
+            others = [one for one in kind if one not in there and f"{one}s" not in there]
+            found.append((word, tuple(given), others))
     return sorted(found, key=lambda one: (-len(one[1]), one[0]))
 
 

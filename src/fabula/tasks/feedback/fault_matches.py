@@ -296,8 +296,19 @@ def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> floa
     return 1 - missed
 
 
-Counts = Sequence[tuple[float, float]]
-"""For each answer, what it adds to the numerator and to the denominator."""
+_Counts = tuple[float, float]
+_COUNTED: dict[str, Callable[[Answer], _Counts]] = {
+    "recall": lambda one: (one.found is True, one.found is not None),
+    "recall_exact": lambda one: (
+        one.rule == "exact",
+        one.found is not None and one.chance == one.chance,
+    ),
+    "chance": lambda one: (one.chance, 1) if one.chance == one.chance else (0, 0),
+    "false_alarms": lambda one: (one.found is None and one.names_fault, one.found is None),
+    "precision": lambda one: (one.found is True, one.names_fault),
+    "f1": lambda one: (2 * (one.found is True), one.names_fault + (one.found is not None)),
+}
+"""By measure, what an answer adds to the numerator and to the denominator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,22 +338,7 @@ def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iter
         for key in sorted(groups.keys() | missing.keys()):
             lacking, answers = missing.get(key, []), groups.get(key, [])
             n_changed = sum(one.found is not None for one in answers)
-            columns: dict[str, Counts] = {
-                "recall": [_recall(one) for one in answers],
-                "recall_exact": [
-                    (one.rule == "exact", one.found is not None and one.chance == one.chance)
-                    for one in answers
-                ],
-                "chance": [
-                    (one.chance, 1) if one.chance == one.chance else (0, 0) for one in answers
-                ],
-                "false_alarms": [_alarm(one) for one in answers],
-                "precision": [(one.found is True, one.names_fault) for one in answers],
-                "f1": [
-                    (2 * (one.found is True), one.names_fault + (one.found is not None))
-                    for one in answers
-                ],
-            }
+            columns = {name: [count(one) for one in answers] for name, count in _COUNTED.items()}
             stories, signature = [one.story for one in answers], findings.signature
             values = {name: _ratio(column, stories, signature) for name, column in columns.items()}
             n = values["recall"].n + sum(is_changed for is_changed, _ in lacking)
@@ -350,25 +346,13 @@ def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iter
             values["recall_at_least"] = Estimate(
                 least, None, None, n, "recall where a missing answer is a miss", signature, None
             )
-            yield FindScore(
-                dict(zip(names, key, strict=True)),
-                n_changed,
-                len(answers) - n_changed,
-                dict(sorted(Counter(reason for _, reason in lacking).items())),
-                math.fsum(one.n_points for one in answers) / len(answers) if answers else None,
-                values,
-            )
+            where = dict(zip(names, key, strict=True))
+            reasons = dict(sorted(Counter(reason for _, reason in lacking).items()))
+            points = math.fsum(one.n_points for one in answers) / len(answers) if answers else None
+            yield FindScore(where, n_changed, len(answers) - n_changed, reasons, points, values)
 
 
-def _recall(one: Answer) -> tuple[float, float]:
-    return one.found is True, one.found is not None
-
-
-def _alarm(one: Answer) -> tuple[float, float]:
-    return one.found is None and one.names_fault, one.found is None
-
-
-def _ratio(counts: Counts, stories: Sequence[str], signature: str) -> Estimate:
+def _ratio(counts: Sequence[_Counts], stories: Sequence[str], signature: str) -> Estimate:
     parts, wholes = np.array(counts, np.float64).reshape(-1, 2).T
     n = int((wholes > 0).sum())
     return pooled_estimate(
@@ -387,8 +371,8 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
     for one in findings.answers:
         by_model.setdefault(one.labels["model"], {})[one.question] = one
     found: list[Contrast] = []
-    for measure, counted in (("recall", _recall), ("false_alarms", _alarm)):
-        pairs = []
+    for measure in ("recall", "false_alarms"):
+        counted, pairs = _COUNTED[measure], []
         for a, b in combinations(by_model, 2):
             shared = [
                 (one, by_model[b][question])
@@ -404,11 +388,11 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
                 Statistic(of, lambda sums, _: (sums[..., 0], sums[..., 1]), of[:0], len(of))
                 for of in rows
             ]
-            apart = difference(
-                *((ratio, stories) for ratio in ratios),
-                method=f"difference of {measure} over stories",
-                signature=findings.signature,
+            both, method = (
+                [(one, stories) for one in ratios],
+                f"difference of {measure} over stories",
             )
+            apart = difference(*both, method=method, signature=findings.signature)
             clustered: list[dict[str, list[float]]] = [{}, {}]
             for group, side in zip(clustered, sides, strict=True):
                 for story, (part, _) in zip(stories, side, strict=True):

@@ -282,6 +282,7 @@ def score_answers(
         every = range(len(DIMENSIONS) + 1)
         crosses = [names for n in every for names in combinations(DIMENSIONS, n)]
     everyone = np.ones(len(answers), np.bool_)
+    pooled = functools.partial(pooled_estimate, method=POOLED, signature=signature)
     for names in crosses:
         distinct, groups = group_answers(answers, names)
         compared = groups if cells is None else cells
@@ -302,20 +303,14 @@ def score_answers(
             right = (perfect & answers.is_original[of]).astype(np.float64)
             ratios = {name: (column[of], ~np.isnan(column[of])) for name, column in columns.items()}
             ratios["perfect_precision"] = right, perfect
-            values = {
-                name: pooled_estimate(
-                    np.where(counts, part, 0.0),
-                    counts.astype(np.float64),
-                    stories.tolist(),
-                    method=POOLED,
-                    signature=signature,
-                    n=int(counts.sum()),
-                    is_share=name in _SHARES,
-                )
-                for name, (part, counts) in ratios.items()
-            }
-            where, ordered = dict(zip(names, key, strict=True)), {n: values[n] for n in METRICS}
-            yield Subset(where, len(of), int(stories.max()) + 1, ordered)
+            values = {}
+            for name in METRICS:
+                part, counts = ratios[name]
+                parts, wholes = np.where(counts, part, 0.0), counts.astype(np.float64)
+                n, is_share = int(counts.sum()), name in _SHARES
+                values[name] = pooled(parts, wholes, stories.tolist(), n=n, is_share=is_share)
+            where = dict(zip(names, key, strict=True))
+            yield Subset(where, len(of), int(stories.max()) + 1, values)
 
 
 def group_answers(

@@ -59,13 +59,9 @@ _MIN_WORDS = 3
 _TOUCH_CHARS = 2
 """A gap of up to this many characters holds no word with spaces around it."""
 _PLACES = {
-    0: "first 1st opening start beginning",
-    1: "second 2nd",
-    2: "third 3rd",
-    3: "fourth 4th",
-    4: "fifth",
-    -1: "last final closing end close",
-}
+    0: "first 1st opening start beginning", 1: "second 2nd", 2: "third 3rd", 3: "fourth 4th",
+    4: "fifth", -1: "last final closing end close",
+}  # fmt: skip
 _ORDINALS = {word: place for place, words in _PLACES.items() for word in words.split()}
 _ORDER = "|".join(_ORDINALS)
 _WHICH = re.compile(

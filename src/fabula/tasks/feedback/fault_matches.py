@@ -388,10 +388,8 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
                 Statistic(of, lambda sums, _: (sums[..., 0], sums[..., 1]), of[:0], len(of))
                 for of in rows
             ]
-            both, method = (
-                [(one, stories) for one in ratios],
-                f"difference of {measure} over stories",
-            )
+            method = f"difference of {measure} over stories"
+            both = [(ratio, stories) for ratio in ratios]
             apart = difference(*both, method=method, signature=findings.signature)
             clustered: list[dict[str, list[float]]] = [{}, {}]
             for group, side in zip(clustered, sides, strict=True):

@@ -169,7 +169,6 @@ def read_onnx_layer(path: Path) -> NDArray[np.float32]:
 
 
 def _tensor(part: memoryview) -> tuple[list[int], memoryview]:
-    """Shape and bytes."""
     shape = []
     for number, value in _fields(part):
         if number == _DIMS and isinstance(value, int):
@@ -184,7 +183,6 @@ def _tensor(part: memoryview) -> tuple[list[int], memoryview]:
 
 
 def _parts(data: memoryview, number: int) -> list[memoryview]:
-    """The values of a field with bytes."""
     return [value for n, value in _fields(data) if n == number and not isinstance(value, int)]
 
 
@@ -220,8 +218,8 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 K = TypeVar("K")
 
-_Quantised = tuple[NDArray[np.int16], NDArray[np.bool_]]
-"""Unit vectors in 16 bits, and which rows had nonzero length."""
+_Rows = tuple[NDArray[np.int16], NDArray[np.bool_]]
+"""Unit vectors in 16 bits by row, and which rows had nonzero length."""
 
 _SCALE = 32767
 _BLOCK = 8192
@@ -237,12 +235,7 @@ class WordVectors:
     """
 
     def __init__(
-        self,
-        name: str,
-        vectors: _Quantised,
-        find: Callable[[str], int],
-        owners: bytes,
-        remark: str = "",
+        self, name: str, vectors: _Rows, find: Callable[[str], int], owners: bytes, remark: str = ""
     ) -> None:
         """`find` gives a word's row, or -1; `owners` identifies which word owns which row."""
         self.remark = remark
@@ -365,7 +358,7 @@ def _owned(name: str, rows: Mapping[K, int], matrix: NDArray[np.int16]) -> tuple
     )
 
 
-def quantise(vectors: NDArray[Any]) -> _Quantised:
+def quantise(vectors: NDArray[Any]) -> _Rows:
     """Unit vectors times 32,767, a block of rows at a time."""
     n, n_dimensions = vectors.shape
     matrix = np.zeros((n, -(-n_dimensions // _ALIGNED) * _ALIGNED), np.int16)
@@ -379,11 +372,11 @@ def quantise(vectors: NDArray[Any]) -> _Quantised:
     return matrix, has_length
 
 
-def _read_text(path: Path) -> tuple[list[str], _Quantised]:
+def _read_text(path: Path) -> tuple[list[str], _Rows]:
     """One word per line, then its numbers. word2vec and fastText begin with two counts."""
     words: list[str] = []
     block: list[NDArray[np.float32]] = []
-    found: list[_Quantised] = []
+    found: list[_Rows] = []
     n_dimensions, n_promised = 0, None
     opened = gzip.open if path.suffix == ".gz" else open
 

@@ -26,7 +26,7 @@ from fabula.models.encoder import Encoder
 from fabula.models.model_spec import ModelOptions, open_model
 from fabula.rubrics.load import parse_rubric, rubric_toml
 from fabula.stats.vector_groups import group_vectors
-from fabula.tasks.model_texts import one_line, read_written
+from fabula.tasks.model_texts import Meter, one_line, read_written
 from fabula.tasks.reason_themes import content_words, names_by_words
 from fabula.text import TextSettings
 from fabula.types import Aggregate, Item, Rubric
@@ -121,7 +121,6 @@ def draft_rubric(
 async def _worded(
     groups: Sequence[Sequence[str]], spec: str | None, options: ModelOptions | None
 ) -> list[tuple[str, str]]:
-    """A name and a question for each group."""
     fullest = list(map(_fullest, groups))
     questions = [
         text if text.endswith("?") else f"Is this so of the story: {text.rstrip('.')}?"
@@ -218,11 +217,7 @@ def expansion_prompts(item: Item, n_paraphrases: int) -> dict[str, str]:
 
 
 async def expand_rubric(
-    rubric: Rubric,
-    model: Model,
-    n_paraphrases: int = 0,
-    *,
-    meter: Callable[[int], None] = lambda _: None,
+    rubric: Rubric, model: Model, n_paraphrases: int = 0, *, meter: Meter = lambda _: None
 ) -> Expanded:
     """Fill in what the rubric's items lack. Raises `ModelError` if no call can succeed."""
     wanted = [

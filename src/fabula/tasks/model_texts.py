@@ -128,7 +128,6 @@ def unframed(answer: str, *, has_title: bool = False) -> tuple[str, list[str]]:
 
 
 def _stripped(lines: list[str]) -> list[str]:
-    """The lines without empty ones at either end."""
     return "\n".join(lines).strip("\n \t").split("\n") if any(map(str.strip, lines)) else []
 
 
@@ -159,7 +158,6 @@ def _cut_before(lines: list[str], *, has_title: bool) -> str:
 
 
 def _is_after(lines: list[str]) -> bool:
-    """Whether the last line does not belong to the text."""
     line = lines[-1]
     if _RULE.fullmatch(line) or _COUNT.fullmatch(line):
         return True
@@ -211,15 +209,13 @@ def read_written(answer: Answer, *, has_title: bool = False) -> Written:
     return Written(text, None, removed)
 
 
+Meter = Callable[[int], None]
 Wanted = tuple[Row, Callable[[], Awaitable[Row]]]
 """A row for a model to make: the fields a kept row must match, and how to make it."""
 
 
 async def ask_for(
-    wanted: Iterable[Wanted],
-    rows: KeptRows,
-    n_parallel: int,
-    meter: Callable[[int], None] = lambda _: None,
+    wanted: Iterable[Wanted], rows: KeptRows, n_parallel: int, meter: Meter = lambda _: None
 ) -> list[Row]:
     """A row for each, in order, reusing existing rows.
 
@@ -242,7 +238,7 @@ async def in_parallel(
     calls: Iterable[Callable[[], Awaitable[Row]]],
     n_parallel: int,
     failed: Row,
-    meter: Callable[[int], None] = lambda _: None,
+    meter: Meter = lambda _: None,
 ) -> list[Row]:
     """The rows in order; that of a call that failed is a copy of `failed`.
 

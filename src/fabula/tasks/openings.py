@@ -193,13 +193,9 @@ def by_line(documents: Sequence[Document]) -> list[Document]:
     found = []
     for document in check_documents(documents):
         lines = [line.strip() for line in document.text.splitlines() if line.strip()]
-        if len(lines) == 1:
-            found.append(replace(document, text=lines[0]))
-            continue
-        found += [
-            replace(document, id=f"{document.id}:{number}", text=line)
-            for number, line in enumerate(lines, 1)
-        ]
+        for number, line in enumerate(lines, 1):
+            id_ = document.id if len(lines) == 1 else f"{document.id}:{number}"
+            found.append(replace(document, id=id_, text=line))
     return found
 
 

@@ -74,10 +74,8 @@ class Fault(NamedTuple):
 
     place: tuple[int, int]
     message: str
-    """The checker's own message."""
     is_spelling: bool
     suggestions: tuple[str, ...] = ()
-    """Suggested replacements."""
 
 
 class Harper:
@@ -148,7 +146,6 @@ _opening = threading.Lock()
 
 @contextmanager
 def _taken() -> Iterator[Linters]:
-    """Linters that no other thread uses."""
     try:
         linters = _idle.pop()
     except IndexError:

@@ -106,7 +106,6 @@ def read_isolated(
 
 
 _idle: list[Child] = []
-"""Helpers kept for the next file."""
 _idle_lock = threading.Lock()
 
 

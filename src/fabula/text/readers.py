@@ -334,7 +334,6 @@ READERS: Registry[Reader] = Registry(
         "wet": _read_wet,
     },
 )
-"""Readers by file suffix."""
 
 
 def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: Fields) -> Document:

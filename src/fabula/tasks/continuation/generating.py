@@ -181,7 +181,6 @@ GENERATORS: Registry[Callable[[GeneratorChoice], Generator]] = Registry(
         "as-long": lambda choice: AsLong(read_contexts(choice.source)),
     },
 )
-"""How to open each kind."""
 
 
 @functools.cache

@@ -242,8 +242,6 @@ def _lanes(
 
 
 class _Run:
-    """The network, its optimiser, and the state of both."""
-
     def __init__(self, torch: Any, corpus: Corpus, training: Training, shape: Network) -> None:
         self._torch, self._corpus, self._training, self._shape = torch, corpus, training, shape
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

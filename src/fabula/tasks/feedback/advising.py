@@ -465,7 +465,6 @@ async def revisit(
 
 _N_NOTES = 30
 _NOTE_TOKENS = 40
-"""Tokens per note, for the estimate."""
 
 
 def chapters_to_read(document: Document) -> list[Chapter]:

@@ -68,7 +68,6 @@ class PromptSet:
     examples: tuple[tuple[str, str], ...] = ()
     """(story, feedback), with `{perfect}` for the one that has no fault."""
     one_sentence: frozenset[str] = frozenset()
-    """Prompts that ask for a single sentence."""
     label: str = "fabula"
 
     @property

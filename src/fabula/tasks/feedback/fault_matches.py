@@ -57,6 +57,7 @@ from fabula.types import Contrast, Estimate
 
 Match = Literal["exact", "near"]
 Span = tuple[int, int]
+_Row = Mapping[str, Any]
 _RUN = 4
 _MIN_WORDS = 2
 _ECHO = 0.9
@@ -76,7 +77,6 @@ class Answer:
     question: str
     """The story, prompt and number of examples: the same for all models."""
     labels: Mapping[str, str]
-    """Labels by dimension."""
     story: str
     names_fault: bool
     """Whether it makes at least one point."""
@@ -121,7 +121,7 @@ class Findings:
 
 
 def read_findings(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[_Row],
     sentences_of: Callable[[str], Sequence[Span]],
     *,
     match: Match = "near",
@@ -241,11 +241,7 @@ def _pointer(story: str, sentences: Sequence[Span]) -> Callable[[str], list[_Poi
 
 
 def fault_places(
-    story: str,
-    original: object,
-    change: Mapping[str, Any],
-    sentences: Sequence[Span],
-    where: str = "",
+    story: str, original: object, change: _Row, sentences: Sequence[Span], where: str = ""
 ) -> list[Span]:
     """Where the change is in the story, half-open in characters; by comparison without a record.
 

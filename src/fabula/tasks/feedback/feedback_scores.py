@@ -38,6 +38,7 @@ from fabula.errors import InputError
 from fabula.models.encoder import Encoder
 from fabula.stats.agreement import pearson
 from fabula.stats.contrasts import pooled_estimate
+from fabula.stats.resampling import Floats
 from fabula.tasks.feedback.eliciting import says_perfect
 from fabula.text import TextSettings
 from fabula.text.feedback_pieces import feedback_id, why_missing
@@ -87,7 +88,6 @@ class Trigrams:
     """The distinct trigrams of each answer: int64, shape (n,)."""
 
     kinds: NDArray[np.int64]
-    """Ids of the trigrams."""
     owners: NDArray[np.int64]
     """The answer that each belongs to."""
     counts: NDArray[np.int64]
@@ -111,17 +111,17 @@ class Answers:
     """By dimension, each answer's value."""
     stories: NDArray[np.int64]
     """Numbers of the stories they are about, the same for all versions of a story."""
-    lengths: NDArray[np.float64]
+    lengths: Floats
     is_perfect: NDArray[np.bool_]
     is_original: NDArray[np.bool_]
-    overlaps: NDArray[np.float64]
+    overlaps: Floats
     """NaN if an answer has no trigrams."""
-    bertscores: NDArray[np.float64]
+    bertscores: Floats
     """NaN if it was not measured, or one of the two texts has no tokens."""
-    one_sentence: NDArray[np.float64]
+    one_sentence: Floats
     """1 or 0; NaN if one sentence was not asked for."""
     trigrams: Trigrams
-    n_words: NDArray[np.float64]
+    n_words: Floats
     """As counted for trigrams."""
     n_missing: dict[str, int]
     """Missing answers, by reason."""
@@ -322,18 +322,14 @@ def group_answers(
     return distinct, np.array([distinct[key] for key in keys], np.int64)
 
 
-def cell_repetition(
-    answers: Answers, is_in: NDArray[np.bool_] | None = None
-) -> NDArray[np.float64]:
+def cell_repetition(answers: Answers, is_in: NDArray[np.bool_] | None = None) -> Floats:
     """`repetition` of each answer in its cell; of all answers, unless `is_in` says which."""
     everyone = np.ones(len(answers), np.bool_)
     cells = group_answers(answers, CELL)[1]
     return repetition(answers.trigrams, cells, everyone if is_in is None else is_in)
 
 
-def repetition(
-    trigrams: Trigrams, groups: NDArray[np.int64], is_in: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def repetition(trigrams: Trigrams, groups: NDArray[np.int64], is_in: NDArray[np.bool_]) -> Floats:
     """The share of each answer's trigrams that another answer of its group has: (n_answers,).
 
     groups: int64, the answers' groups; is_in: bool, which answers to include. NaN for an answer
@@ -350,9 +346,7 @@ def repetition(
     )
     shared = np.bincount(owners, counts * (n_holders[which] > 1), minlength=len(groups))
     total = np.bincount(owners, counts, minlength=len(groups))
-    result: NDArray[np.float64] = np.divide(
-        shared, total, out=np.full(len(groups), np.nan), where=total > 0
-    )
+    result: Floats = np.divide(shared, total, out=np.full(len(groups), np.nan), where=total > 0)
     return result
 
 
@@ -373,9 +367,7 @@ def measured(answers: Answers) -> dict[str, dict[str, float]]:
     return known_values(answers.ids, columns)
 
 
-def known_values(
-    ids: Sequence[str], columns: Mapping[str, NDArray[np.float64]]
-) -> dict[str, dict[str, float]]:
+def known_values(ids: Sequence[str], columns: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
     """The numbers of each column by id, without NaN."""
     return {
         name: {id_: float(n) for id_, n in zip(ids, numbers, strict=True) if not np.isnan(n)}

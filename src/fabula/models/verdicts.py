@@ -268,16 +268,14 @@ _NOUN = (
     r"(?:\s?\([^()\n]{1,60}\))?"
 )
 _LABEL = re.compile(
-    rf"^{_MARKS}(?P<number>\(?\d{{1,2}}[.)]\s)?{_LEAD}?{_NOUN}{_CLOSES}\s{{0,3}}"
-    rf"(?:(?:is\s{{0,2}})?(?:[:;=|→–—]|-{{1,2}}>?(?=\s))|$)(?P<said>.*)",
-    re.IGNORECASE,
+    rf"(?i)^{_MARKS}(?P<number>\(?\d{{1,2}}[.)]\s)?{_LEAD}?{_NOUN}{_CLOSES}\s{{0,3}}"
+    rf"(?:(?:is\s{{0,2}})?(?:[:;=|→–—]|-{{1,2}}>?(?=\s))|$)(?P<said>.*)"
 )
 _CONCLUSION = re.compile(
-    rf"{_MARKS}(?:{_LEAD}?{_NOUN}(?:\s(?:is|would be|must be|has to be))?"
+    rf"(?i){_MARKS}(?:{_LEAD}?{_NOUN}(?:\s(?:is|would be|must be|has to be))?"
     rf"(?:(?<=[se])\s|\s{{0,2}}[:=–—-])\s{{0,2}}|"
     rf"{_LEAD}?i(?:['’]d|\s(?:would|should|must|have to))?\s(?:say|answer|vote|conclude)"
-    rf"[\s:,]{{1,3}}|{_LEAD})(?P<said>.{{1,120}})",
-    re.IGNORECASE,
+    rf"[\s:,]{{1,3}}|{_LEAD})(?P<said>.{{1,120}})"
 )
 # "Yes, the ending holds": what may follow a verdict. "No opinion", "Yes-ish" and "3 of 5" are none.
 _ENDS = (
@@ -391,12 +389,11 @@ def _beginning(text: str, scale: Scale, line: int = 0) -> _Stated | None:
     if scale.form == "number":
         # `4`, `4/5`, `4 out of 5`, `#2`, `2nd`, `four`.
         match = re.match(
-            rf"{_MARKS}(?:#|no\.\s?)?(?P<said>{_NUMBER}|(?:{'|'.join(_DIGITS)})\b)"
+            rf"(?i){_MARKS}(?:#|no\.\s?)?(?P<said>{_NUMBER}|(?:{'|'.join(_DIGITS)})\b)"
             rf"(?:\s{{0,2}}(?:/|out of)\s{{0,2}}(?P<of>\d{{1,4}}))?"
             rf"(?:(?:st|nd|rd|th)\b(?:\splace\b)?|\s?(?:stars?|points?)\b)?{_CLOSES}"
             rf"(?P<after>(?:{_ENDS}|\s(?=because|since|as\b)|(?(of)(?=\s{{0,3}}[—–])|(?!))).*)",
             text,
-            re.IGNORECASE,
         )
         if match is None:
             return None
@@ -410,10 +407,9 @@ def _beginning(text: str, scale: Scale, line: int = 0) -> _Stated | None:
     options, names = _options(scale)
     story = r"(?:(?:story|option|text|choice|version)\s)?" if _are_letters(scale) else ""
     match = re.match(
-        rf"{_MARKS}{_FIRM if scale.is_test else ''}{story}(?P<said>{options}){_CLOSES}"
+        rf"(?i){_MARKS}{_FIRM if scale.is_test else ''}{story}(?P<said>{options}){_CLOSES}"
         rf"(?:{_ENDS}{f'|{_GOES_ON}' if scale.is_test else ''})(?P<after>.*)",
         text,
-        re.IGNORECASE,
     )
     if match is None or _IN_SPEECH.match(text):
         return None
@@ -447,7 +443,7 @@ _NEVER = re.compile(r"(?!)")
 # What seems to take a verdict back. It costs one more question where it does not.
 
 _TURNED = re.compile(
-    r"\b(?:on second thoughts?|(?:scratch|strike) that(?=\W{0,3}$|\W{1,2}\s)|just kidding|"
+    r"(?i)\b(?:on second thoughts?|(?:scratch|strike) that(?=\W{0,3}$|\W{1,2}\s)|just kidding|"
     r"take (?:that|it|this) back|stand corrected|yes and no|no and yes|the opposite|correction,|"
     r"make (?:it|that) (?:an?\s)?(?:\d|yes|no)\b|(?:disregard|ignore) (?:that|the above)|"
     r"(?:correction|(?:revised|amended|corrected|updated?|edit|erratum)(?:\s\w{1,10})?)\s?:|"
@@ -455,13 +451,11 @@ _TURNED = re.compile(
     r"(?:i|let me|must|should|need to|have to)\s(?:\w{1,10}\s)?(?:revise|change|correct|reconsider|"
     r"rethink|retract|withdraw) (?:my|that|this)?|i (?:retract|withdraw|misread|misjudged|mixed|"
     r"overlooked|was (?:wrong|mistaken|too)|mean\b))|"
-    r"(?:^\W{0,3}|[.;:!?…—–-]\s?|\bno,?\s)(?:wait|hold on|hang on|not so fast)\b",
-    re.IGNORECASE,
+    r"(?:^\W{0,3}|[.;:!?…—–-]\s?|\bno,?\s)(?:wait|hold on|hang on|not so fast)\b"
 )
 _OFFERS = re.compile(
-    r"\b(?:please (?:paste|provide|share|send|upload|attach|post)|(?:like|want) me to|"
-    r"(?:help|assist) (?:you )?with|i have (?:now )?(?:read|received) (?:it|the|your))\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:please (?:paste|provide|share|send|upload|attach|post)|(?:like|want) me to|"
+    r"(?:help|assist) (?:you )?with|i have (?:now )?(?:read|received) (?:it|the|your))\b"
 )
 """No story was read: "Yes, I can help with that! Please paste it.\""""
 _IT = (
@@ -475,20 +469,18 @@ _NOT = r"(?:(?:does|did|do|is|has|can|could|will|would)\s?(?:not|n['’]t)|canno
 _OVER = r"(?=\W{0,3}$|[.,;:!?)—–]|\s(?:the|this|that|its|my|on|as|overall|at|a)\b)"
 _OPPOSITE = {
     "yes": re.compile(
-        rf"{_IT}(?:fails|failed|flunks|(?:falls|fell|comes up|came up) short|misses|{_NOT}"
+        rf"(?i){_IT}(?:fails|failed|flunks|(?:falls|fell|comes up|came up) short|misses|{_NOT}"
         rf"(?:(?=\W{{0,3}}$|[.,;:!?)])|\s(?:\w{{2,16}}ly\s)?{_DO})|(?:is|was) not (?:passed|met))"
         r"|\bi (?:can(?:not|['’]t)|(?:do|would|could)\s?(?:not|n['’]t)) (?:\w{1,12}\s){0,2}"
         r"(?:pass|say|think|believe)\b(?! of)|\ba fail(?:ure)?\b|^\W{0,4}(?:well,?\s|or\s|then\s)?"
         r"(?:hardly|barely|not (?:really|quite|at all|yet|exactly)|or not|far from it)"
-        r"(?=\W{0,3}$|[.,;:!?—–])",
-        re.IGNORECASE,
+        r"(?=\W{0,3}$|[.,;:!?—–])"
     ),
     "no": re.compile(
-        rf"{_IT}(?:(?:passes|passed|succeeds|works|qualifies|holds up|meets|satisfies|deserves|"
+        rf"(?i){_IT}(?:(?:passes|passed|succeeds|works|qualifies|holds up|meets|satisfies|deserves|"
         rf"does|did|is met|has been met){_OVER}|(?:does|did|would|should|must|can)\s"
         rf"(?:\w{{2,16}}ly\s|indeed\s)?{_DO})|\ba (?:pass|success)\b|"
-        r"\bi (?:would|will|must|should|can) (?:\w{1,12}\s){0,2}(?:pass|accept)\b",
-        re.IGNORECASE,
+        r"\bi (?:would|will|must|should|can) (?:\w{1,12}\s){0,2}(?:pass|accept)\b"
     ),
 }
 
@@ -526,12 +518,11 @@ def _others(value: float | str, scale: Scale) -> tuple[str, re.Pattern[str]]:
     others = others.upper() if _are_letters(scale) else others
     own = rf"(?{flags}:{others})" if flags else others
     return said, re.compile(
-        r"(?:^|[.!?;:,…—–(\"“]|\s-)\W{0,3}(?i:(?!not\b)(?:(?!not\b)\w{1,14},?\s){0,3}?"
+        r"(?m)(?:^|[.!?;:,…—–(\"“]|\s-)\W{0,3}(?i:(?!not\b)(?:(?!not\b)\w{1,14},?\s){0,3}?"
         rf"(?:an?\s|story\s)?){own}(?=\W{{0,3}}$|[.,;:!?)\"”—–]|\s-)"
         rf"|(?i:\b(?:say|be|is|to|pick|choose|prefer|rather|answer|than)\s(?:an?\s|story\s)?){own}"
         r"(?=\W{0,3}$|[.,;:!?)\"”—–])"
-        + (rf"|\b(?:{others})\s(?:is|was|wins|works|handles)\b" if _are_letters(scale) else ""),
-        re.MULTILINE,
+        + (rf"|\b(?:{others})\s(?:is|was|wins|works|handles)\b" if _are_letters(scale) else "")
     )
 
 

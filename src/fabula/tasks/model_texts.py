@@ -58,27 +58,24 @@ _OPENS = re.compile(
     re.IGNORECASE,
 )
 _TITLE = re.compile(
-    r"(?:#{1,6}\s+(?P<a>[^\n]{1,100})|(?P<m>\*{1,3}|_{1,3})(?P<b>[^*_\n]{1,80})(?P=m)"
-    r"|(?:\*\*)?title(?:\*\*)?\s*:\s*(?:\*\*)?(?P<c>[^\n]{1,100}))\s*",
-    re.IGNORECASE,
+    r"(?i)(?:#{1,6}\s+(?P<a>[^\n]{1,100})|(?P<m>\*{1,3}|_{1,3})(?P<b>[^*_\n]{1,80})(?P=m)"
+    r"|(?:\*\*)?title(?:\*\*)?\s*:\s*(?:\*\*)?(?P<c>[^\n]{1,100}))\s*"
 )
 _NUMBER = (
     r"(?:\d+|(?-i:[IVXLC]{1,6})|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 )
 _HEADING = re.compile(
-    rf"\W*(?:(?:chapter|part|book|act|scene|section|day)\W+(?:the \w+|{_NUMBER})\b.*|prologue"
-    rf"|epilogue|{_NUMBER}\W*)",
-    re.IGNORECASE,
+    rf"(?i)\W*(?:(?:chapter|part|book|act|scene|section|day)\W+(?:the \w+|{_NUMBER})\b.*|prologue"
+    rf"|epilogue|{_NUMBER}\W*)"
 )
 _RULE = re.compile(r"\s*(?:[-*_=~#—–]\s*){3,}|\s*```\w*\s*")
 _COUNT = re.compile(
-    r"\W*(?:(?:total |final |approximate )?words? ?count\b[^\n]{0,40}|words\s*:\s*[\d,]+"
+    r"(?i)\W*(?:(?:total |final |approximate )?words? ?count\b[^\n]{0,40}|words\s*:\s*[\d,]+"
     r"|(?:approximately|about|approx\.?|around|roughly|~|exactly|total:?)?\s*[\d,]{2,7}[ -]words?"
-    r"(?: long| in total| exactly| total)?)\W*",
-    re.IGNORECASE,
+    r"(?: long| in total| exactly| total)?)\W*"
 )
 _CLOSES = re.compile(
-    r"\W{0,4}(?:(?:please )?(?:do )?let me know\b.*?\b(?:chang\w+|adjust\w*|revis\w+|edit\w*"
+    r"(?i)\W{0,4}(?:(?:please )?(?:do )?let me know\b.*?\b(?:chang\w+|adjust\w*|revis\w+|edit\w*"
     r"|tweak\w*|longer|shorter|version|rewrit\w+|story|tone|draft|different|expand\w*|modif\w+"
     r"|refin\w+|further|feedback|anything else|you think|continue|improve\w*|help)\b"
     r"|(?:i )?hope (?:this|that|you|it)\b.*?\b(?:enjoy\w*|like|helps?|meets?|fits?|captur\w+"
@@ -95,15 +92,13 @@ _CLOSES = re.compile(
     r"|i(?:[’']ve| have)? (?:kept|aimed|tried|made|expanded|shortened|added|removed|trimmed"
     r"|followed|ended)\b.*?\b(?:story|words?|version|plot|prompt|length|draft)\b"
     r"|thank you for (?:the|this|your)\b.*?\b(?:prompt|plot|opportunity|request|idea)\b|enjoy!*"
-    r"|end of (?:the )?story)[^\n]*",
-    re.IGNORECASE,
+    r"|end of (?:the )?story)[^\n]*"
 )
 _META = re.compile(
-    r"\b(?:chang\w+|adjust\w*|revis\w+|edit\w*|tweak\w*|longer|shorter|versions?|rewrit\w+"
+    r"(?i)\b(?:chang\w+|adjust\w*|revis\w+|edit\w*|tweak\w*|longer|shorter|versions?|rewrit\w+"
     r"|stor(?:y|ies)|tone|drafts?|expand\w*|modif\w+|refin\w+|feedback|words?|plots?|prompt"
     r"|request\w*|requirements?|endings?|style|length|enjoy\w*|expectations|anything else|poem"
-    r"|speech|article|continu\w+)\b",
-    re.IGNORECASE,
+    r"|speech|article|continu\w+)\b"
 )
 _QUOTES = re.compile(r"[\"“”«»]")
 

@@ -69,9 +69,8 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _ORDINAL_FIRST = re.compile(
-    rf"(?:the\s+)?(?P<number>{'|'.join(ORDINALS)})\s+"
-    rf"(?P<unit>{_SMALL_UNITS}|{_LARGE_UNITS})\b(?P<rest>.*)",
-    re.IGNORECASE,
+    rf"(?i)(?:the\s+)?(?P<number>{'|'.join(ORDINALS)})\s+"
+    rf"(?P<unit>{_SMALL_UNITS}|{_LARGE_UNITS})\b(?P<rest>.*)"
 )
 _NUMBER_ALONE = re.compile(rf"(?P<number>{_ROMAN}|\d{{1,3}}|(?i:{_WORD_NUMBER}))[.:)]?")
 _NUMBER_AND_TITLE = re.compile(
@@ -82,11 +81,10 @@ _STORY = re.compile(
     re.IGNORECASE,
 )
 _MATTER = re.compile(
-    r"(?:the )?(?:table of )?(?:contents|preface\b.*|foreword|introduction\b.*|introductory.*"
+    r"(?i)(?:the )?(?:table of )?(?:contents|preface\b.*|foreword|introduction\b.*|introductory.*"
     r"|dedication|acknowledge?ments?|afterword|appendix.*|about the author|author['’]s note"
     r"|transcriber['’]s notes?.*|(?:foot|end)?notes?|bibliography|index|glossary"
-    r"|(?:list of )?illustrations|copyright.*|epigraph|title page)[.:]?",
-    re.IGNORECASE,
+    r"|(?:list of )?illustrations|copyright.*|epigraph|title page)[.:]?"
 )
 _MARKDOWN = re.compile(r"(#{1,6})\s+(.*?)\s*#*")
 _DECORATION = ' \t_*=~|[]"“”'

@@ -13,9 +13,8 @@ import re
 
 _SENTENCE = re.compile(r"(?<=[.!?…:])[\"'”’)*_]*\s+|\n+")
 _SPOKEN = re.compile(
-    r"“[^”]*(?:”|\Z)|«[^»]*»|»[^«]*«|„[^“”]*[“”]|\"[^\"\n]*(?:\"|\Z)"
-    r"|(?<!\w)[‘'](?=\w)[^\n]{2,400}?[,.!?…—-][’'](?!\w)",
-    re.MULTILINE,
+    r"(?m)“[^”]*(?:”|\Z)|«[^»]*»|»[^«]*«|„[^“”]*[“”]|\"[^\"\n]*(?:\"|\Z)"
+    r"|(?<!\w)[‘'](?=\w)[^\n]{2,400}?[,.!?…—-][’'](?!\w)"
 )
 _SPOKEN_BY_DASH = re.compile(r"^\s*[—–―].*$", re.MULTILINE)
 _TAG = r"(?:said|says|asked|replied|answered|whispered|told|cried|muttered|thought|wrote|called)"
@@ -69,20 +68,18 @@ _OTHERWISE = re.compile(
     re.IGNORECASE,
 )
 _SELF = re.compile(
-    r"\b(?:as|being|i[’']?m|i am)\s(?:just |only )?an?\s(?:\w+ )?(?:ai\b|a\.i\."
+    r"(?i)\b(?:as|being|i[’']?m|i am)\s(?:just |only )?an?\s(?:\w+ )?(?:ai\b|a\.i\."
     r"|artificial intelligence"
-    r"|large language model|language model|virtual assistant|ai[- ]assistant)",
-    re.IGNORECASE,
+    r"|large language model|language model|virtual assistant|ai[- ]assistant)"
 )
 _RULES = re.compile(
-    r"\b(?:against|violat\w+|conflicts? with|within|under|outside|breach\w*|not permitted by"
+    r"(?i)\b(?:against|violat\w+|conflicts? with|within|under|outside|breach\w*|not permitted by"
     r"|goes? beyond)"
     r" (?:of )?(?:my|our|the|openai[’']s|content|its)\s?(?:\w+ ){0,3}?(?:guidelines?|polic(?:y|ies)"
     r"|programming|rules for content|terms of (?:use|service))"
     r"|\b(?:my|our|the content|the safety) (?:\w+ ){0,2}?(?:guidelines?|polic(?:y|ies)"
     r"|programming|instructions)"
-    r" (?:do not|don[’']t|does not|doesn[’']t|prohibits?|prevents?|forbids?|won[’']t)\b",
-    re.IGNORECASE,
+    r" (?:do not|don[’']t|does not|doesn[’']t|prohibits?|prevents?|forbids?|won[’']t)\b"
 )
 # Declining without a verb for the task.
 _WITHOUT_VERB = re.compile(
@@ -98,7 +95,7 @@ _WITHOUT_VERB = re.compile(
     re.IGNORECASE,
 )
 _TASK = re.compile(
-    r"\b(?:(?:that|this|your|the|such an?|these|any) (?:\w+ ){0,2}?(?:request|prompt|task"
+    r"(?i)\b(?:(?:that|this|your|the|such an?|these|any) (?:\w+ ){0,2}?(?:request|prompt|task"
     r"|instruction"
     r"|question|content|material|plot|premise|topic|theme|text|passage|scenario|draft|translation"
     r"|summary|conversation|excerpt|subject(?: matter)?|type of (?:content|story|material))s?"
@@ -109,11 +106,10 @@ _TASK = re.compile(
     r"|label|title|continuation|fiction|sentence|name|review|theme|answer|opinion|judge?ment)"
     r"|(?:write|do|continue|create|translate|answer|assist|provide|produce) (?:this|that|it"
     r"|one)(?=\W*$)|writing (?:\w+ )?(?:stories|fiction|scenes|texts)|feedback|fiction|content"
-    r"|a common (?:theme|thread))\b",
-    re.IGNORECASE,
+    r"|a common (?:theme|thread))\b"
 )
 _OFFERS = re.compile(
-    r"\b(?:instead|alternativ\w+|however,? i(?:[’']d| would| can| could)|i(?:[’']d"
+    r"(?i)\b(?:instead|alternativ\w+|however,? i(?:[’']d| would| can| could)|i(?:[’']d"
     r"| would) be (?:happy|glad|willing)|(?:happy|glad) to (?:help|write|assist|offer|work|try"
     r"|suggest|continue|provide)|feel free|let me know|would you like|if you(?:[’']d"
     r"| would)? (?:like|prefer|want|have|share|provide|can|paste|tell|need|could)"
@@ -124,8 +120,7 @@ _OFFERS = re.compile(
     r"|ies)"
     r"|inappropriate|harmful|explicit|graphic|sensitive|copyright\w*|offensive|respectful|unethical"
     r"|ethical|safety|consent|minors?|real (?:people|person|individuals?)|appropriate|how about"
-    r"|here[’']s a|here is a)\b",
-    re.IGNORECASE,
+    r"|here[’']s a|here is a)\b"
 )
 _NO_TEXT = re.compile(
     r"\b(?:message|prompt|text|request) (?:doesn[’']t|does not) (?:seem to |appear to |actually )?"
@@ -145,14 +140,13 @@ _APOLOGY = re.compile(
     re.IGNORECASE,
 )
 _BARE = re.compile(
-    rf"\b(?:i|we)\s?(?:[’']m afraid (?:that )?i )?{_NOT}(?:\s(?:do (?:that|this|so|it)))?\W*$",
-    re.IGNORECASE,
+    rf"(?i)\b(?:i|we)\s?(?:[’']m afraid (?:that )?i )?{_NOT}(?:\s(?:do (?:that|this|so|it)))?\W*$"
 )
 _DECLINED = re.compile(r"\b(?:decline|pass)\W*$", re.IGNORECASE)
 _NEGATED = re.compile(r"n[’']t\b|\bnot\b|\bcannot\b|\bunable\b", re.IGNORECASE)
 # The languages that stories are translated to, and back.
 _OTHER_LANGUAGES = re.compile(
-    r"^\W*(?:(?:es )?tut mir (?:wirklich )?leid\W+(?:aber )?(?:das |dabei |bei )?\w*\s?(?:kann"
+    r"(?i)^\W*(?:(?:es )?tut mir (?:wirklich )?leid\W+(?:aber )?(?:das |dabei |bei )?\w*\s?(?:kann"
     r"|darf|werde)"
     r"\b|(?:leider )?(?:kann|darf) ich (?:dir|ihnen|das|dabei|diese\w?|bei|leider|nicht)\b"
     r"|ich kann (?:dir |ihnen |leider |das |dabei |diese\w* )*(?:\w+ )?nicht (?:helfen|übersetzen"
@@ -162,8 +156,7 @@ _OTHER_LANGUAGES = re.compile(
     r"|lo siento\W+(?:pero )?no (?:puedo|me es)|no puedo (?:ayudar|traducir|cumplir|continuar)"
     r"|como (?:ia|modelo de lenguaje|inteligencia artificial|asistente)\b"
     r"|mi (?:dispiace|spiace)\W+(?:ma )?non posso|non posso (?:aiutar|tradurre)"
-    r"|(?:sinto muito|desculpe)\W+(?:mas )?não posso|het spijt me\W+(?:maar )?ik kan)",
-    re.IGNORECASE,
+    r"|(?:sinto muito|desculpe)\W+(?:mas )?não posso|het spijt me\W+(?:maar )?ik kan)"
 )
 
 

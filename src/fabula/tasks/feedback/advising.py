@@ -358,8 +358,8 @@ async def _read_often(
             dropped += lost
         remarks += found
     points, counts = tuple(group_remarks(remarks, encoder)), (n_answers, n_perfect, n_pointless)
-    lost, signature = (dict(missing), dict(dropped)), plan.signature(model, encoder)
-    return Advice(document, model.name, points, *counts, *lost, signature, dict(other_lines))
+    counters, signature = (dict(missing), dict(dropped)), plan.signature(model, encoder)
+    return Advice(document, model.name, points, *counts, *counters, signature, dict(other_lines))
 
 
 def estimate(document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None) -> Estimate:
@@ -520,6 +520,6 @@ async def _continuity(
     found = await _read_often(document, editor, question, model, plan, encoder, meter)
     n = found.n_answers
     points = tuple(replace(point, n_answers=n, is_continuity=True) for point in found.points)
-    lost = {"missing": dict(Counter(found.missing) + missing)}
+    lost: dict[str, Any] = {"missing": dict(Counter(found.missing) + missing)}
     lost["dropped"] = {why: n for why, n in found.dropped.items() if why != "no_quotation"}
     return replace(found, points=points, n_perfect=0, n_pointless=0, **lost)

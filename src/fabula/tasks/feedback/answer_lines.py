@@ -215,11 +215,10 @@ def _n_lines(text: str) -> int:
 
 
 _ITEM = re.compile(
-    r"^(?P<indent>[ \t]*)(?:#{1,6}[ \t]*)?(?:\*\*|__)?"
+    r"(?i)^(?P<indent>[ \t]*)(?:#{1,6}[ \t]*)?(?:\*\*|__)?"
     r"(?:(?:point|issue|problem|note|suggestion|comment)\s*#?\d{1,2}\s*[.:)–-]"
     r"|[-*•–—▪◦‣·+➤](?![-*_])|[(\[]?\d{1,2}\\?[.):\]]|\d\ufe0f?\u20e3|\(?[a-h]\))"
-    r"(?:\*\*|__)?(?:[ \t]+|(?=[\"“„«‘'`]))",
-    re.IGNORECASE,
+    r"(?:\*\*|__)?(?:[ \t]+|(?=[\"“„«‘'`]))"
 )
 _RULE = re.compile(r"\W*")
 _EMPHASISED = re.compile(

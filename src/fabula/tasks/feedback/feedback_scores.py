@@ -49,13 +49,12 @@ Tokens = Literal["words", "authors"]
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _CLITICS = re.compile(r"(?<=\w)(n't|'(?:s|m|d|ll|re|ve))(?!\w)", re.IGNORECASE)
 _PIECES = re.compile(
-    r"``|''|\.{2,}|--+"
+    r"(?i)``|''|\.{2,}|--+"
     r"|\d+(?:[.,:]\d+)*"
     r"|n't(?!\w)|'(?:s|m|d|ll|re|ve)(?!\w)"
     r"|(?:[^\W_]\.){2,}"
     r"|\w+(?:[-&/]\w+)*"
-    r"|\S",
-    re.IGNORECASE,
+    r"|\S"
 )
 _QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
 

@@ -44,9 +44,8 @@ DROPPED = {
 SEVERITIES = {3: "harms the whole draft", 2: "weakens a scene", 1: "is a detail"}
 """How much a point matters, as asked of editors."""
 _SEVERITY = re.compile(
-    r"\s*(?:\*\*|__)?\[\s*(?:severity|importance|weight)?\s*[:=]?\s*([123])(?:\s*/\s*3)?\s*\]"
-    r"(?:\*\*|__)?\s*[:–—-]?\s*",
-    re.IGNORECASE,
+    r"(?i)\s*(?:\*\*|__)?\[\s*(?:severity|importance|weight)?\s*[:=]?\s*([123])(?:\s*/\s*3)?\s*\]"
+    r"(?:\*\*|__)?\s*[:–—-]?\s*"
 )
 SAME = 0.4
 """Minimum cosine at which two remarks at one place say the same.
@@ -65,9 +64,8 @@ _PLACES = {
 _ORDINALS = {word: place for place, words in _PLACES.items() for word in words.split()}
 _ORDER = "|".join(_ORDINALS)
 _WHICH = re.compile(
-    rf"\b(?:({_ORDER})\s(?:time|occurrence|instance|mention|use|appearance|one)"
-    r"|(?:at|near|towards?) the (?:very )?(end|close|start|beginning))\b",
-    re.IGNORECASE,
+    rf"(?i)\b(?:({_ORDER})\s(?:time|occurrence|instance|mention|use|appearance|one)"
+    r"|(?:at|near|towards?) the (?:very )?(end|close|start|beginning))\b"
 )
 _WHERE = re.compile(
     rf"\b(?:({_ORDER})\s(paragraph|line)|(paragraph|line)\s#?(\d{{1,3}}))\b", re.IGNORECASE

@@ -69,8 +69,7 @@ _TWO = (
 _THING = "\nTHING: the one word of your sentences that names the thing"
 _PERSON = "\nPERSON: who has the motive, as the story calls them"
 _LINE = re.compile(
-    r"^[\s*#>-]*(SECOND AFTER|SECOND SENTENCE|AFTER|SENTENCE|THING|PERSON)[\s*]*:[\s*]*(.*)$",
-    re.IGNORECASE,
+    r"(?i)^[\s*#>-]*(SECOND AFTER|SECOND SENTENCE|AFTER|SENTENCE|THING|PERSON)[\s*]*:[\s*]*(.*)$"
 )
 _WORD = re.compile(r"[\w’']+")
 _PRONOUN = re.compile(r"\b(?:he|she|his|her|him|they|their)\b", re.IGNORECASE)

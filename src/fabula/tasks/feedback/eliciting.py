@@ -41,12 +41,10 @@ _PUBLISHED = {
 }
 """The title in appendix B of each prompt, by its name here."""
 _HEADING = re.compile(
-    rf"B\.?\d\.?\s+({'|'.join([*_PUBLISHED.values(), 'Two-?shot Examples'])})$", re.IGNORECASE
+    rf"(?i)B\.?\d\.?\s+({'|'.join([*_PUBLISHED.values(), 'Two-?shot Examples'])})$"
 )
 _NEXT_PART = re.compile(r"[A-Z](?:\.\d)?\.?\s+[A-Z][a-z]+(?: [A-Z][a-z]+)*$")
-_EXAMPLE = re.compile(
-    r"Story:\s*(\S.*?)\s*Feedback:[\d¹²³⁰-⁹]*\s*(\S.*?)\s*(?=\n\s*\n|\Z)", re.DOTALL
-)
+_EXAMPLE = re.compile(r"(?s)Story:\s*(\S.*?)\s*Feedback:[\d¹²³⁰-⁹]*\s*(\S.*?)\s*(?=\n\s*\n|\Z)")
 _N_EXAMPLES = 2
 _PAPER_FILES = (".txt", ".md", ".markdown")
 

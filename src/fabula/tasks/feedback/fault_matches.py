@@ -64,7 +64,7 @@ _ECHO = 0.9
 """A point of which this share repeats the story, without marks, says nothing about it."""
 _ORDINAL = "|".join([*ORDINALS, "last", "final", "opening", "closing", r"\d{1,2}(?:st|nd|rd|th)"])
 _BY_ORDINAL = re.compile(
-    rf"\b((?:{_ORDINAL})(?:(?:,| and| or|, and|, or) (?:the )?(?:{_ORDINAL}))*) sentences?\b", re.I
+    rf"(?i)\b((?:{_ORDINAL})(?:(?:,| and| or|, and|, or) (?:the )?(?:{_ORDINAL}))*) sentences?\b"
 )
 _BY_NUMBER = re.compile(r"\bsentences? #?(\d{1,2}(?:(?:, | and | or | to |[-–])\d{1,2})*)\b", re.I)
 

@@ -67,9 +67,7 @@ _WHICH = re.compile(
     rf"(?i)\b(?:({_ORDER})\s(?:time|occurrence|instance|mention|use|appearance|one)"
     r"|(?:at|near|towards?) the (?:very )?(end|close|start|beginning))\b"
 )
-_WHERE = re.compile(
-    rf"\b(?:({_ORDER})\s(paragraph|line)|(paragraph|line)\s#?(\d{{1,3}}))\b", re.IGNORECASE
-)
+_WHERE = re.compile(rf"(?i)\b(?:({_ORDER})\s(paragraph|line)|(paragraph|line)\s#?(\d{{1,3}}))\b")
 _LEADING = " *_:,.;-–—\"”“„‘’'`»«›‹)]"
 _GOES_ON = re.compile(r"[\s\"”’']*(?:&|and|or|versus|vs\.?)\s*[\"“„«‘'`]", re.IGNORECASE)
 _BACKTICKS = re.compile(r"`([^`]+)`")

@@ -101,16 +101,12 @@ def _models_at(port: int) -> list[Available]:
 
 
 _LISTS = {
-    "openai": "https://api.openai.com/v1",
-    "anthropic": "https://api.anthropic.com/v1",
+    "openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com/v1",
     "google": "https://generativelanguage.googleapis.com/v1beta",
-    "mistral": "https://api.mistral.ai/v1",
-    "groq": "https://api.groq.com/openai/v1",
-    "together": "https://api.together.xyz/v1",
-    "fireworks": "https://api.fireworks.ai/inference/v1",
-    "grok": "https://api.x.ai/v1",
-    "deepseek": "https://api.deepseek.com",
-}
+    "mistral": "https://api.mistral.ai/v1", "groq": "https://api.groq.com/openai/v1",
+    "together": "https://api.together.xyz/v1", "fireworks": "https://api.fireworks.ai/inference/v1",
+    "grok": "https://api.x.ai/v1", "deepseek": "https://api.deepseek.com",
+}  # fmt: skip
 """Where each lists its models, which requires a key. Others list them for everyone, or not."""
 _KEY_TIMEOUT_S = 8.0
 

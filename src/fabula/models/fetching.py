@@ -233,18 +233,12 @@ def _from_maker(
     part = models_folder() / f".{name}.part"
     begin(f"{name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
     pooch.get_logger().setLevel("ERROR")
+    registry, urls = {part.name: f"sha256:{download.sha256}"}, {part.name: url}
     pooch_files = pooch.create(
-        path=part.parent,
-        base_url="",
-        registry={part.name: f"sha256:{download.sha256}"},
-        urls={part.name: url},
-        retry_if_failed=_N_RETRIES,
+        part.parent, "", registry=registry, urls=urls, retry_if_failed=_N_RETRIES
     )
-    downloader = pooch.HTTPDownloader(
-        progressbar=_Bar(download.n_bytes, advance),
-        headers={"User-Agent": f"fabula/{__version__}"},
-        timeout=_TIMEOUT_S,
-    )
+    bar, headers = _Bar(download.n_bytes, advance), {"User-Agent": f"fabula/{__version__}"}
+    downloader = pooch.HTTPDownloader(progressbar=bar, headers=headers, timeout=_TIMEOUT_S)
     try:
         pooch_files.fetch(part.name, downloader=downloader)
     except requests.HTTPError as error:

@@ -258,17 +258,20 @@ class _Layers:
         graph, shape, layer = self.graph, self._shape, f"blk.{k}."
         read = self.norm(x, f"{layer}attn_norm.weight", f"{layer}read")
         three = [self._times(read, f"{layer}attn_{one}.weight") for one in "qkv"]
-        heads = graph.add(
-            "GroupQueryAttention",
-            [*three, f"{k}.past_keys", f"{k}.past_values", "n_before_last", "n_all", "cos", "sin"],
-            [f"{layer}heads", f"{k}.keys", f"{k}.values"],
-            MICROSOFT,
-            num_heads=shape.n_heads,
-            kv_num_heads=shape.n_key_heads,
-            do_rotary=1,
-            # Rotated pairs are adjacent in a GGUF.
-            rotary_interleaved=1,
-        )
+        given = [
+            *three,
+            f"{k}.past_keys",
+            f"{k}.past_values",
+            "n_before_last",
+            "n_all",
+            "cos",
+            "sin",
+        ]
+        found = [f"{layer}heads", f"{k}.keys", f"{k}.values"]
+        form = {"num_heads": shape.n_heads, "kv_num_heads": shape.n_key_heads}
+        # Rotated pairs are adjacent in a GGUF.
+        form |= {"do_rotary": 1, "rotary_interleaved": 1}
+        heads = graph.add("GroupQueryAttention", given, found, MICROSOFT, **form)
         seen = self._times(heads, f"{layer}attn_output.weight")
         x = graph.add("Add", [x, seen], [f"{layer}attended"])
         read = self.norm(x, f"{layer}ffn_norm.weight", f"{layer}read_again")

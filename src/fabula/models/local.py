@@ -148,11 +148,8 @@ class LocalModel:
             # What was just read alone was not cached before.
             n_cached = 0
         positions = (
-            (
-                entry["token"],
-                [(other["token"], other["logprob"]) for other in entry["top_logprobs"]],
-            )
-            for entry in (best.get("logprobs") or {}).get("content") or []
+            (one["token"], [(other["token"], other["logprob"]) for other in one["top_logprobs"]])
+            for one in (best.get("logprobs") or {}).get("content") or []
         )
         return Answer(
             text=best["message"].get("content") or "",

@@ -585,12 +585,8 @@ def _names(choice: Choice) -> tuple[str, str]:
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    whole = {"type": "object", "properties": properties, "required": list(properties)}
+    return whole | {"additionalProperties": False}
 
 
 def _key(name: str) -> str:

@@ -231,10 +231,5 @@ def written_documents(rows: Sequence[Mapping[str, Any]]) -> Iterator[Document]:
     """What models wrote, as documents of a reference; rows without a text are skipped."""
     for row in rows:
         if row["text"] is not None:
-            yield Document(
-                id=f"{row['id']}_{row['model']}",
-                text=without_prompt(row["text"], row["prompt"]),
-                author=row["model"],
-                prompt_id=row["prompt_id"],
-                meta={"prompt": row["prompt"]},
-            )
+            id_, text = f"{row['id']}_{row['model']}", without_prompt(row["text"], row["prompt"])
+            yield Document(id_, text, row["model"], row["prompt_id"], {"prompt": row["prompt"]})

@@ -226,9 +226,7 @@ def story_row(row: dict[str, Any], author: str) -> dict[str, Any]:
         "text": row["text"],
         "author": author,
         "prompt_id": row["id"],
-        "plot": row["plot"],
-        "n_words": row["n_words"],
-        "target_words": row["target_words"],
+        **{name: row[name] for name in ("plot", "n_words", "target_words")},
         "n_rounds": row["round"],
         "frame_removed": row.get("frame_removed", []),
     }

@@ -266,12 +266,9 @@ class Manuscript:
             if level and title:
                 headings.append([place + text.index(title), level, title])
             place += len(text) + len("\n\n")
-        yield Document(
-            id=without_controls(name),
-            text="\n\n".join(texts),
-            author=parsed.author or None,
-            meta=meta | ({"headings": headings} if headings else {}),
-        )
+        if headings:
+            meta["headings"] = headings
+        yield Document(without_controls(name), "\n\n".join(texts), parsed.author or None, meta=meta)
 
 
 def _read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:

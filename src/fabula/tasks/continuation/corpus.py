@@ -341,13 +341,8 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
     for name, values in arrays.items():
         np.save(aside / f"{name}.npy", values)
     (aside / _COUNTS).write_bytes(dump_json(counts).encode())
-    info = {
-        "name": folder.name,
-        "digest": digest,
-        "n_stories": len(arrays["story_ends"]),
-        "n_sentences": len(arrays["sentence_ends"]),
-        "n_tokens": len(arrays["local_tokens"]),
-    }
+    of = {"n_stories": "story_ends", "n_sentences": "sentence_ends", "n_tokens": "local_tokens"}
+    info = {"name": folder.name, "digest": digest, **{n: len(arrays[of[n]]) for n in of}}
     (aside / _INFO).write_bytes(dump_json(info).encode())
     if folder.exists():
         shutil.rmtree(folder)

@@ -354,9 +354,7 @@ def quotations_in(
         if at >= 0 and len(words.split()) > 1:
             parts.append((at, at + len(words)))
     found = ((a, b, draft.find(text[a:b])) for a, b in parts)
-    return sorted(
-        ((a, b, places) for a, b, places in found if places), key=lambda one: (one[0], -one[1])
-    )
+    return sorted((one for one in found if one[2]), key=lambda one: (one[0], -one[1]))
 
 
 def without_marks(line: str) -> str:

@@ -90,12 +90,9 @@ def characters(story: Reading) -> list[Character]:
     found = [
         Character(name, _gender(name, story), tuple(a for a, _ in mentions_of(name, story.text)))
         for name, n in n_token.items()
-        if n >= 2
-        and name not in common
-        and name.lower() not in _TITLES
-        and n_proper[name] >= 0.9 * n
-        and n_person[name] >= (0.15 if name in _GENDERS else 0.6) * n
-        and n_other[name] <= 0.1 * n
+        if n >= 2 and name not in common and name.lower() not in _TITLES
+        if n_proper[name] >= 0.9 * n and n_other[name] <= 0.1 * n
+        if n_person[name] >= (0.15 if name in _GENDERS else 0.6) * n
     ]
     return sorted(found, key=lambda one: (-len(one.places), one.name))
 

@@ -34,11 +34,9 @@ _HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–", "-"))
 _PERFECT_SENTENCE = re.compile(rf"[^.!?\n]*{_PERFECT_PHRASE}[^.!?\n]*[.!?]*", re.IGNORECASE)
 
 _PUBLISHED = {
-    "full": "Bulleted List",
-    "list": "Bulleted List Only",
-    "sentence": "One Sentence",
+    "full": "Bulleted List", "list": "Bulleted List Only", "sentence": "One Sentence",
     "spot": "Spot the Problem",
-}
+}  # fmt: skip
 """The title in appendix B of each prompt, by its name here."""
 _HEADING = re.compile(
     rf"(?i)B\.?\d\.?\s+({'|'.join([*_PUBLISHED.values(), 'Two-?shot Examples'])})$"

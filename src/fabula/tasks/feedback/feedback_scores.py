@@ -359,11 +359,8 @@ def measured(answers: Answers) -> dict[str, dict[str, float]]:
 
     A piece without trigrams has no repetition.
     """
-    columns = {
-        "perfect": answers.is_perfect.astype(np.float64),
-        "repetition": cell_repetition(answers),
-    }
-    return known_values(answers.ids, columns)
+    perfect, repeated = answers.is_perfect.astype(np.float64), cell_repetition(answers)
+    return known_values(answers.ids, {"perfect": perfect, "repetition": repeated})
 
 
 def known_values(ids: Sequence[str], columns: Mapping[str, Floats]) -> dict[str, dict[str, float]]:

@@ -71,9 +71,8 @@ def llama_layout(path: Path) -> Layout | None:
         layout = read_layout(path)
         settings, tensors, lists = layout.settings, layout.tensors, layout.lists
         names = {f"llama.{name}" for name in _SETTINGS}
-        has_more = any(
-            key.startswith("llama.") and key not in names | _HARMLESS for key in settings
-        )  # a scaled rotation, experts
+        own = {key for key in settings if key.startswith("llama.")}
+        has_more = not own <= names | _HARMLESS  # a scaled rotation, experts
         is_family = settings.get("general.architecture") == "llama" and not has_more
         if not is_family or not names <= settings.keys():
             return None
@@ -124,10 +123,9 @@ class Llama:
         self._tokenizer: Any = library.Tokenizer(library.models.BPE(vocab=numbers, merges=pairs))
         settings = layout.settings
         digits = [pre_tokenizers.Digits(individual_digits=True)]
-        self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-            digits * _PARTINGS[settings["tokenizer.ggml.pre"]]
-            + [pre_tokenizers.ByteLevel(add_prefix_space=False)]
-        )
+        parts = digits * _PARTINGS[settings["tokenizer.ggml.pre"]]
+        parts.append(pre_tokenizers.ByteLevel(add_prefix_space=False))
+        self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(parts)
         self._words = words
         mark = settings.get("tokenizer.ggml.bos_token_id")
         is_marked = settings.get("tokenizer.ggml.add_bos_token", False)
@@ -258,15 +256,8 @@ class _Layers:
         graph, shape, layer = self.graph, self._shape, f"blk.{k}."
         read = self.norm(x, f"{layer}attn_norm.weight", f"{layer}read")
         three = [self._times(read, f"{layer}attn_{one}.weight") for one in "qkv"]
-        given = [
-            *three,
-            f"{k}.past_keys",
-            f"{k}.past_values",
-            "n_before_last",
-            "n_all",
-            "cos",
-            "sin",
-        ]
+        pasts = [f"{k}.past_keys", f"{k}.past_values"]
+        given = [*three, *pasts, "n_before_last", "n_all", "cos", "sin"]
         found = [f"{layer}heads", f"{k}.keys", f"{k}.values"]
         form = {"num_heads": shape.n_heads, "kv_num_heads": shape.n_key_heads}
         # Rotated pairs are adjacent in a GGUF.
@@ -295,12 +286,10 @@ class _Layers:
         # A weight is s q + m, and the node's s (q - 8): m + 8 s times a block's sum is added.
         n_columns, n_rows = tensor.shape
         integers, scales, least = four_bit_blocks(self._path, tensor)
-        weights = [
-            graph.add_weight(f"{name}.integers", integers),
-            graph.add_weight(f"{name}.scales", scales.reshape(-1)),
-        ]
+        packed = graph.add_weight(f"{name}.integers", integers)
+        scaled = graph.add_weight(f"{name}.scales", scales.reshape(-1))
         form = {"K": n_columns, "N": n_rows, "bits": 4, "block_size": _BLOCK, "accuracy_level": 1}
-        large = graph.add("MatMulNBits", [x, *weights], [f"{name}.large"], MICROSOFT, **form)
+        large = graph.add("MatMulNBits", [x, packed, scaled], [f"{name}.large"], MICROSOFT, **form)
         offsets = graph.add_weight(f"{name}.offsets", (least + 8 * scales).T)
         small = graph.add("MatMul", [self._sum(x, n_columns), offsets], [f"{name}.small"])
         return graph.add("Add", [large, small], [out])
@@ -386,10 +375,8 @@ class OnnxGraph:
     def to_bytes(self) -> bytes:
         """Serialise the graph."""
         opsets = [_text(1, "") + _number(2, _OPSET), _text(1, MICROSOFT) + _number(2, 1)]
-        return b"".join(
-            [_number(1, _IR_VERSION), _field(7, b"".join(self._parts))]
-            + [_field(8, one) for one in opsets]
-        )
+        whole = _number(1, _IR_VERSION) + _field(7, b"".join(self._parts))
+        return whole + b"".join(_field(8, one) for one in opsets)
 
 
 def _value(name: str, kind: str, shape: Sequence[int | str]) -> bytes:
@@ -489,11 +476,8 @@ class LlamaServer:
         return states
 
     def _call(self, path: str, request: dict[str, Any]) -> Any:
-        asked = urllib.request.Request(
-            f"{self._server.listening_address}{path}",
-            json.dumps(request).encode(),
-            {"Content-Type": "application/json"},
-        )
+        address, kind = self._server.listening_address, {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{address}{path}", json.dumps(request).encode(), kind)
         try:
             with _opener.open(asked, timeout=_TIMEOUT_S) as reply:
                 return json.load(reply)

@@ -133,9 +133,8 @@ def _likelihoods(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDAr
         log_p -= mean.astype(np.float32)[:, None]
         log_p *= log_p
         log_p *= p
-        found[start : start + n_rows] = np.stack(
-            [own, np.log(rank), mean, log_p.sum(axis=1, dtype=np.float64)], axis=1
-        )
+        figures = [own, np.log(rank), mean, log_p.sum(axis=1, dtype=np.float64)]
+        found[start : start + n_rows] = np.stack(figures, axis=1)
     return found
 
 

@@ -157,9 +157,8 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     if scale.form == "prose":
         refused = "refusal" if is_refusal(text) else None
         return Verdict(None if refused else text, refused, None, is_cut)
-    found, rationale = _in_json(text, scale, is_cut=is_cut) or _in_words(
-        text, scale, style, is_cut=is_cut
-    )
+    read = _in_json(text, scale, is_cut=is_cut) or _in_words(text, scale, style, is_cut=is_cut)
+    found, rationale = read
     values = {one.value for one in found if one.value is not None}
     reasons = [one.reason for one in found if one.reason]
     if len(values) > 1 or "contradictory" in reasons:

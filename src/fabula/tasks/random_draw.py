@@ -12,6 +12,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from fabula.errors import InputError
@@ -144,16 +145,12 @@ def _even_cells(
         counts.update(enumerate(best))
 
     def gain(a: tuple[str, ...], b: tuple[str, ...]) -> int:
-        return sum(
-            counts[k, x] - counts[k, y] - 1
-            for k, (x, y) in enumerate(zip(a, b, strict=True))
-            if x != y
-        )
+        fields = enumerate(zip(a, b, strict=True))
+        return sum(counts[k, x] - counts[k, y] - 1 for k, (x, y) in fields if x != y)
 
     while True:
-        most, i, j = max(
-            (gain(a, b), i, j) for i, a in enumerate(chosen) for j, b in enumerate(rest)
-        )
+        pairs = product(enumerate(chosen), enumerate(rest))
+        most, i, j = max((gain(a, b), i, j) for (i, a), (j, b) in pairs)
         if most <= 0:
             break
         counts.subtract(enumerate(chosen[i]))

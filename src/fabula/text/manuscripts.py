@@ -108,9 +108,8 @@ def parse_docx(data: bytes, name: str) -> ParsedText:
 def parse_epub(data: bytes, name: str) -> ParsedText:
     """A book's chapters in reading order."""
     with opened_archive(data, name, "EPUB", recover=True) as (book, part):
-        package_path = part("META-INF/container.xml").xpath(
-            "string(//*[local-name()='rootfile']/@full-path)"
-        )
+        container = part("META-INF/container.xml")
+        package_path = container.xpath("string(//*[local-name()='rootfile']/@full-path)")
         package = part(package_path)
         folder = PurePosixPath(package_path).parent
         hrefs = {
@@ -122,11 +121,8 @@ def parse_epub(data: bytes, name: str) -> ParsedText:
         # A chapter occurs in a book once, however often it is listed (EPUB 3.3, 5.7.3.1).
         whole = dict.fromkeys(posixpath.normpath(str(folder / path)) for path in paths)
         # What cannot be read without a key is often only fonts.
-        encrypted = []
-        if "META-INF/encryption.xml" in book.namelist():
-            encrypted = part("META-INF/encryption.xml").xpath(
-                "//*[local-name()='CipherReference']/@URI"
-            )
+        file, uris = "META-INF/encryption.xml", "//*[local-name()='CipherReference']/@URI"
+        encrypted = part(file).xpath(uris) if file in book.namelist() else []
         if any(posixpath.normpath(unquote(uri)) in whole for uri in encrypted):
             raise InputError(f"{name}: its text is encrypted (DRM); use a copy without")
         return ParsedText(

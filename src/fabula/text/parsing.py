@@ -86,10 +86,8 @@ class Parsed:
 
     def noun_phrase_words(self) -> list[int]:
         """The number of words in each noun phrase."""
-        return [
-            sum(token.is_word for token in self.tokens[phrase.start : phrase.end])
-            for phrase in self.noun_phrases
-        ]
+        phrases = (self.tokens[phrase.start : phrase.end] for phrase in self.noun_phrases)
+        return [sum(token.is_word for token in phrase) for phrase in phrases]
 
     def categories(self) -> list[list[str]]:
         """The part of speech of each token, punctuation included, by sentence."""

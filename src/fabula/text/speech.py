@@ -412,11 +412,8 @@ def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:
 
 def speech_spans(text: str, *, has_paragraphs: bool = True) -> list[tuple[int, int]]:
     """The spans of speech: half-open in characters, marks included, in order and disjoint."""
-    return [
-        (one.start, one.end)
-        for one in quotations_of(text, has_paragraphs=has_paragraphs)
-        if one.is_speech
-    ]
+    found = quotations_of(text, has_paragraphs=has_paragraphs)
+    return [(one.start, one.end) for one in found if one.is_speech]
 
 
 def flags_within(places: Iterable[int], spans: Sequence[tuple[int, int]]) -> list[bool]:

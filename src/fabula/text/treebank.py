@@ -83,9 +83,8 @@ def cbt_documents(text: str, name: str, stem: str) -> Iterator[Document] | None:
     if _ITEM.match(text):
         return _items(text, name, stem)
     if _BOOK.match(text):
-        return (
-            _document(title, sentences, {"title": title}) for title, sentences in cbt_books(text)
-        )
+        books = cbt_books(text)
+        return (_document(title, sentences, {"title": title}) for title, sentences in books)
     return None
 
 

@@ -76,9 +76,8 @@ class Vocabulary:
     @classmethod
     def of(cls, counts: Counter[str], cased: Counter[str], min_count: int) -> Vocabulary:
         """The vocabulary of lower-cased counts, and of counts of cased words inside sentences."""
-        kept = sorted(
-            (word for word, n in counts.items() if n >= min_count), key=lambda w: (-counts[w], w)
-        )
+        frequent = (word for word, n in counts.items() if n >= min_count)
+        kept = sorted(frequent, key=lambda word: (-counts[word], word))
         best: dict[str, tuple[int, str]] = {}
         for form, n in cased.items():
             best[form.lower()] = max(best.get(form.lower(), (0, "")), (n, form))
@@ -105,10 +104,8 @@ class Vocabulary:
 
     def write(self, path: Path) -> None:
         """Write one word per line: word, count, word as shown, separated by tabs."""
-        lines = (
-            f"{word}\t{n}\t{shown}\n"
-            for word, n, shown in zip(self.words, self.counts, self.shown, strict=True)
-        )
+        rows = zip(self.words, self.counts, self.shown, strict=True)
+        lines = (f"{word}\t{n}\t{shown}\n" for word, n, shown in rows)
         write_whole(path, "".join(lines).encode())
 
     def __len__(self) -> int:
@@ -308,9 +305,8 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
     """Write the shard of these documents, unless it exists, and return a summary."""
     number, documents = numbered
     folder = shards / f"{number:05d}"
-    content = dump_json(
-        [TRAINING.version, [[d.id, d.text, d.meta.get("sentences")] for d in documents]]
-    )
+    texts = [[d.id, d.text, d.meta.get("sentences")] for d in documents]
+    content = dump_json([TRAINING.version, texts])
     digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
     info = read_object(folder / _INFO)
     if info is not None and info["digest"] == digest:

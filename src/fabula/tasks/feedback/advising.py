@@ -469,11 +469,8 @@ _NOTE_TOKENS = 40
 
 def chapters_to_read(document: Document) -> list[Chapter]:
     """The chapters that contain words. Raises `InputError` if there are fewer than two."""
-    found = [
-        one
-        for one in chapters_of(document)
-        if TextSettings().has_words(document.text[one.body : one.end])
-    ]
+    text, has_words = document.text, TextSettings().has_words
+    found = [one for one in chapters_of(document) if has_words(text[one.body : one.end])]
     if len(found) < 2:
         raise InputError(
             f"{document.id}: fewer than two chapters were found; mark their headings ("

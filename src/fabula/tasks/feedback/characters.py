@@ -121,13 +121,10 @@ def _gender(name: str, story: Reading) -> str | None:
     counts: Counter[str] = Counter()
     for begin, doc in story.docs:
         for sentence in doc.sents:
-            text = sentence.text
-            if mentions_of(name, text) and not story.is_quoted(
-                begin + sentence.start_char, begin + sentence.end_char
-            ):
-                counts.update(
-                    _PRONOUNS[token.lower_] for token in sentence if token.lower_ in _PRONOUNS
-                )
+            span = begin + sentence.start_char, begin + sentence.end_char
+            if mentions_of(name, sentence.text) and not story.is_quoted(*span):
+                words = (token.lower_ for token in sentence)
+                counts.update(_PRONOUNS[word] for word in words if word in _PRONOUNS)
     (best, n), *rest = [*counts.most_common(), ("", 0)]
     return best if n >= 4 and n >= 4 * sum(other for _, other in rest) else None
 

@@ -287,10 +287,8 @@ def _changed(
         if rounds.refused_round is not None:
             change |= {"refused_round": rounds.refused_round, "refused_reason": rounds.reason}
         if rounds.foreign_round is not None:
-            change |= {
-                "foreign_round": rounds.foreign_round,
-                "foreign_words": list(rounds.foreign_words),
-            }
+            change["foreign_round"] = rounds.foreign_round
+            change["foreign_words"] = list(rounds.foreign_words)
         change["what"] = f"The story was translated to another language and back {times}."
         return changed, change
     rng = story_rng(seed, story.document.id, method)
@@ -304,11 +302,7 @@ def _changed(
             return "its sentences are all the same"
         text, record = apply_edits(story.text, cuts)
         k = story.sentence_of(cuts[0].start)
-        moved = [
-            (start, end)
-            for start, end in spans
-            if any(edit.start <= start and end <= edit.end for edit in cuts)
-        ]
+        moved = [one for one in spans if any(e.start <= one[0] and one[1] <= e.end for e in cuts)]
         what = (
             f"The {_place(k)} and {_place(k + 1)} sentences changed places."
             if method == "swap"

@@ -339,9 +339,8 @@ def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iter
             values = {name: _ratio(column, stories, signature) for name, column in columns.items()}
             n = values["recall"].n + sum(is_changed for is_changed, _ in lacking)
             least = math.fsum(part for part, _ in columns["recall"]) / n if n else None
-            values["recall_at_least"] = Estimate(
-                least, None, None, n, "recall where a missing answer is a miss", signature, None
-            )
+            method = "recall where a missing answer is a miss"
+            values["recall_at_least"] = Estimate(least, None, None, n, method, signature, None)
             where = dict(zip(names, key, strict=True))
             reasons = dict(sorted(Counter(reason for _, reason in lacking).items()))
             points = math.fsum(one.n_points for one in answers) / len(answers) if answers else None
@@ -434,9 +433,8 @@ def reader_accuracy(
             stories.append(answers[id_].story)
         a, b = np.array(said, np.float64), np.array(truth, np.float64)
         table = Confusion.of(a, b)
-        accuracy = _ratio(
-            [(x == y, 1) for x, y in zip(said, truth, strict=True)], stories, findings.signature
-        )
+        hits = [(x == y, 1) for x, y in zip(said, truth, strict=True)]
+        accuracy = _ratio(hits, stories, findings.signature)
         rates = table.recall, table.specificity, cohen(a, b).value
         counts = len(said), int(b.sum())
         yield ReaderAccuracy(findings.by, item, *counts, accuracy, *rates, n_unread)

@@ -335,9 +335,8 @@ def repetition(trigrams: Trigrams, groups: NDArray[np.int64], is_in: NDArray[np.
     that has no trigrams or is not included. Linear in the trigrams, except for sorting.
     """
     kept = is_in[trigrams.owners]
-    kinds, owners, counts = (
-        column[kept] for column in (trigrams.kinds, trigrams.owners, trigrams.counts)
-    )
+    columns = trigrams.kinds, trigrams.owners, trigrams.counts
+    kinds, owners, counts = (column[kept] for column in columns)
     n_kinds = int(kinds.max(initial=-1)) + 1
     # The number of answers of its group that contain each trigram.
     _, which, n_holders = np.unique(

@@ -273,11 +273,7 @@ def _meant(places: list[Place], rest: str, others: list[Place], text: str) -> li
         if inside := [place for place in places if a <= place[0] < b]:
             return inside
     for other in others:
-        near = [
-            place
-            for place in places
-            if "\n" not in text[min(place[1], other[1]) : max(place[0], other[0])]
-        ]
+        near = [p for p in places if "\n" not in text[min(p[1], other[1]) : max(p[0], other[0])]]
         if len(near) == 1:
             return near
     return places

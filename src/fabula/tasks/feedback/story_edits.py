@@ -72,12 +72,9 @@ def edits_between(original: str, changed: str) -> list[Edit]:
     ends = [0]
     for token in mine:
         ends.append(ends[-1] + len(token))
-    matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
-    return [
-        Edit(ends[a], ends[b], "".join(theirs[c:d]))
-        for kind, a, b, c, d in matcher.get_opcodes()
-        if kind != "equal"
-    ]
+    steps = SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
+    changes = (places for kind, *places in steps if kind != "equal")
+    return [Edit(ends[a], ends[b], "".join(theirs[c:d])) for a, b, c, d in changes]
 
 
 def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str:
@@ -98,10 +95,8 @@ def moved_places(
     that were moved are not tracked.
     """
     old, new = ([(m.span(), m[0].casefold()) for m in _TOKEN.finditer(t)] for t in (before, after))
-    matcher = SequenceMatcher(
-        None, [word for _, word in old], [word for _, word in new], autojunk=False
-    )
-    steps = matcher.get_opcodes()
+    words = [[word for _, word in version] for version in (old, new)]
+    steps = SequenceMatcher(None, *words, autojunk=False).get_opcodes()
     found: list[tuple[int, int] | None] = []
     for place in places:
         mine = [k for k, ((a, b), _) in enumerate(old) if a < place[1] and place[0] < b]

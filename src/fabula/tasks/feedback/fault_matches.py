@@ -295,10 +295,7 @@ def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> floa
 _Counts = tuple[float, float]
 _COUNTED: dict[str, Callable[[Answer], _Counts]] = {
     "recall": lambda one: (one.found is True, one.found is not None),
-    "recall_exact": lambda one: (
-        one.rule == "exact",
-        one.found is not None and one.chance == one.chance,
-    ),
+    "recall_exact": lambda one: (one.rule == "exact", one.chance == one.chance),
     "chance": lambda one: (one.chance, 1) if one.chance == one.chance else (0, 0),
     "false_alarms": lambda one: (one.found is None and one.names_fault, one.found is None),
     "precision": lambda one: (one.found is True, one.names_fault),

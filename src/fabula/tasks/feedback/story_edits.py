@@ -95,8 +95,8 @@ def moved_places(
     that were moved are not tracked.
     """
     old, new = ([(m.span(), m[0].casefold()) for m in _TOKEN.finditer(t)] for t in (before, after))
-    words = [[word for _, word in version] for version in (old, new)]
-    steps = SequenceMatcher(None, *words, autojunk=False).get_opcodes()
+    before_words, after_words = ([word for _, word in version] for version in (old, new))
+    steps = SequenceMatcher(None, before_words, after_words, autojunk=False).get_opcodes()
     found: list[tuple[int, int] | None] = []
     for place in places:
         mine = [k for k, ((a, b), _) in enumerate(old) if a < place[1] and place[0] < b]

@@ -295,9 +295,8 @@ class Reviewer:
 
     def _opened_model(self) -> SurprisalModel:
         if self._model is None:
-            self._model = self._stack.enter_context(
-                SurprisalModel(self.plan.fluency_model, store=CachedResults())
-            )
+            model = SurprisalModel(self.plan.fluency_model, store=CachedResults())
+            self._model = self._stack.enter_context(model)
         return self._model
 
     def _others(self, review: Review, progress: Progress) -> Review:

@@ -44,7 +44,6 @@ Runtime 1.31 on 1,100 tokens); fewer mean that less is reread.
 _MATRICES = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 _NORMS = ("attn_norm", "ffn_norm")
 
-
 _SETTINGS = (
     "attention.head_count", "embedding_length", "attention.head_count_kv", "block_count",
     "attention.layer_norm_rms_epsilon", "rope.freq_base",
@@ -53,7 +52,6 @@ _HARMLESS = {
     f"llama.{name}"
     for name in ("context_length", "feed_forward_length", "vocab_size", "rope.dimension_count")
 }
-
 
 # Pre-tokenisers by their names in GGUF files: whether each digit is a token of its own.
 _PARTINGS = {"gpt-2": False, "smollm": True}

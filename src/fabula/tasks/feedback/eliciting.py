@@ -221,7 +221,6 @@ ANSWERS = RowKind("the feedback", ("id", "model"), ("missing_reason", "feedback"
 _EXPECTED_TOKENS = 120
 """Tokens per answer, for the estimate: the paper's mean is 74 (Table 1, 295 characters)."""
 
-
 SAMPLING = Sampling(temperature=0.7, max_tokens=512)
 
 

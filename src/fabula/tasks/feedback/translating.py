@@ -37,7 +37,6 @@ from fabula.workers import default_jobs
 if TYPE_CHECKING:
     from fabula.models.model_spec import ModelOptions
 
-
 _MIN_ZIPF = 1.0
 # Common words (die, hat) are English, though more frequent in another language.
 _COMMON_ZIPF, _MAX_LEAD = 3.5, 2.0

@@ -18,8 +18,6 @@ from fabula.errors import CorpusError, LookupFailed
 from fabula.kernels.nearest import STEPS, nearest, signatures
 from fabula.measures.linguistic.system_scores import Story
 from fabula.store import CASES, dump_json, fresh_folder, publish_folder, write_whole, writer_lock
-from fabula.tasks.continuation.corpus import Corpus, Shard
-from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.corpus import Corpus, Shard, read_object
 
 _FOLDER = "cases"

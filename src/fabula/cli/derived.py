@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import click
 from click.core import ParameterSource
 
-from fabula.cli.notices import (
-    VERBOSE,
-    Bar,
-    common_options,
-    in_options,
-    log_step,
-    logging_to,
-    progress_bar,
-    with_options,
-)
+from fabula.cli import notices
 from fabula.cli.records import CommandRunner, CorpusType, recorded
 from fabula.errors import FabulaError
 from fabula.jobs.config import NAME, addresses_in, read_config
@@ -70,7 +61,7 @@ class Option(click.Option):
             return None
         name, _, unit = record[0].removeprefix("--").partition(" ")
         shown = f"--set {name}={unit}" if self.tuned else record[0]
-        return (shown, with_options(record[1], ctx.command))
+        return (shown, notices.with_options(record[1], ctx.command))
 
 
 SHARED = {
@@ -136,7 +127,7 @@ class Command(click.Command):
             short = _SHORT.get(option.opts[-1])
             if short is not None and short not in option.opts:
                 option.opts.insert(0, short)
-        self.params += common_options()
+        self.params += notices.common_options()
 
     def shared(self) -> dict[str, list[click.Option]]:
         """Its options that many commands have, by their set."""
@@ -185,7 +176,7 @@ class Command(click.Command):
 
     def translated_help(self) -> str:
         """Its help, in which settings are options."""
-        return with_options(self.help or "", self)
+        return notices.with_options(self.help or "", self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for word, name in pairwise(args):
@@ -245,19 +236,19 @@ class Command(click.Command):
         return left
 
     def invoke(self, ctx: click.Context) -> Any:
-        with logging_to(ctx):
+        with notices.logging_to(ctx):
             try:
                 with recorded(ctx):
                     return super().invoke(ctx)
             except Declined as error:
                 raise error.__cause__ or error from None
             except SettingsError as error:
-                raise click.UsageError(in_options(str(error))) from error
+                raise click.UsageError(notices.in_options(str(error))) from error
             except FabulaError as error:
                 # Errors name settings; only this layer knows them as options.
-                error.args = (in_options(str(error)), *error.args[1:])
-                log_step(str(error), logging.ERROR)
-                if ctx.meta.get(VERBOSE):
+                error.args = (notices.in_options(str(error)), *error.args[1:])
+                notices.log_step(str(error), logging.ERROR)
+                if ctx.meta.get(notices.VERBOSE):
                     traceback.print_exception(error)
                 raise
 
@@ -375,7 +366,7 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
     incomplete: list[str] = []
 
     def read_all(others: tuple[str, ...]) -> Iterator[Document]:
-        with progress_bar("reading", None, in_bytes=True) as bar:
+        with notices.progress_bar("reading", None, in_bytes=True) as bar:
             yield from _reading_of(others, how, bar, incomplete)
 
     with ExitStack() as stack:
@@ -388,9 +379,9 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
                 given[one.name] = read_stories(tuple(value), read_all) if value else []
             elif not one.is_texts and value is not None and make is not None:
                 given[one.name] = tuple(map(make, value)) if one.is_many else make(value)
-        bar = Bar()
+        bar = notices.Bar()
         if streams or "progress" in shape.handed:
-            bar = stack.enter_context(progress_bar(name, None, in_bytes=bool(streams)))
+            bar = stack.enter_context(notices.progress_bar(name, None, in_bytes=bool(streams)))
         for one in streams:
             named = given.pop(one.name)
             if one.kind is OneSource:
@@ -425,7 +416,7 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
 def _reading_of(
     sources: tuple[str, ...],
     how: Reading,
-    bar: Bar,
+    bar: notices.Bar,
     incomplete: list[str],
     *,
     is_whole: bool = False,
@@ -454,7 +445,7 @@ def _reading_of(
         )
 
 
-def _confirm(bar: Bar, yes: bool, model: str, estimate: Estimate) -> None:
+def _confirm(bar: notices.Bar, yes: bool, model: str, estimate: Estimate) -> None:
     """Print what is planned, and ask if it costs money. Raises `Declined`."""
     if not estimate.n_calls or estimate.cost == 0:
         return
@@ -476,7 +467,12 @@ def _confirm(bar: Bar, yes: bool, model: str, estimate: Estimate) -> None:
 
 
 def _ask(
-    bar: Bar, yes: bool, question: str, lines: Iterable[str] = (), *, cannot: str = "cannot ask"
+    bar: notices.Bar,
+    yes: bool,
+    question: str,
+    lines: Iterable[str] = (),
+    *,
+    cannot: str = "cannot ask",
 ) -> None:
     """Ask before what costs money or time, or cannot be undone. Raises `click.UsageError`."""
     with bar.paused():
@@ -528,7 +524,7 @@ def _show(
     said = found.lines()
     wants_files = files is not None and (files.csv or files.latex)
     tables = found.tables() if wants_files or (form is None and not said) else []
-    in_words: Callable[[str], str] = in_options if found.names_settings else str
+    in_words: Callable[[str], str] = notices.in_options if found.names_settings else str
     own: list[Path] = []
     if files is not None and wants_files:
         sheets = found.sheets() if has(type(found), "sheets") else tables

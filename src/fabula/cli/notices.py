@@ -202,17 +202,11 @@ def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> It
     if not sys.stderr.isatty():
         yield Bar(prints=True, stage=title, total=total, last=time.monotonic())
         return
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
 
-    count = DownloadColumn() if in_bytes else MofNCompleteColumn()
-    columns = TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    count = bars.DownloadColumn() if in_bytes else bars.MofNCompleteColumn()
+    columns = bars.TextColumn("{task.description}"), bars.BarColumn(), count
+    left = bars.TimeRemainingColumn()
+    with bars.Progress(*columns, left, console=Console(stderr=True), transient=True) as progress:
         yield Bar(progress, progress.add_task(title, total=total))

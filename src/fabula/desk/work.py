@@ -33,15 +33,7 @@ from fabula.measures.line_rules import line_of
 from fabula.models.cost import Estimate
 from fabula.presentation.page_file import TEMPLATES
 from fabula.presentation.review_page import page_of
-from fabula.reference import Reference
-from fabula.reference.search import (
-    check_spec,
-    index_url,
-    is_elsewhere,
-    is_looked_up,
-    is_served,
-    open_backend,
-)
+from fabula.reference import Reference, search
 from fabula.review import Review, numbers_of_review, part_of_finding
 from fabula.review.findings import (
     PARAGRAPH,
@@ -156,9 +148,12 @@ def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
 def where_to(asked: Asked) -> list[str]:
     """What leaves this machine and where it goes, one sentence each; empty if nothing does."""
     told, reference = [], asked.reference
-    if is_looked_up(reference) and (host := _host(index_url(reference))) not in _LOOPBACK:
+    if (
+        search.is_looked_up(reference)
+        and (host := _host(search.index_url(reference))) not in _LOOPBACK
+    ):
         told.append(f"runs of words from the draft are sent to {host}, to be looked up there")
-    if is_served(reference) and (host := _host(reference)) not in _LOOPBACK:
+    if search.is_served(reference) and (host := _host(reference)) not in _LOOPBACK:
         told.append(f"all words of the draft are sent to {host}, to be looked up there")
     model, provider, host = asked.model, asked.model.partition("/")[0], ""
     is_here = model in ("", "local") or model.lower().endswith(".gguf")
@@ -412,10 +407,10 @@ class Desk:
 
     def add_reference(self, path: str) -> None:
         """Add a reference to compare drafts with. Raises `CorpusError`, `InputError`."""
-        check_spec(path)
-        if not is_elsewhere(path) and "://" not in path:
+        search.check_spec(path)
+        if not search.is_elsewhere(path) and "://" not in path:
             path = str(Path(path).expanduser().resolve())
-        with closing(open_backend([path])):
+        with closing(search.open_backend([path])):
             self._keep_references([path, *self.references])
 
     def build_reference(self, name: str, files: Sequence[Path]) -> None:

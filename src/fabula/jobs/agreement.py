@@ -10,16 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fabula.errors import InputError, MixError
+from fabula.jobs import judging
 from fabula.jobs.given import GivenSource, Labels, Run
 from fabula.jobs.job import Stream
-from fabula.jobs.judging import (
-    FOLDER_HELP,
-    Judged,
-    LabelledSettings,
-    ask_judges,
-    plan_of,
-    with_examples,
-)
 from fabula.jobs.models import ModelSettings, Pricing, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
@@ -182,7 +175,7 @@ def _field_of(
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrateSettings(LabelledSettings):
+class CalibrateSettings(judging.LabelledSettings):
     """A run on texts that people have judged."""
 
     labels: Labels | None = setting(
@@ -191,7 +184,7 @@ class CalibrateSettings(LabelledSettings):
         "study's export.",
         default_text="those in the released folder",
     )
-    out: Path | None = setting(Path("calibrated"), help=FOLDER_HELP, unit="DIR")
+    out: Path | None = setting(Path("calibrated"), help=judging.FOLDER_HELP, unit="DIR")
     html: Path | None = page_setting(
         "Write a page here: each verdict and reason beside those of people."
     )
@@ -201,7 +194,7 @@ class CalibrateSettings(LabelledSettings):
 class Calibration(Result):
     """Judges compared with people on the same texts, and what was kept."""
 
-    judged: Judged
+    judged: judging.Judged
     panel: Panel
     judges: list[tuple[JudgeAgreement, list[Trust]]]
     """On yes-no items."""
@@ -282,14 +275,14 @@ def calibrate(
         raise SettingsError(
             "labels", "are needed for stories; without them, give the one released folder"
         )
-    plan = plan_of(settings.judging)
+    plan = judging.plan_of(settings.judging)
     given = labels.read(plan.rubric)
     labelled = {one.document_id for one in given}
     asked = [one for one in documents if one.id in labelled]
     if not asked:
         raise InputError(f"{labels}: labels none of the stories; check that the ids match")
-    plan, _ = with_examples(plan, asked, given, settings.n_shots)
-    judged = ask_judges(asked, plan, settings, progress=progress, confirm=confirm)
+    plan, _ = judging.with_examples(plan, asked, given, settings.n_shots)
+    judged = judging.ask_judges(asked, plan, settings, progress=progress, confirm=confirm)
     judged = replace(judged, people=given)
     panel = panel_of_labels(given, plan.rubric, labels.name)
     today = datetime.now(UTC).date().isoformat()
@@ -614,12 +607,7 @@ def compare_runs(
     """
     from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
     from fabula.judging.run import RETEST
-    from fabula.measures.agreement import (
-        graded_agreement,
-        graded_items,
-        graded_pairs,
-        panel_of_labels,
-    )
+    from fabula.measures import agreement as measures
     from fabula.text import count_words
 
     n_runs = Counter(rater for _, rater, _, _ in runs)
@@ -634,7 +622,7 @@ def compare_runs(
             costs[name] = cost
     judges = [judge_answers(name, mine, rubric) for name, mine in said.items()]
     n_words = {story.id: count_words(story.text) for story in stories}
-    panel = panel_of_labels(labels, rubric, source)
+    panel = measures.panel_of_labels(labels, rubric, source)
     yardstick = Yardstick(panel if labels else None, n_words, seed)
     everybody = [*judges, *judge_panels(judges)]
     pairs = [
@@ -656,14 +644,15 @@ def compare_runs(
         ]
         for name, mine in said.items()
     }
-    is_graded, everything = bool(graded_items(rubric)), [one for m in first.values() for one in m]
+    is_graded = bool(measures.graded_items(rubric))
+    everything = [one for many in first.values() for one in many]
     return JudgeComparison(
         figures,
         pairs,
         costs,
         corrected,
-        graded_agreement(everything, labels, rubric, seed=seed) if is_graded else None,
-        graded_pairs(first, labels, rubric, seed=seed),
+        measures.graded_agreement(everything, labels, rubric, seed=seed) if is_graded else None,
+        measures.graded_pairs(first, labels, rubric, seed=seed),
         has_tests=any(item.scale.agreement == "kappa" for item in rubric.items),
     )
 

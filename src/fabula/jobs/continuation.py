@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from fabula.errors import InputError
+from fabula.jobs import result_files
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.job import WholeStream
 from fabula.jobs.models import (
@@ -21,14 +22,6 @@ from fabula.jobs.models import (
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import encoder_setting, grammar_setting
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import (
-    page_setting,
-    plot_setting,
-    restart_setting,
-    rows_file,
-    share_of,
-    share_setting,
-)
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -142,8 +135,10 @@ class TrainSettings(Settings):
         3, help="Number of passes of the recurrent network over all stories.", check=Between(1)
     )
     seed: int = seed_setting()
-    plot: Path | None = plot_setting("Draw the recurrent network's loss here (.svg, .pdf or .png).")
-    restart: bool = restart_setting()
+    plot: Path | None = result_files.plot_setting(
+        "Draw the recurrent network's loss here (.svg, .pdf or .png)."
+    )
+    restart: bool = result_files.restart_setting()
     processes: Processes = part(Processes)
 
 
@@ -256,8 +251,8 @@ class GenerateSettings(Settings):
     )
     temperature: float = temperature_setting(0.7, check=Between(0.01, 10))
     seed: int = seed_setting()
-    share: str | None = share_setting()
-    restart: bool = restart_setting()
+    share: str | None = result_files.share_setting()
+    restart: bool = result_files.restart_setting()
     processes: Processes = part(Processes)
     models: NoModelSettings = part(NoModelSettings)
 
@@ -303,7 +298,7 @@ def generate(
     from fabula.text.pipeline import SENTENCES, load_pipeline
 
     models, seed = settings.models, settings.seed
-    share = share_of(settings.share, settings.out)
+    share = result_files.share_of(settings.share, settings.out)
     stories = read_contexts(settings.contexts)
     stories = list(stories if share is None else share.of(stories))
     sources = {
@@ -336,7 +331,7 @@ def generate(
             confirm,
         )
         kept.settle(rows)
-    return Continuations(rows, rows_file(settings.share, settings.out))
+    return Continuations(rows, result_files.rows_file(settings.share, settings.out))
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,8 +378,8 @@ class CompareSettings(Settings):
         tunes="tests",
     )
     seed: int = seed_setting()
-    html: Path | None = page_setting("Write a page with all results here.")
-    restart: bool = restart_setting()
+    html: Path | None = result_files.page_setting("Write a page with all results here.")
+    restart: bool = result_files.restart_setting()
     grammar: str = grammar_setting()
     encoder: Path | None = encoder_setting()
     engine: Engine = part(Engine)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, ModelError, explain
+from fabula.errors import InputError, ModelError
+from fabula.jobs import result_files
 from fabula.jobs.given import Labels, Part, Rows, located_in
 from fabula.jobs.job import Texts
 from fabula.jobs.judging import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
@@ -24,13 +26,6 @@ from fabula.jobs.models import (
 )
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import (
-    plot_setting,
-    restart_setting,
-    rows_file,
-    share_of,
-    share_setting,
-)
 from fabula.provenance import note_output
 from fabula.resume import Ledger, kept_rows
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
@@ -185,8 +180,8 @@ class CorruptSettings(Settings):
         help="Keep only stories that every method can change, so that all methods use the same "
         "stories; with `per_set`, N such stories from each set.",
     )
-    share: str | None = share_setting()
-    restart: bool = restart_setting()
+    share: str | None = result_files.share_setting()
+    restart: bool = result_files.restart_setting()
     seed: int = seed_setting()
     spending: Spending = part(Spending)
 
@@ -257,7 +252,7 @@ def corrupt(
     whole = settings.per_set if settings.balanced else None
     drawn = None if settings.balanced else settings.per_set
     documents = corrupting.sample_sets(read, settings.by, drawn, settings.seed)
-    share = share_of(settings.share, settings.out)
+    share = result_files.share_of(settings.share, settings.out)
     documents = documents if share is None else list(share.of(documents))
     translator = settings.translator or best_offline_translator()
     unavailable = None
@@ -292,11 +287,11 @@ def _corrupt(
 
     n: Counter[str] = Counter()
     left_out: list[LeftOut] = []
-    share = share_of(settings.share, settings.out)
+    share = result_files.share_of(settings.share, settings.out)
     inserted = [method for method in plan.methods if method in WRITABLE]
     with ExitStack() as stack:
         # Report what cannot be opened before the file is touched.
-        ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
+        ledger = Ledger(result_files.rows_file(settings.share, settings.out), settings.restart)
         terms = settings.spending.options(ledger)
         model = None
         if "backtranslate" in plan.methods:
@@ -360,8 +355,8 @@ class ElicitSettings(Settings):
     out: Path = setting(help="Write the feedback here (.jsonl); interrupted runs resume.")
     temperature: float = temperature_setting(0.7)
     max_tokens: int = max_tokens_setting(512)
-    share: str | None = share_setting()
-    restart: bool = restart_setting()
+    share: str | None = result_files.share_setting()
+    restart: bool = result_files.restart_setting()
     seed: int = seed_setting()
     models: ModelSettings = part(ModelSettings)
 
@@ -403,18 +398,10 @@ def elicit(
     Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.models.base import Sampling
-    from fabula.tasks.feedback.eliciting import (
-        ANSWERS,
-        PROMPTS,
-        ElicitPlan,
-        estimate_grid,
-        load_prompts,
-        read_corrupted,
-    )
-    from fabula.tasks.feedback.eliciting import elicit as ask
+    from fabula.tasks.feedback import eliciting
 
     file = settings.prompt_file
-    prompts = PROMPTS if file is None else load_prompts(file)
+    prompts = eliciting.PROMPTS if file is None else eliciting.load_prompts(file)
     known = tuple(prompts.prompts)
     names = known if settings.prompts == "all" else _names(settings.prompts)
     unknown = [name for name in names if name not in known]
@@ -423,22 +410,22 @@ def elicit(
     shots = tuple(dict.fromkeys(map(int, settings.shots.split(","))))
     effort = settings.models.reasoning_effort
     sampling = Sampling(settings.temperature, 1.0, settings.max_tokens, settings.seed, effort)
-    plan = ElicitPlan(prompts, names, shots, sampling)
-    share = share_of(settings.share, settings.out)
-    stories = read_corrupted(corrupted)
+    plan = eliciting.ElicitPlan(prompts, names, shots, sampling)
+    share = result_files.share_of(settings.share, settings.out)
+    stories = eliciting.read_corrupted(corrupted)
     stories = list(stories if share is None else share.of(stories))
-    with kept_rows(settings.out, ANSWERS, restart=settings.restart, share=share) as kept:
+    with kept_rows(settings.out, eliciting.ANSWERS, restart=settings.restart, share=share) as kept:
         n_each = len(stories) * len(names) * len(shots)
         progress.begin("feedback", n_each * settings.models.n_models)
         rows = ask_models(
             settings.models,
             kept,
-            lambda model: ask(stories, model, plan, kept, meter=progress.advance),
-            lambda price: estimate_grid(stories, plan, price),
+            lambda model: eliciting.elicit(stories, model, plan, kept, meter=progress.advance),
+            lambda price: eliciting.estimate_grid(stories, plan, price),
             confirm,
         )
         kept.settle(rows)
-    return Elicited(rows, rows_file(settings.share, settings.out), settings.max_tokens)
+    return Elicited(rows, result_files.rows_file(settings.share, settings.out), settings.max_tokens)
 
 
 def crosses_of(text: str) -> list[tuple[str, ...]]:
@@ -549,14 +536,7 @@ def score(
     Raises `InputError` if a row lacks a field.
     """
     from fabula.rubrics.load import load_rubric
-    from fabula.tasks.feedback.feedback_scores import (
-        bertscore,
-        measured,
-        read_answers,
-        score_answers,
-        sentence_counter,
-        validate,
-    )
+    from fabula.tasks.feedback import feedback_scores as scores
     from fabula.text.feedback_pieces import feedback_id
     from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts
 
@@ -566,22 +546,26 @@ def score(
     progress.begin("measuring", len(rows))
     encoder = open_encoder(settings.encoder)
     nlp = load_pipeline(SENTENCES)
-    measures = read_answers(
+    measures = scores.read_answers(
         rows,
         one_sentence=frozenset(_names(settings.one_sentence)),
-        count_sentences=sentence_counter(nlp),
+        count_sentences=scores.sentence_counter(nlp),
         pipeline=",".join(pipeline_parts(nlp).values()),
-        similarity=None if encoder is None else bertscore(encoder),
+        similarity=None if encoder is None else scores.bertscore(encoder),
         encoder="" if encoder is None else encoder.name,
         tokens=settings.tokens,
         meter=progress.advance,
     )
-    subsets = list(score_answers(measures, within=settings.repetition))
+    subsets = list(scores.score_answers(measures, within=settings.repetition))
     validation: dict[str, Estimate] = {}
     if any(people.values()):
         stories = dict(zip(measures.ids, map(str, measures.stories), strict=True))
-        validation = validate(
-            measured(measures), people, stories, seed=settings.seed, signature=measures.signature
+        validation = scores.validate(
+            scores.measured(measures),
+            people,
+            stories,
+            seed=settings.seed,
+            signature=measures.signature,
         )
     result = ScoredFeedback(subsets, measures, crosses_of(settings.by), validation)
     if settings.out is not None:
@@ -627,7 +611,7 @@ class FindSettings(Settings):
     out: Path | None = setting(
         Path("found"), help=f"{FOLDER_HELP} For judges (`models`).", unit="DIR"
     )
-    restart: bool = restart_setting()
+    restart: bool = result_files.restart_setting()
     labels: Labels | None = setting(
         None,
         help="People's answers about some of the feedback (document, item, rater, value; items "
@@ -714,12 +698,7 @@ def find(
     Raises `InputError`, `ModelError`, `BusyError`.
     """
     from fabula.rubrics.load import load_rubric
-    from fabula.tasks.feedback.fault_matches import (
-        compare_models,
-        read_findings,
-        reader_accuracy,
-        score_findings,
-    )
+    from fabula.tasks.feedback import fault_matches
     from fabula.text.feedback_pieces import feedback_id
     from fabula.text.pipeline import STRUCTURE, load_pipeline, pipeline_parts
     from fabula.text.sentences import sentence_spans
@@ -732,7 +711,7 @@ def find(
         check_overlap(ids, {one.document_id: one for one in labels}, "labels")
     progress.begin("reading answers", len(rows))
     nlp = load_pipeline(STRUCTURE)
-    findings = read_findings(
+    findings = fault_matches.read_findings(
         rows,
         lambda text: sentence_spans(text, nlp),
         match=settings.match,
@@ -757,9 +736,9 @@ def find(
     truth = {item: {id_: n > 0 for id_, n in said.items() if n} for item, said in votes.items()}
     result = FoundFaults(
         readers,
-        {one.by: list(score_findings(one, every)) for one in readers},
-        {one.by: compare_models(one, seed=seed) for one in readers},
-        [a for one in readers for a in reader_accuracy(one, truth)],
+        {one.by: list(fault_matches.score_findings(one, every)) for one in readers},
+        {one.by: fault_matches.compare_models(one, seed=seed) for one in readers},
+        [a for one in readers for a in fault_matches.reader_accuracy(one, truth)],
         crosses,
         spent,
         settings.out,
@@ -820,7 +799,7 @@ class RateSettings(Settings):
     out: Path | None = setting(
         None, help=FOLDER_HELP, unit="DIR", default_text="rated; of categories, labelled"
     )
-    restart: bool = restart_setting()
+    restart: bool = result_files.restart_setting()
     people: tuple[Path, ...] = setting(
         (),
         help="People's answers about the same feedback (measurements, or the released "
@@ -832,7 +811,7 @@ class RateSettings(Settings):
         "right category; an id is that of the feedback and its model, as in "
         "s1_swap_spot_0_MODEL.",
     )
-    plot: Path | None = plot_setting(
+    plot: Path | None = result_files.plot_setting(
         "Draw the categories' shares by corruption here (.svg, .pdf or .png)."
     )
 
@@ -855,12 +834,7 @@ class AnsweredFeedback(Result):
 
     def tables(self) -> list[Block]:
         from fabula.measures.ratings import group_estimates, mean_scores, score_table
-        from fabula.presentation.rating_tables import (
-            FIELDS,
-            category_tables,
-            estimates_table,
-            people_table,
-        )
+        from fabula.presentation import rating_tables
 
         parts: list[Block] = []
         given, documents = by_rater(self.judged.said), self.judged.documents
@@ -869,13 +843,13 @@ class AnsweredFeedback(Result):
             means = mean_scores(score_table(mine, self.judged.plan.rubric))
             story_of = _stories(documents).__getitem__
             parts.append(f"contains answers by {rater}, who is not a person")
-            for name in FIELDS:
+            for name in rating_tables.FIELDS:
                 by = {document.id: str(document.meta.get(name, "any")) for document in documents}
                 groups = group_estimates(means, by.get, story_of, signature=signature)
                 if len(groups) > 1 or name == "model":
-                    parts += [*estimates_table(name, groups), ""]
+                    parts += [*rating_tables.estimates_table(name, groups), ""]
             if agreement:
-                parts += people_table(rater, agreement)
+                parts += rating_tables.people_table(rater, agreement)
             else:
                 unknown = "the rater's agreement with people is unknown"
                 parts.append(f"no answers by people were given (`people`): {unknown}")
@@ -887,7 +861,9 @@ class AnsweredFeedback(Result):
             parts.append(signature)
         categories = self.judged.plan.rubric.items[0].scale.options
         for rater, (shares, accuracy) in self.labelled.items():
-            parts += category_tables(shares, categories, accuracy, given[rater][0].signature)
+            parts += rating_tables.category_tables(
+                shares, categories, accuracy, given[rater][0].signature
+            )
         left_out = (f"left out: {n:,} answers, {explain(why)}" for why, n in self.left_out.items())
         return [*parts, *left_out]
 

@@ -10,18 +10,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from fabula.jobs import result_files
 from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Stream
 from fabula.jobs.models import Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, flat, single_values
-from fabula.jobs.result_files import (
-    page_setting,
-    restart_setting,
-    rows_file,
-    share_of,
-    share_setting,
-)
 from fabula.settings import Between, Settings, SettingsError, changed, of_field, part, setting
 
 if TYPE_CHECKING:
@@ -226,14 +220,14 @@ class OriginalitySettings(Settings):
     out: Path | None = setting(
         None, help="Write scores here, one JSON row per text; interrupted runs resume."
     )
-    share: str | None = share_setting()
-    restart: bool = restart_setting()
+    share: str | None = result_files.share_setting()
+    restart: bool = result_files.restart_setting()
     spending: Spending = part(Spending)
     engine: Engine = part(Engine)
-    html: Path | None = page_setting("Write an HTML page of the results here.")
+    html: Path | None = result_files.page_setting("Write an HTML page of the results here.")
 
     def check_together(self) -> None:
-        share_of(self.share, self.out)
+        result_files.share_of(self.share, self.out)
         is_limited = self.spending.max_cost is not None and self.measure.exclude_model is not None
         if is_limited and self.engine.kind != "local":
             raise SettingsError(
@@ -405,7 +399,7 @@ def originality(
     from fabula.resume import Ledger
 
     options, engine, terms = settings.measure, settings.engine, None
-    share = share_of(settings.share, settings.out)
+    share = result_files.share_of(settings.share, settings.out)
     if (spec := options.exclude_model) is not None:
         from fabula.measures.quoting import estimate_quotes
 
@@ -413,7 +407,7 @@ def originality(
         confirm(f"{spec}, for each text", estimate_quotes(price))
         ledger = None
         if settings.out is not None:
-            ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
+            ledger = Ledger(result_files.rows_file(settings.share, settings.out), settings.restart)
         terms = settings.spending.options(ledger)
     numbers = groups_of(options.references)
     result = OriginalityResult(
@@ -460,12 +454,7 @@ def open_measure(
 
     same: what to exclude for each text, if `exclude_same` does not say so.
     """
-    from fabula.measures.originality_measure import (
-        ExcludeIds,
-        ExcludeSame,
-        Levels,
-        OriginalityMeasure,
-    )
+    from fabula.measures import originality_measure as measures
     from fabula.reference import Reference
     from fabula.reference.exclude import CopyRule
     from fabula.text import read_ids
@@ -482,17 +471,19 @@ def open_measure(
 
             judge = stack.enter_context(QuoteJudge(open_model(options.exclude_model, terms)))
         if same is None and options.exclude_same is not None:
-            same = ExcludeSame.of(_needed(corpus, "exclude_same"), options.exclude_same)
+            same = measures.ExcludeSame.of(_needed(corpus, "exclude_same"), options.exclude_same)
         # Passages written by a model are short: longer matches are too rare to compare.
         usual = "5-7" if corpus is not None and corpus.written_by else "5-12"
-        levels = Levels.parse(usual if options.levels is None else options.levels)
+        levels = measures.Levels.parse(usual if options.levels is None else options.levels)
         if options.exclude == "auto":
             exclude = CopyRule()
         elif options.exclude != "none":
-            exclude = ExcludeIds.of(_needed(corpus, "exclude"), read_ids(Path(options.exclude)))
+            exclude = measures.ExcludeIds.of(
+                _needed(corpus, "exclude"), read_ids(Path(options.exclude))
+            )
         if options.match == "near":
             near = options.near.open(_needed(corpus, "match"), progress)
-        yield OriginalityMeasure(
+        yield measures.OriginalityMeasure(
             backend,
             exclude_same=same,
             levels=levels,

@@ -323,31 +323,24 @@ def story_feedback(
 
     Raises `InputError`, `ModelError`.
     """
-    from fabula.replicate.story_feedback import (
-        HOME,
-        Means,
-        replica_json,
-        replica_tables,
-        replicate_released,
-        replicate_run,
-    )
+    from fabula.replicate import story_feedback as paper
     from fabula.tasks.feedback.feedback_scores import sentence_counter
     from fabula.text.pipeline import SENTENCES, load_pipeline
 
     runs, seed = settings.runs, settings.seed
     if folder is None and not runs:
         raise SettingsError(
-            "runs", f"or the folder of the released files is required; these are at {HOME}"
+            "runs", f"or the folder of the released files is required; these are at {paper.HOME}"
         )
     count = sentence_counter(load_pipeline(SENTENCES))
-    means = Means(count, open_encoder(settings.encoder), settings.tokens)
-    released = replicate_released(folder, means=means, seed=seed) if folder is not None else None
-    own = replicate_run(runs, settings.ratings, means=means, seed=seed) if runs else None
+    means = paper.Means(count, open_encoder(settings.encoder), settings.tokens)
+    released = paper.replicate_released(folder, means=means, seed=seed) if folder else None
+    own = paper.replicate_run(runs, settings.ratings, means=means, seed=seed) if runs else None
     replicas = [replica for replica in (released, own) if replica is not None]
     content = {
-        "released": released and replica_json(released),
-        "run": own and replica_json(own),
+        "released": released and paper.replica_json(released),
+        "run": own and paper.replica_json(own),
         "claims": [one.to_json() for replica in replicas for one in replica.claims],
     }
-    parts = [block for replica in replicas for block in replica_tables(replica)]
+    parts = [block for replica in replicas for block in paper.replica_tables(replica)]
     return Replicated(parts, content)

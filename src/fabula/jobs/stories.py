@@ -395,25 +395,18 @@ def openings(
     Raises `InputError`, `ModelError`, `BusyError`; finished texts are kept in `out`.
     """
     from fabula.models.base import Sampling
-    from fabula.tasks.openings import (
-        FORMATS,
-        OPENINGS,
-        by_line,
-        human_row,
-        read_formats,
-        write_openings,
-    )
+    from fabula.tasks import openings as task
     from fabula.text.pipeline import SENTENCES, load_pipeline
     from fabula.text.sentences import first_sentences
 
     file, n = settings.prompt_file, settings.n_sentences
-    published = None if file is None else read_formats(file, settings.kind)
-    known = list(FORMATS if published is None else published)
+    published = None if file is None else task.read_formats(file, settings.kind)
+    known = list(task.FORMATS if published is None else published)
     formats = tuple(known) if "all" in settings.formats else settings.formats
     if unknown := [name for name in formats if name not in known]:
         raise SettingsError("formats", f"{unknown[0]}: must be one of {', '.join(known)}, or all")
     share = share_of(settings.share, settings.out)
-    documents = list(beginnings) if n is not None else by_line(beginnings)
+    documents = list(beginnings) if n is not None else task.by_line(beginnings)
     documents = list(documents if share is None else share.of(documents))
     human: list[Row] = []
     if n is not None:
@@ -421,19 +414,19 @@ def openings(
         whole = documents
         documents = [replace(one, text=first_sentences(one.text, nlp, n=n)) for one in whole]
         human = [
-            human_row(one, beginning, settings.kind, nlp)
+            task.human_row(one, beginning, settings.kind, nlp)
             for one, beginning in zip(whole, documents, strict=True)
         ]
     effort = settings.models.reasoning_effort
     heat, top_p, seed = settings.temperature, settings.top_p, settings.seed
     sampling = Sampling(heat, top_p, settings.max_tokens, seed, effort)
     texts = [document.text for document in documents for _ in formats]
-    with kept_rows(settings.out, OPENINGS, restart=settings.restart, share=share) as kept:
+    with kept_rows(settings.out, task.OPENINGS, restart=settings.restart, share=share) as kept:
         progress.begin("texts", len(texts) * settings.models.n_models)
         rows = ask_models(
             settings.models,
             kept,
-            lambda model: write_openings(
+            lambda model: task.write_openings(
                 documents,
                 model,
                 kept,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -67,8 +67,7 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
                     raise InputError(f"{where}: the id {id_!r} occurs twice")
                 seen.add(id_)
             elif {"rubric", "item", "rater"} <= row.keys():
-                own = own_feedback_row(row)
-                if own is None:
+                if (own := own_feedback_row(row)) is None:
                     continue
                 row = own
             rows.append(row)
@@ -90,22 +89,20 @@ def people_means(
     given: list[Measurement] = []
     means: dict[str, dict[str, float]] = {}
     for path in paths:
-        if path.name != RATINGS_FILE:
-            for one in list(read_measurements(path)):
-                if one.signature.startswith("judge|"):
-                    by = f"by a model ({one.rater}), not by people"
-                    raise InputError(f"{path}: contains answers {by}")
-                if one.rubric != OWN_FEEDBACK and one.rubric.partition("-")[0] != rubric.id:
-                    raise InputError(
-                        f"{path}: contains answers to {one.rubric}, not to {rubric.key}"
-                    )
-                given.append(one)
+        if path.name == RATINGS_FILE:
+            for row in read_released_file(path):
+                for question, value in row["ratings"].items():
+                    if value is not None:
+                        means.setdefault(question.replace("-", "_"), {})[feedback_id(row)] = value
             continue
-        for row in read_released_file(path):
-            for question, value in row["ratings"].items():
-                if value is not None:
-                    item = question.replace("-", "_")
-                    means.setdefault(item, {})[feedback_id(row)] = value
+        own = list(read_measurements(path))
+        for one in own:
+            if one.signature.startswith("judge|"):
+                by = f"by a model ({one.rater}), not by people"
+                raise InputError(f"{path}: contains answers {by}")
+            if one.rubric != OWN_FEEDBACK and one.rubric.partition("-")[0] != rubric.id:
+                raise InputError(f"{path}: contains answers to {one.rubric}, not to {rubric.key}")
+        given += own
     try:
         table = mean_scores(score_table(given, rubric))
     except InputError as error:
@@ -287,11 +284,12 @@ def _corrupt(
 
     n: Counter[str] = Counter()
     left_out: list[LeftOut] = []
-    share = result_files.share_of(settings.share, settings.out)
+    out, restart = settings.out, settings.restart
+    share = result_files.share_of(settings.share, out)
     inserted = [method for method in plan.methods if method in WRITABLE]
     with ExitStack() as stack:
         # Report what cannot be opened before the file is touched.
-        ledger = Ledger(result_files.rows_file(settings.share, settings.out), settings.restart)
+        ledger = Ledger(result_files.rows_file(settings.share, out), restart)
         terms = settings.spending.options(ledger)
         model = None
         if "backtranslate" in plan.methods:
@@ -303,9 +301,7 @@ def _corrupt(
                 wanted = ", ".join(inserted)
                 raise SettingsError("writer", f"must name a language model, which writes {wanted}")
             writing = open_model(settings.writer, terms)
-        rows_kept = kept_rows(
-            settings.out, corrupting.CORRUPTED, restart=settings.restart, share=share
-        )
+        rows_kept = kept_rows(out, corrupting.CORRUPTED, restart=restart, share=share)
         kept = stack.enter_context(rows_kept)
         kept.check_only({(f"{s.id}_{method}",) for s in documents for method in plan.methods})
         kept.begin()
@@ -516,11 +512,8 @@ class ScoredFeedback(Result):
 
     def to_json(self) -> dict[str, Any]:
         signature = self.subsets[0].values["repetition"].signature
-        content = {
-            "signature": signature,
-            "missing": self.answers.n_missing,
-            "subsets": self.rows(),
-        }
+        content: dict[str, Any] = {"signature": signature, "missing": self.answers.n_missing}
+        content["subsets"] = self.rows()
         validation = {item: asdict(one) for item, one in self.validation.items()}
         return content | ({"validation": validation} if validation else {})
 
@@ -726,12 +719,10 @@ def find(
     readers, seed = [findings, *judged], settings.asking.seed
     crosses = crosses_of(settings.by)
     every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
-    votes: dict[str, Counter[str]] = {}
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
     for one in labels:
         if one.value is not None:
-            votes.setdefault(one.item, Counter())[one.document_id] += (
-                1 if one.value == "Yes" else -1
-            )
+            votes[one.item][one.document_id] += 1 if one.value == "Yes" else -1
     # What the majority says, by item and answer; nothing for ties.
     truth = {item: {id_: n > 0 for id_, n in said.items() if n} for item, said in votes.items()}
     result = FoundFaults(
@@ -945,10 +936,9 @@ def rate(
     gold: dict[str, frozenset[str]] = {}
     categories = plan.rubric.items[0].scale.options
     if settings.labels is not None:
-        labels = Rows.of(settings.labels.source)
-        gold = ratings.read_gold(
-            labels, categories, str(settings.labels.path or settings.labels.name)
-        )
+        labels = settings.labels
+        named = str(labels.path or labels.name)
+        gold = ratings.read_gold(Rows.of(labels.source), categories, named)
         check_overlap(ids, gold, "labels")
     note_output("out", out)
     judged = ask_judges(documents, plan, how, progress=progress, confirm=confirm)
@@ -967,10 +957,8 @@ def rate(
         said = {one.document_id: None if one.value is None else str(one.value) for one in mine}
         terms: Any = {"signature": mine[0].signature}
         shares = ratings.category_shares(said, categories, groups.__getitem__, story_of, **terms)
-        found[rater] = (
-            shares,
-            ratings.label_accuracy(said, gold, story_of, **terms) if gold else None,
-        )
+        right = ratings.label_accuracy(said, gold, story_of, **terms) if gold else None
+        found[rater] = shares, right
     if settings.plot is not None and found:
         save_categories(next(iter(found.values()))[0], categories, settings.plot)
     return AnsweredFeedback(judged, dict(left_out), out, labelled=found)

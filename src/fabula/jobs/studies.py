@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -56,10 +57,10 @@ class OpenStudy(NamedTuple):
     def files(self) -> list[Path]:
         """Its files, which must not be overwritten."""
         design, file = self.design, self.store.file
-        held = [design.path, design.documents]
-        held += [design.rubric_file] if design.rubric_file else []
-        ends = () if file is None else ("", "-wal", "-shm")
-        return [*held, *(file.with_name(file.name + end) for end in ends if file is not None)]
+        held = [one for one in (design.path, design.documents, design.rubric_file) if one]
+        if file is not None:
+            held += [file.with_name(file.name + end) for end in ("", "-wal", "-shm")]
+        return held
 
 
 @contextmanager
@@ -179,11 +180,13 @@ class DesignedStudy(Result):
         ]
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"out": str(self.design.path), "n_units": len(self.units)}
-        found["n_texts"] = self.n_texts
-        for name in ("n_for_one_person", "n_readings", "n_people", "n_people_shared_out"):
-            found[name] = getattr(self.work, name)
-        return found | {"notes": self.notes()}
+        found = {"out": str(self.design.path), "n_units": len(self.units), "n_texts": self.n_texts}
+        names = ("n_for_one_person", "n_readings", "n_people", "n_people_shared_out")
+        return {
+            **found,
+            **{name: getattr(self.work, name) for name in names},
+            "notes": self.notes(),
+        }
 
     def notes(self) -> list[str]:
         """What an organiser should know before inviting people."""
@@ -207,13 +210,11 @@ class DesignedStudy(Result):
                 "readers see both"
             )
         if design.kind != "feedback":
-            single = [unit.key for unit in units if len(unit.documents) == 1]
-            if single:
+            if single := [unit.key for unit in units if len(unit.documents) == 1]:
                 only = "contains only one story, so there is nothing to rank"
                 found.append(f"{named(single)}: {only}")
             stories = {one.id: one for unit in units for one in unit.documents}
-            nameless = [one.id for one in stories.values() if not one.author]
-            if nameless:
+            if nameless := [one.id for one in stories.values() if not one.author]:
                 found.append(f"{named(nameless)}: has no author; `analyse` compares authors")
         return found
 
@@ -451,11 +452,10 @@ class Copied(Result):
 
     def lines(self) -> list[str]:
         done = self.done
-        said = f"{done.n_answers:,} saved answers of {done.n_people:,} people,"
-        if self.is_restored:
-            lines = [f"{said} restored and compared"]
-        else:
-            lines = [f"{said} copied and compared", f"written: {self.file}"]
+        what = "restored" if self.is_restored else "copied"
+        of_whom = f"{done.n_answers:,} saved answers of {done.n_people:,} people"
+        lines = [f"{of_whom}, {what} and compared"]
+        lines += [] if self.is_restored else [f"written: {self.file}"]
         if done.lacked_log:
             lines.append(f"{self.file} was copied without its log: later answers may be missing")
         return lines
@@ -760,9 +760,6 @@ def _left_out(
     return PeopleDone({"removed": removed, "n_units": n}, [said])
 
 
-_PEOPLE = "people"
-
-
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings(Settings):
     """What is drawn of a study, and how intervals are computed."""
@@ -801,7 +798,7 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
     Raises `InputError`, also if nobody has handed in anything yet.
     """
     from fabula.measures import ratings
-    from fabula.presentation.rating_tables import FIELDS, agreement_table, means_table
+    from fabula.presentation import rating_tables
 
     with open_study(file, place) as study:
         # What is missing for studies is told by opening one.
@@ -825,7 +822,7 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
         raise _too_early(design)
     means, by_field = ratings.mean_scores(scores), {}
     items = [item.id for item in design.rubric.items if item.scale.has_worth]
-    for name in FIELDS:
+    for name in rating_tables.FIELDS:
         by = {one.id: str(one.meta.get(name, "any")) for one in documents}
         by_field[name] = ratings.group_means(means, by.get)
     agreement = ratings.item_agreement({item: scores[item] for item in items}, design.rubric)
@@ -833,23 +830,21 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
     parts: list[Block] = [
         f"{n_people:,} people; mean of 1 - |a - b| over pairs, "
         "Krippendorff's alpha with |a - b| as the distance",
-        agreement_table(agreement),
+        rating_tables.agreement_table(agreement),
         "",
     ]
     for name, groups in by_field.items():
         if len(groups) > 1 or name == "model":
-            parts += [means_table(name, groups, items), ""]
-    content = {
-        "agreement": {item: one.brief() for item, one in agreement.items()},
-        "means": {
-            name: {
-                group: {item: asdict(mean) for item, mean in of_group.items()}
-                for group, of_group in groups.items()
-            }
-            for name, groups in by_field.items()
-        },
-        "n_people": n_people,
+            parts += [rating_tables.means_table(name, groups, items), ""]
+    shown = {
+        name: {
+            group: {item: asdict(mean) for item, mean in of_group.items()}
+            for group, of_group in groups.items()
+        }
+        for name, groups in by_field.items()
     }
+    agreements = {item: one.brief() for item, one in agreement.items()}
+    content = {"agreement": agreements, "means": shown, "n_people": n_people}
     return StudyAnalysis([*parts, found[0].signature], content)
 
 
@@ -903,10 +898,8 @@ def _of_stories(
         "n_verdicts": len(verdicts),
         "signature": signature,
     }
-    n_items = len(rubric.items)
-    return StudyAnalysis(
-        parts, content, lambda path: save_study(passed, ranks, origins, n_items, path)
-    )
+    draw = partial(save_study, passed, ranks, origins, len(rubric.items))
+    return StudyAnalysis(parts, content, draw)
 
 
 def analyse_pairs(
@@ -957,14 +950,11 @@ def analyse_pairs(
     parts: list[Block] = [*pair_items(items, n_people, design.at_once)]
     for ranking in rankings:
         if ranking.item == "all":
-            parts += ["", *ranking_tables(ranking, _PEOPLE, by)]
-    content = {
-        "n_people": n_people,
-        "at_once": design.at_once,
-        "items": [asdict(one) for one in items],
-        "rankings": [ranking_row(one, _PEOPLE) for one in rankings],
-    }
-    return StudyAnalysis(parts, content)
+            parts += ["", *ranking_tables(ranking, "people", by)]
+    content = {"n_people": n_people, "at_once": design.at_once, "items": list(map(asdict, items))}
+    return StudyAnalysis(
+        parts, {**content, "rankings": [ranking_row(one, "people") for one in rankings]}
+    )
 
 
 def _too_early(design: StudyDesign) -> InputError:

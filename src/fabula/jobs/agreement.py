@@ -15,7 +15,7 @@ from fabula.jobs.given import GivenSource, Labels, Run
 from fabula.jobs.job import Stream
 from fabula.jobs.models import ModelSettings, Pricing, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.result_files import page_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import write_rows
@@ -143,12 +143,8 @@ def correct_measurements(
         labels,
         rubric,
         group_of=_field_of(settings.by, [*labels, *mine], documents),
-        truth=settings.truth,
-        about=settings.about,
         cluster_of=_field_of(settings.cluster, [*labels, *mine], documents),
-        width=settings.width,
-        n_next=settings.n_next,
-        seed=settings.seed,
+        **picked(settings, "truth", "about", "width", "n_next", "seed"),
     )
     return CorrectedRun(found, rubric)
 
@@ -466,8 +462,7 @@ class WithPeople:
             entry["rows"] = [*entry["rows"], entry.pop("overall")]
             for row, kept in zip((*judge.rows, judge.overall), entry["rows"], strict=True):
                 counts = row.confusion
-                for name in ("balanced_accuracy", "precision", "recall", "f1", "phi"):
-                    kept[name] = getattr(counts, name)
+                kept |= picked(counts, "balanced_accuracy", "precision", "recall", "f1", "phi")
                 kept["percent"] = None if counts.accuracy is None else 100 * counts.accuracy
             judges.append(entry)
         return {

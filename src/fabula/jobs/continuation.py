@@ -21,7 +21,7 @@ from fabula.jobs.models import (
 )
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import encoder_setting, grammar_setting
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Passages(Result):
         ]
 
     def to_json(self) -> dict[str, Any]:
-        counts = {name: getattr(self, name) for name in ("n_found", "n_texts", "n_chapters")}
+        counts = picked(self, "n_found", "n_texts", "n_chapters")
         return {"out": str(self.out), "n": len(self.passages), **counts}
 
 
@@ -465,10 +465,7 @@ def score(
             vocabulary=words,
             controls=[AS_LONG],
             design=settings.test,
-            n_permutations=settings.n_permutations,
-            level=settings.level,
-            correction=settings.correction,
-            seed=settings.seed,
+            **picked(settings, "n_permutations", "level", "correction", "seed"),
         )
     n_examples = settings.n_examples
     if n_examples is None:

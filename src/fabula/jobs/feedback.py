@@ -25,7 +25,7 @@ from fabula.jobs.models import (
     temperature_setting,
 )
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.provenance import note_output
 from fabula.resume import Ledger, kept_rows
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
@@ -663,8 +663,7 @@ class FoundFaults(Result):
         rows = []
         for one in self.readers[0].answers:
             row: Row = {"id": one.id, "story_id": one.story, **one.labels}
-            for name in ("names_fault", "found", "rule", "n_points"):
-                row[name] = getattr(one, name)
+            row |= picked(one, "names_fault", "found", "rule", "n_points")
             row["chance"] = None if one.chance != one.chance else one.chance
             for reader, known in zip(self.readers[1:], judged, strict=True):
                 theirs = known.get(one.id)

@@ -12,7 +12,7 @@ from fabula.jobs.given import Labels
 from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.result_files import page_setting, restart_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.types import Document, Measurement, Rubric, by_rater
@@ -522,15 +522,13 @@ def plan_of(
     plan = JudgePlan(
         rubric=rubric,
         template=template,
-        n_samples=asking.n_samples,
+        **picked(asking, "n_samples", "seed", "n_paraphrases"),
         temperature=default if asking.temperature is None else asking.temperature,
         max_tokens=asking.max_tokens or MAX_TOKENS[asking.style],
-        seed=asking.seed,
         only=only,
         kind="pairs" if is_pairwise else "stories",
         effort=judging.models.reasoning_effort,
         structured=judging.models.structured,
-        n_paraphrases=asking.n_paraphrases,
     )
     for item in plan.items:
         if len(item.paraphrases) < asking.n_paraphrases:

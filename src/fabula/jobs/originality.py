@@ -15,7 +15,7 @@ from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Stream
 from fabula.jobs.models import Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result import Result, Row, flat, single_values
+from fabula.jobs.result import Result, Row, flat, picked, single_values
 from fabula.settings import Between, Settings, SettingsError, changed, of_field, part, setting
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ class NearOptions(Settings):
         return opened
 
     def _thresholds(self) -> dict[str, Any]:
-        names = ("threshold", "floor", "ratio", "meaning", "bits")
-        given = {name: getattr(self, name) for name in names}
+        given = picked(self, "threshold", "floor", "ratio", "meaning", "bits")
         return {name: value for name, value in given.items() if value is not None}
 
 

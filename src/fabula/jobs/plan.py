@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
 from fabula.jobs.given import Labels
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.settings import Between, Settings, SettingsError, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -153,7 +153,6 @@ class Plan(Result):
 
     def to_json(self) -> dict[str, Any]:
         settings = self.settings
-        targets = ("mean_width", "kappa_width", "power")
         pilots = [
             {
                 "item": one.item,
@@ -169,7 +168,7 @@ class Plan(Result):
             for one in self.items
         ]
         return {
-            "targets": {name: getattr(settings, name) for name in targets},
+            "targets": picked(settings, "mean_width", "kappa_width", "power"),
             "pilots": pilots,
             "sizes": self.rows(),
             "why_missing": dict(self.why_missing),

@@ -17,7 +17,7 @@ from fabula.jobs.job import Corpus, WholeStream
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting, top_p_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.result_files import check_kept, is_folder, restart_setting, share_of, share_setting
 from fabula.jobs.stories import OpeningSettings, openings
 from fabula.resume import Share
@@ -216,9 +216,8 @@ class BuiltCorpus(Result):
         manifest = self.manifest
         if manifest is None:
             return {"share": self.share}
-        content: dict[str, Any] = {"reference": str(self.place)}
-        for name in ("n_documents", "n_words", "n_removed", "fingerprint"):
-            content[name] = getattr(manifest, name)
+        content = picked(manifest, "n_documents", "n_words", "n_removed", "fingerprint")
+        content = {"reference": str(self.place), **content}
         return content if manifest.source is None else content | {"source": manifest.source}
 
 
@@ -386,10 +385,9 @@ def _build_written(
     from fabula.tasks.openings import by_line, draw_sentences, written_documents
     from fabula.text import check_ids
 
-    engine = settings.engine
-    unfit = {"add": settings.add, "share": settings.share, "kind": engine.kind == "ray"}
-    unfit |= {name: getattr(sampling, name) for name in ("n_files", "author", "catalogue")}
-    for name, value in unfit.items():
+    unfit = picked(sampling, "n_files", "author", "catalogue")
+    own = {"add": settings.add, "share": settings.share, "kind": settings.engine.kind == "ray"}
+    for name, value in {**own, **unfit}.items():
         if value:
             raise SettingsError(name, "cannot be used with `written_by`")
     answers = writing.answers or settings.out.with_name(settings.out.name + ".jsonl")
@@ -402,9 +400,7 @@ def _build_written(
     asked = OpeningSettings(
         out=answers,
         kind="continuation",
-        top_p=writing.top_p,
-        temperature=writing.temperature,
-        max_tokens=writing.max_tokens,
+        **picked(writing, "top_p", "temperature", "max_tokens"),
         seed=sampling.seed,
         restart=settings.restart,
         models=writing,
@@ -797,11 +793,9 @@ def serve(
         ) from error
     limits = Limits(
         max_body_bytes=max(1024, n_bytes_of(settings.max_body)),
-        max_words=settings.max_words,
-        max_documents=settings.max_documents,
         n_per_s=settings.rate,
         n_at_once=settings.n_jobs or 0,
-        n_waiting=settings.n_waiting,
+        **picked(settings, "max_words", "max_documents", "n_waiting"),
     )
     host, file = settings.host, settings.token_file
     gate = Gate(read_tokens(file), limits)

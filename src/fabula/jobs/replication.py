@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fabula.jobs.engine import Processes
 from fabula.jobs.feedback import open_encoder, tokens_setting
 from fabula.jobs.progress import SILENT, Progress
-from fabula.jobs.result import Result
+from fabula.jobs.result import Result, picked
 from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 
@@ -136,11 +136,8 @@ def linguistic_metrics(
         settings.books,
         settings.train,
         settings.out,
-        stride=settings.stride,
-        n_epochs=settings.n_epochs,
-        recurrent=settings.recurrent,
+        **picked(settings, "stride", "n_epochs", "recurrent", "seed"),
         n_examples=n_examples,
-        seed=settings.seed,
         n_jobs=settings.processes.n_processes,
         report=report,
     )
@@ -263,16 +260,11 @@ def creativity_index(
         plan,
         references={path.name: path for path in settings.references} or plan.references,
         label=label,
-        by=settings.by,
-        cluster=cluster,
+        **picked(settings, "by", "cluster", "spread", "matches", "n_words", "seed"),
         levels=Levels.parse(settings.levels),
-        spread=settings.spread,
         model=None if settings.model == "none" else settings.model,
-        matches=settings.matches,
         exclude={"auto": CopyRule(), "none": None}.get(settings.exclude or "", plan.exclude),
         aligned=tuple((a, b) for a, _, b in (one.partition("=") for one in settings.aligned)),
-        n_words=n_words,
-        seed=settings.seed,
         n_threads=settings.processes.n_processes,
     )
     found = paper.run_analyses(plan, out, report=progress.say)

@@ -17,7 +17,7 @@ from fabula.jobs.models import NoModelSettings, temperature_setting
 from fabula.jobs.originality import Marking, Matching
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import grammar_setting
-from fabula.jobs.result import Result, Row, flat
+from fabula.jobs.result import Result, Row, flat, picked
 from fabula.jobs.result_files import TableFiles, page_setting
 from fabula.measures.groups import GroupNumbers, read_groups, write_groups
 from fabula.measures.line_rules import LINE_KINDS
@@ -319,10 +319,8 @@ class Advised(Result):
 
     def to_json(self) -> dict[str, Any]:
         advice = self.advice
-        content: dict[str, Any] = {"points": self.rows()}
-        for name in ("n_answers", "n_perfect", "n_pointless", "missing", "dropped", "other_lines"):
-            content[name] = getattr(advice, name)
-        content["signature"] = advice.signature
+        names = "n_answers", "n_perfect", "n_pointless", "missing", "dropped", "other_lines"
+        content = {"points": self.rows(), **picked(advice, *names, "signature")}
         if self.fates:
             points = enumerate(advice.points, 1)
             content["earlier"] = [asdict(one) for one in self.fates]

@@ -170,6 +170,11 @@ def has(kind: type[Result], method: str) -> bool:
     return getattr(kind, method) is not getattr(Result, method)
 
 
+def picked(thing: object, *names: str) -> dict[str, Any]:
+    """The attributes of these names, as of settings that are handed on."""
+    return {name: getattr(thing, name) for name in names}
+
+
 def single_values(row: Row, but: Collection[str] = ()) -> Row:
     """The fields of a row that are neither lists nor dicts, without those named in `but`."""
     return {

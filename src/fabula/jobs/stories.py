@@ -20,7 +20,7 @@ from fabula.jobs.models import (
 )
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading, read_stories
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.result_files import restart_setting, rows_file, share_of, share_setting
 from fabula.resume import kept_rows
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
@@ -131,8 +131,7 @@ def draw(sources: Stream, settings: DrawSettings) -> Drawn:
             f"{sample.n_stories:,} stories, each in {sample.n_of_story:,} pieces at most",
             *(f"left out: {n:,}, {explain(why)}" for why, n in sample.left_out.items()),
         ]
-        for name in ("n_there", "n_stories", "n_of_story", "left_out"):
-            counts[name] = getattr(sample, name)
+        counts = picked(sample, "n_there", "n_stories", "n_of_story", "left_out")
         counts["cells"] = [
             dict(zip(names, cell.values, strict=True))
             | {"n_there": cell.n_there, "n_drawn": cell.n_drawn}
@@ -333,9 +332,7 @@ def write(
     plan = story_writing.WritePlan(
         settings.within,
         settings.attempts,
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        seed=settings.seed,
+        **picked(settings, "temperature", "top_p", "seed"),
         effort=settings.models.reasoning_effort,
     )
     n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in wanted) / len(wanted))

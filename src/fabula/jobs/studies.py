@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from fabula.errors import InputError
 from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.result_files import check_kept, plot_setting
 from fabula.settings import Between, Settings, SettingsError, changed, seed_setting, setting
 
@@ -182,11 +182,7 @@ class DesignedStudy(Result):
     def to_json(self) -> dict[str, Any]:
         found = {"out": str(self.design.path), "n_units": len(self.units), "n_texts": self.n_texts}
         names = ("n_for_one_person", "n_readings", "n_people", "n_people_shared_out")
-        return {
-            **found,
-            **{name: getattr(self.work, name) for name in names},
-            "notes": self.notes(),
-        }
+        return {**found, **picked(self.work, *names), "notes": self.notes()}
 
     def notes(self) -> list[str]:
         """What an organiser should know before inviting people."""

@@ -9,16 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from fabula.errors import InputError
+from fabula.jobs import models as calls
 from fabula.jobs import result_files
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.job import WholeStream
-from fabula.jobs.models import (
-    NoModelSettings,
-    Written,
-    ask_models,
-    estimate_texts,
-    temperature_setting,
-)
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import encoder_setting, grammar_setting
 from fabula.jobs.result import Result, Row, picked
@@ -249,12 +243,12 @@ class GenerateSettings(Settings):
         check=_is_generator,
         option="kind",
     )
-    temperature: float = temperature_setting(0.7, check=Between(0.01, 10))
+    temperature: float = calls.temperature_setting(0.7, check=Between(0.01, 10))
     seed: int = seed_setting()
     share: str | None = result_files.share_setting()
     restart: bool = result_files.restart_setting()
     processes: Processes = part(Processes)
-    models: NoModelSettings = part(NoModelSettings)
+    models: calls.NoModelSettings = part(calls.NoModelSettings)
 
     def check_together(self) -> None:
         has_writer = bool(self.models.models) or not {*get_args(Kind)}.issuperset(self.kinds)
@@ -262,7 +256,7 @@ class GenerateSettings(Settings):
             raise SettingsError("folder", "DIR, `models` MODEL, or both: name at least one writer")
 
 
-class Continuations(Written):
+class Continuations(calls.Written):
     """The next sentences of passages."""
 
     __slots__ = ()
@@ -321,13 +315,13 @@ def generate(
             )
         progress.say("continuations")
         nlp = load_pipeline(SENTENCES) if models.models else None
-        rows += ask_models(
+        rows += calls.ask_models(
             models,
             kept,
             lambda model: ask_continuations(
                 stories, model, kept, sampling=sampling, nlp=nlp, meter=progress.advance
             ),
-            estimate_texts([" ".join(story.context) for story in stories], _SENTENCE_TOKENS),
+            calls.estimate_texts([" ".join(story.context) for story in stories], _SENTENCE_TOKENS),
             confirm,
         )
         kept.settle(rows)

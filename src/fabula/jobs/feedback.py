@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, ModelError, explain
 from fabula.errors import InputError, ModelError
+from fabula.jobs import models as calls
 from fabula.jobs import result_files
 from fabula.jobs.given import Labels, Part, Rows, located_in
 from fabula.jobs.job import Texts
 from fabula.jobs.judging import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
-from fabula.jobs.models import (
-    ModelSettings,
-    NoModelSettings,
-    Spending,
-    Written,
-    ask_models,
-    max_tokens_setting,
-    temperature_setting,
-)
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.provenance import note_output
@@ -180,7 +172,7 @@ class CorruptSettings(Settings):
     share: str | None = result_files.share_setting()
     restart: bool = result_files.restart_setting()
     seed: int = seed_setting()
-    spending: Spending = part(Spending)
+    spending: calls.Spending = part(calls.Spending)
 
     def check_together(self) -> None:
         if self.balanced and self.share is not None:
@@ -349,16 +341,16 @@ class ElicitSettings(Settings):
         "the published ones.",
     )
     out: Path = setting(help="Write the feedback here (.jsonl); interrupted runs resume.")
-    temperature: float = temperature_setting(0.7)
-    max_tokens: int = max_tokens_setting(512)
+    temperature: float = calls.temperature_setting(0.7)
+    max_tokens: int = calls.max_tokens_setting(512)
     share: str | None = result_files.share_setting()
     restart: bool = result_files.restart_setting()
     seed: int = seed_setting()
-    models: ModelSettings = part(ModelSettings)
+    models: calls.ModelSettings = part(calls.ModelSettings)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Elicited(Written):
+class Elicited(calls.Written):
     """Feedback by models."""
 
     max_tokens: int
@@ -376,7 +368,7 @@ class Elicited(Written):
         return lines
 
     def to_json(self) -> dict[str, Any]:
-        return Written.to_json(self) | {"n_cut": self.n_cut}
+        return calls.Written.to_json(self) | {"n_cut": self.n_cut}
 
 
 def elicit(
@@ -413,7 +405,7 @@ def elicit(
     with kept_rows(settings.out, eliciting.ANSWERS, restart=settings.restart, share=share) as kept:
         n_each = len(stories) * len(names) * len(shots)
         progress.begin("feedback", n_each * settings.models.n_models)
-        rows = ask_models(
+        rows = calls.ask_models(
             settings.models,
             kept,
             lambda model: eliciting.elicit(stories, model, plan, kept, meter=progress.advance),
@@ -600,7 +592,7 @@ class FindSettings(Settings):
         unit="NAME|FILE",
     )
     asking: Asking = part(Asking)
-    models: NoModelSettings = part(NoModelSettings)
+    models: calls.NoModelSettings = part(calls.NoModelSettings)
     out: Path | None = setting(
         Path("found"), help=f"{FOLDER_HELP} For judges (`models`).", unit="DIR"
     )
@@ -785,7 +777,7 @@ class RateSettings(Settings):
         unit="NAME|FILE",
     )
     asking: Asking = part(Asking)
-    models: ModelSettings = part(ModelSettings)
+    models: calls.ModelSettings = part(calls.ModelSettings)
     out: Path | None = setting(
         None, help=FOLDER_HELP, unit="DIR", default_text="rated; of categories, labelled"
     )

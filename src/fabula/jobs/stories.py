@@ -8,16 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabula.errors import explain
+from fabula.jobs import models as calls
 from fabula.jobs.job import Stream, Texts
-from fabula.jobs.models import (
-    ModelSettings,
-    Written,
-    ask_models,
-    estimate_texts,
-    max_tokens_setting,
-    temperature_setting,
-    top_p_setting,
-)
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.result import Result, Row, picked
@@ -155,7 +147,7 @@ class PlotSettings(Settings):
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
     restart: bool = restart_setting()
-    models: ModelSettings = part(ModelSettings)
+    models: calls.ModelSettings = part(calls.ModelSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +174,12 @@ class StorySettings(Settings):
     )
     attempts: int = setting(20, help="Rewrite a story up to N times.", check=Between(0))
     verified_only: bool = setting(False, help="Use only plots that a person has verified.")
-    temperature: float = temperature_setting(1.0)
-    top_p: float = top_p_setting(1.0)
+    temperature: float = calls.temperature_setting(1.0)
+    top_p: float = calls.top_p_setting(1.0)
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
     restart: bool = restart_setting()
-    models: ModelSettings = part(ModelSettings)
+    models: calls.ModelSettings = part(calls.ModelSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,17 +209,17 @@ class OpeningSettings(Settings):
         check=Between(1),
         option="sentences",
     )
-    top_p: float = top_p_setting(0.9)
-    temperature: float = temperature_setting(1.0)
-    max_tokens: int = max_tokens_setting(288)
+    top_p: float = calls.top_p_setting(0.9)
+    temperature: float = calls.temperature_setting(1.0)
+    max_tokens: int = calls.max_tokens_setting(288)
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
     restart: bool = restart_setting()
-    models: ModelSettings = part(ModelSettings)
+    models: calls.ModelSettings = part(calls.ModelSettings)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WrittenStories(Written):
+class WrittenStories(calls.Written):
     """Plots, stories or other texts by models."""
 
     what: str = "texts"
@@ -259,7 +251,7 @@ class WrittenStories(Written):
         ]
 
     def to_json(self) -> dict[str, Any]:
-        return Written.to_json(self) | {"n_framed": self.n_framed}
+        return calls.Written.to_json(self) | {"n_framed": self.n_framed}
 
     def notices(self) -> list[str]:
         if self.what != "plots":
@@ -288,11 +280,11 @@ def plot(
     texts, seed = [document.text for document in documents], settings.seed
     with kept_rows(settings.out, PLOTS, restart=settings.restart, share=share) as kept:
         progress.begin("plots", len(texts) * settings.models.n_models)
-        rows = ask_models(
+        rows = calls.ask_models(
             settings.models,
             kept,
             lambda model: make_plots(documents, model, kept, seed=seed, meter=progress.advance),
-            estimate_texts(texts, _PLOT_TOKENS),
+            calls.estimate_texts(texts, _PLOT_TOKENS),
             confirm,
         )
         kept.settle(rows)
@@ -340,13 +332,13 @@ def write(
     rounds = out.with_name(f"{out.stem}.rounds.jsonl")
     with kept_rows(rounds, story_writing.ROUNDS, restart=settings.restart, share=share) as kept:
         progress.begin("stories", len(wanted) * settings.models.n_models)
-        last = ask_models(
+        last = calls.ask_models(
             settings.models,
             kept,
             lambda model: story_writing.write_stories(
                 wanted, model, plan, kept, meter=progress.advance
             ),
-            estimate_texts([plot.text for plot in wanted], n_output, n_again=plan.max_rounds),
+            calls.estimate_texts([plot.text for plot in wanted], n_output, n_again=plan.max_rounds),
             confirm,
         )
         kept.settle(())
@@ -420,7 +412,7 @@ def openings(
     texts = [document.text for document in documents for _ in formats]
     with kept_rows(settings.out, task.OPENINGS, restart=settings.restart, share=share) as kept:
         progress.begin("texts", len(texts) * settings.models.n_models)
-        rows = ask_models(
+        rows = calls.ask_models(
             settings.models,
             kept,
             lambda model: task.write_openings(
@@ -433,7 +425,7 @@ def openings(
                 sampling=sampling,
                 meter=progress.advance,
             ),
-            estimate_texts(texts, settings.max_tokens),
+            calls.estimate_texts(texts, settings.max_tokens),
             confirm,
         )
         kept.settle([*human, *rows])

@@ -15,18 +15,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
+from fabula.desk import work
 from fabula.desk.drafts import Piece, Version, place_in, shown_time
-from fabula.desk.work import (
-    Asked,
-    Desk,
-    State,
-    asked_for,
-    chosen_model,
-    render,
-    render_waiting,
-    where_to,
-    with_bar,
-)
 from fabula.errors import InputError, ModelError
 from fabula.jobs.progress import Progress
 from fabula.jobs.reviewer import estimate_review
@@ -56,11 +46,11 @@ _MODELS = "models"
 class Visit:
     """A request from the desk's owner."""
 
-    desk: Desk
+    desk: work.Desk
     csrf: str
 
     def page(self, template: str, **values: Any) -> HTMLResponse:
-        return HTMLResponse(render(template, csrf=self.csrf, **values))
+        return HTMLResponse(work.render(template, csrf=self.csrf, **values))
 
     def piece(self, id_: str) -> Piece:
         piece = self.desk.drafts.piece(id_)
@@ -73,7 +63,7 @@ class Visit:
         writing = self.desk.drafts.unmeasured(piece.last)
         return "" if writing is None else shown_time(writing.saved)
 
-    def how(self, asked: Asked) -> dict[str, Any]:
+    def how(self, asked: work.Asked) -> dict[str, Any]:
         """What the fields of how a draft is measured show: references, models, as requested."""
         here: list[dict[str, str]] = []
         elsewhere: list[dict[str, str]] = []
@@ -82,7 +72,7 @@ class Visit:
             is_provider = one.kind == "provider"
             title = f"{value.rstrip('/') if is_provider else value}: {one.where}"
             (elsewhere if is_provider else here).append({"value": value, "title": title})
-        chosen, name = chosen_model(asked.model, [one["value"] for one in (*here, *elsewhere)])
+        chosen, name = work.chosen_model(asked.model, [one["value"] for one in (*here, *elsewhere)])
         groups = [
             {"title": "On this computer", "models": here},
             {"title": "With a key: the draft leaves this computer", "models": elsewhere},
@@ -168,7 +158,7 @@ def home(owner: Owner) -> Response:
         }
         shown.append(view)
     last = pieces[0].last.asked if pieces else {}
-    asked = Asked.read(last) if last else Asked(reference=next(iter(desk.references), ""))
+    asked = work.Asked.read(last) if last else work.Asked(reference=next(iter(desk.references), ""))
     return owner.page(
         "home.html.j2",
         pieces=shown,
@@ -190,7 +180,7 @@ async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
 
 
 async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Response:
-    asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
+    asked = work.Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, name, file = text_in(form), "", form.get("file")
     if isinstance(file, UploadFile) and file.filename:
         with tempfile.TemporaryDirectory() as folder:
@@ -202,7 +192,7 @@ async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Respons
     if len(text) > MAX_TEXT_CHARS:
         raise InputError("This is longer than any novel; submit the draft in parts.")
     title = piece.title if piece else str(form.get("title") or name or _opening(text))
-    told = where_to(asked)
+    told = work.where_to(asked)
     if told and form.get("agreed") != "yes":
         action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"
         known, can_send = await run_in_threadpool(_known_before, asked, text)
@@ -228,7 +218,7 @@ async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Respons
     return RedirectResponse(f"/piece/{version.piece}/{version.number}", 303)
 
 
-def _known_before(asked: Asked, text: str) -> tuple[list[str], bool]:
+def _known_before(asked: work.Asked, text: str) -> tuple[list[str], bool]:
     """What a writer should know before a model is called, and whether it is likely to work.
 
     Checks whether the provider accepts the key, and estimates the cost.
@@ -240,7 +230,7 @@ def _known_before(asked: Asked, text: str) -> tuple[list[str], bool]:
     try:
         plan = asked.settings(1)
         estimate = estimate_review(asked.model, [Document("draft", text)], plan)
-        known.append(asked_for(asked.model, estimate).rstrip("."))
+        known.append(work.asked_for(asked.model, estimate).rstrip("."))
     except (InputError, ModelError) as error:
         return [*known, str(error)], False
     return known, check is None or check.is_good is not False
@@ -252,19 +242,19 @@ def show(owner: Owner, named: Named) -> Response:
     piece, version = named
     state = owner.desk.state(version)
     earlier = (one for one in reversed(piece.versions) if one.number < version.number)
-    bar = render(
+    bar = work.render(
         "bar.html.j2",
         piece=piece,
         version=version,
         state=state,
         csrf=owner.csrf,
-        told=where_to(Asked.read(version.asked)),
+        told=work.where_to(work.Asked.read(version.asked)),
         title=visible(piece.title),
         before=next(earlier, None),
         writing=owner.unmeasured(piece),
     )
-    place = place_in(version.folder) or render_waiting(visible(piece.title))
-    return HTMLResponse(with_bar(place, bar, is_over=state.is_over))
+    place = place_in(version.folder) or work.render_waiting(visible(piece.title))
+    return HTMLResponse(work.with_bar(place, bar, is_over=state.is_over))
 
 
 @router.get("/piece/{id_}/{number}/state")
@@ -417,7 +407,7 @@ class MissingModels:
 
     steps: tuple[Step, ...]
     folder: Path
-    state: State | None
+    state: work.State | None
 
     @property
     def is_under_way(self) -> bool:
@@ -438,7 +428,7 @@ class MissingModels:
         return f"{sum(step.n_bytes for step in self.steps) / 1e6:,.0f} MB"
 
 
-def missing_models(desk: Desk) -> MissingModels | None:
+def missing_models(desk: work.Desk) -> MissingModels | None:
     """None if every model whose runtime is installed is here."""
     sets = usable_sets()
     dry = replace(desk.setup, dry_run=True)
@@ -484,12 +474,12 @@ def measure_again(owner: Owner, form: Posted) -> Response:
     return RedirectResponse("/", 303)
 
 
-def _lacking(desk: Desk) -> list[Version]:
+def _lacking(desk: work.Desk) -> list[Version]:
     """The last version of each piece whose finished report lacks a part that a model makes."""
 
     def lacks(version: Version) -> bool:
         found = version.found
-        wanted = {"profile", "fluency"} if Asked.read(version.asked).fluency else {"profile"}
+        wanted = {"profile", "fluency"} if work.Asked.read(version.asked).fluency else {"profile"}
         return bool(found.get("is_whole")) and not wanted <= {*found.get("signatures", {})}
 
     return [piece.last for piece in desk.drafts.pieces() if lacks(piece.last)]

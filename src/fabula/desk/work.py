@@ -34,16 +34,7 @@ from fabula.models.cost import Estimate
 from fabula.presentation.page_file import TEMPLATES
 from fabula.presentation.review_page import page_of
 from fabula.reference import Reference, search
-from fabula.review import Review, numbers_of_review, part_of_finding
-from fabula.review.findings import (
-    PARAGRAPH,
-    Changes,
-    Finding,
-    compare_noted,
-    followed,
-    noted_of,
-    says_same,
-)
+from fabula.review import Review, findings, numbers_of_review, part_of_finding
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
 from fabula.text.sentences import overlaps
@@ -272,7 +263,7 @@ class Desk:
         self._others: dict[str, State] = {}
         self._states: dict[tuple[str, int], State] = {}
         # The text of a version as last checked, and its findings.
-        self._looks: dict[tuple[str, int], tuple[str, list[Finding]]] = {}
+        self._looks: dict[tuple[str, int], tuple[str, list[findings.Finding]]] = {}
         self._reviewer: Reviewer | None = None
         self._is_closing = False
         # One at a time: two would only compete for the same processors.
@@ -337,7 +328,7 @@ class Desk:
         state.is_agreed, state.question = agreed, ""
         state.answered.set()
 
-    def check(self, version: Version, text: str) -> Changes | None:
+    def check(self, version: Version, text: str) -> findings.Changes | None:
         """What changed in a text being written since its version, as far as can be told so soon.
 
         None while a report is in progress. Raises `InputError`.
@@ -350,9 +341,9 @@ class Desk:
         plan = replace(here.settings(self.n_jobs), without=(*without, *_WHOLE))
         first = version.text, version.findings
         before, known = self._looks.get((version.piece, version.number), first)
-        spans = [match.span() for match in PARAGRAPH.finditer(text)]
+        spans = [match.span() for match in findings.PARAGRAPH.finditer(text)]
         # The ranges of new paragraphs that differ, by index.
-        old, new = PARAGRAPH.findall(before), [text[a:b] for a, b in spans]
+        old, new = findings.PARAGRAPH.findall(before), [text[a:b] for a, b in spans]
         least = min(len(old), len(new))
         head = next((k for k in range(least) if old[k] != new[k]), least)
         tail = next((k for k in range(least - head) if old[-1 - k] != new[-1 - k]), least - head)
@@ -370,7 +361,7 @@ class Desk:
             raise InputError("Much has changed since the last measurement: measure this version.")
         # The findings in unchanged paragraphs, at their current places.
         found = []
-        places = followed([(one.start, one.end) for one in known], before, text)
+        places = findings.followed([(one.start, one.end) for one in known], before, text)
         for one, place in zip(known, places, strict=True):
             if place is None:
                 continue
@@ -384,7 +375,7 @@ class Desk:
                 return None
             part = Document("changed", text[begin:stop])
             review = self._pool.submit(lambda one: self._opened(plan).run([one]), part).result()
-            for one in noted_of(review.texts[0]):
+            for one in findings.noted_of(review.texts[0]):
                 a, b = one.start + begin, one.end + begin
                 if a < end and start < b:
                     found.append(replace(one, start=a, end=b, line=line_of(text, a)))
@@ -395,15 +386,17 @@ class Desk:
             (whole, [one for one in noted if part_of_finding(one.kind) in signed], signed)
             for whole, noted in (first, after)
         )
-        return compare_noted(earlier, later)
+        return findings.compare_noted(earlier, later)
 
-    def changes(self, before: Version, after: Version) -> Changes | None:
+    def changes(self, before: Version, after: Version) -> findings.Changes | None:
         """The status of a version's findings in a later one; None until both are complete."""
         if not (before.found.get("is_whole") and after.found.get("is_whole")):
             return None
         both = [(one.text, one.findings, one.signatures) for one in (before, after)]
         n_with_points = sum(any(n.kind == "point" for n in noted) for _, noted, _ in both)
-        return compare_noted(both[0], both[1], says_same() if n_with_points == 2 else None)
+        return findings.compare_noted(
+            both[0], both[1], findings.says_same() if n_with_points == 2 else None
+        )
 
     def add_reference(self, path: str) -> None:
         """Add a reference to compare drafts with. Raises `CorpusError`, `InputError`."""
@@ -469,13 +462,13 @@ class Desk:
     ) -> None:
         self.check_wanted(state)
         numbers, (row,) = numbers_of_review(review)
-        findings = [asdict(one) for one in noted_of(review.texts[0])]
-        for finding in findings:
+        noted = [asdict(one) for one in findings.noted_of(review.texts[0])]
+        for finding in noted:
             del finding["number"]
         found = {
             "is_whole": is_whole,
             "signatures": dict(review.signatures),
-            "findings": findings,
+            "findings": noted,
             "numbers": [
                 {
                     "key": n.key,

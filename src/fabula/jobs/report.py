@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from fabula import review as reviews
 from fabula.errors import InputError, ModelError
 from fabula.instruments import names_of_parts
 from fabula.jobs.engine import Processes
@@ -24,15 +25,6 @@ from fabula.measures.line_rules import LINE_KINDS
 from fabula.provenance import note_output
 from fabula.reference.search import is_elsewhere
 from fabula.resume import KeptRows, kept_rows
-from fabula.review import (
-    OWN_PARTS,
-    LeftOut,
-    Review,
-    bibtex_of,
-    group_numbers,
-    methods_of,
-    numbers_of_review,
-)
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import measurement_row, read_measurements, write_rows
 from fabula.text import check_documents
@@ -60,7 +52,7 @@ def _is_off(name: str) -> str | None:
 
 def _ungrouped() -> list[str]:
     """What models say, comparisons of several texts and line notes: they make no group."""
-    return [one.id for one in OWN_PARTS if not one.has_groups]
+    return [one.id for one in reviews.OWN_PARTS if not one.has_groups]
 
 
 def _is_measured(name: str) -> str | None:
@@ -335,7 +327,7 @@ class Reported(Result):
     names_settings = False
     """What stands in backticks may be quoted from a text."""
     documents: Sequence[Document]
-    review: Review | None
+    review: reviews.Review | None
     """None if one instrument ran alone and no page was asked for."""
     n_marks: int | None = None
     """Borrowed passages that the page marks per 1,000 words; None for its own default."""
@@ -365,7 +357,7 @@ class Reported(Result):
         draft = source or self.source
         return write_comments(Path(path), self._one(Path(path)), Path(draft) if draft else None)
 
-    def _one(self, path: Path | None = None) -> Review:
+    def _one(self, path: Path | None = None) -> reviews.Review:
         if self.review is None:
             raise InputError(f"{path}: cannot be written after a report on one instrument alone")
         return self.review
@@ -385,7 +377,7 @@ class Reported(Result):
         """A row per text with every number; with one instrument alone, its own rows."""
         if self.alone is not None:
             return self.alone.rows()
-        _, rows = numbers_of_review(self._one())
+        _, rows = reviews.numbers_of_review(self._one())
         named = zip(self._one().texts, rows, strict=True)
         return [{"id": text.document.id, **row} for text, row in named]
 
@@ -414,8 +406,8 @@ class Reported(Result):
         from fabula.presentation.review_tables import review_json
 
         return review_json(self._one()) | {
-            "methods": methods_of(self._one()),
-            "bibtex": bibtex_of(self._one()),
+            "methods": reviews.methods_of(self._one()),
+            "bibtex": reviews.bibtex_of(self._one()),
         }
 
     def writers(self) -> dict[str, Any]:
@@ -542,14 +534,14 @@ def _alone(
     documents = list(check_documents(texts))
     if settings.only == "lines":
         progress.begin("reading line by line", len(documents))
-        reviews, n_jobs = [], settings.n_processes
+        notes, n_jobs = [], settings.n_processes
         for read in read_drafts(documents, ["lines"], settings.grammar, n_jobs=n_jobs):
             assert read.lines is not None
-            reviews.append(read.lines.without(settings.without, settings.with_))
+            notes.append(read.lines.without(settings.without, settings.with_))
             progress.advance(1)
         n = settings.per_thousand
-        rows = [one.to_row(draft, n) for draft, one in zip(documents, reviews, strict=True)]
-        return Alone(line_tables(documents, reviews, n), rows, list(map(flat, rows)))
+        rows = [one.to_row(draft, n) for draft, one in zip(documents, notes, strict=True)]
+        return Alone(line_tables(documents, notes, n), rows, list(map(flat, rows)))
     progress.begin("measuring chapters", len(documents))
     books = []
     for document in documents:
@@ -667,7 +659,7 @@ class MeasuredGroup(Result):
 
     out: Path
     found: Sequence[GroupNumbers]
-    left_out: Sequence[LeftOut]
+    left_out: Sequence[reviews.LeftOut]
 
     def lines(self) -> list[str]:
         return [
@@ -707,7 +699,7 @@ def group(
     with Reviewer(plan) as reviewer:
         review = reviewer.run(texts, progress)
     title = settings.title or f"{len(texts):,} texts, {settings.name}"
-    found = group_numbers(review, settings.name, settings.kind, title)
+    found = reviews.group_numbers(review, settings.name, settings.kind, title)
     write_groups(out, [*(one for one in kept if one.group != settings.name), *found])
     left_out = [entry for entry in review.left_out if entry.part not in plan.without]
     return MeasuredGroup(out, found, left_out)

@@ -426,20 +426,18 @@ def score(
 
     Raises `InputError` with the line.
     """
-    from fabula.measures.linguistic import system_scores
-    from fabula.measures.linguistic.lexis import read_vocabulary
-    from fabula.measures.linguistic.metrics import ToolChoice
+    from fabula.measures.linguistic import lexis, metrics, system_scores
+    from fabula.measures.linguistic import table as tables
     from fabula.measures.linguistic.system_scores import sample_examples
-    from fabula.measures.linguistic.table import compare_systems
     from fabula.presentation.continuation_tables import write_system_page
     from fabula.tasks.continuation.generating import AS_LONG
 
-    words = None if settings.vocabulary is None else read_vocabulary(settings.vocabulary)
+    words = None if settings.vocabulary is None else lexis.read_vocabulary(settings.vocabulary)
     stories = system_scores.read_contexts(settings.contexts)
     continuations = system_scores.read_continuations(systems, stories)
     if settings.gold:
         continuations += system_scores.gold_continuations(stories, continuations)
-    choice = ToolChoice(settings.grammar, settings.encoder)
+    choice = metrics.ToolChoice(settings.grammar, settings.encoder)
     progress.begin("measuring", len(continuations))
     with open_cluster(settings.engine, progress, "measuring") as cluster:
         rows = system_scores.score_rows(
@@ -453,7 +451,7 @@ def score(
             advance=progress.advance,
         )
         progress.say("comparing")
-        table = compare_systems(
+        table = tables.compare_systems(
             rows,
             list(dict.fromkeys(one.system for one in continuations)),
             vocabulary=words,

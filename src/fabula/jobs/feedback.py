@@ -683,23 +683,22 @@ def find(
     """
     from fabula.rubrics.load import load_rubric
     from fabula.tasks.feedback import fault_matches
-    from fabula.text.feedback_pieces import feedback_id
-    from fabula.text.pipeline import STRUCTURE, load_pipeline, pipeline_parts
-    from fabula.text.sentences import sentence_spans
+    from fabula.text import feedback_pieces as pieces
+    from fabula.text import pipeline, sentences
 
     rows = feedback_rows((each for one in answers for each in one.parts), whole=True)
     labels: list[Measurement] = []
     if settings.labels is not None:
         labels = settings.labels.read(load_rubric(settings.rubric))
-        ids = [feedback_id(row) for row in rows]
+        ids = [pieces.feedback_id(row) for row in rows]
         check_overlap(ids, {one.document_id: one for one in labels}, "labels")
     progress.begin("reading answers", len(rows))
-    nlp = load_pipeline(STRUCTURE)
+    nlp = pipeline.load_pipeline(pipeline.STRUCTURE)
     findings = fault_matches.read_findings(
         rows,
-        lambda text: sentence_spans(text, nlp),
+        lambda text: sentences.sentence_spans(text, nlp),
         match=settings.match,
-        pipeline=",".join(pipeline_parts(nlp).values()),
+        pipeline=",".join(pipeline.pipeline_parts(nlp).values()),
         meter=progress.advance,
     )
     if not any(one.found is not None for one in findings.answers):

@@ -61,11 +61,10 @@ class Profiles(Result):
         return [one for profile in self.profiles for one in profile.measurements()]
 
     def writers(self) -> dict[str, Any]:
-        from fabula.presentation.charts import save_profiles
-        from fabula.presentation.profile_page import write_profile_page
+        from fabula.presentation import charts, profile_page
 
-        plots = {e: partial(save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")}
-        return {".html": partial(write_profile_page, self.profiles), **plots}
+        plots = {e: partial(charts.save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")}
+        return {".html": partial(profile_page.write_profile_page, self.profiles), **plots}
 
     def _repr_html_(self) -> str:
         return "".join(profile._repr_html_() for profile in self.profiles)
@@ -85,8 +84,7 @@ def profile(
     Raises `InputError`, and `ModelError` if the language pipeline is not installed.
     """
     from fabula.measures.linguistic.profile import profile_texts
-    from fabula.presentation.charts import save_profiles
-    from fabula.presentation.profile_page import write_profile_page
+    from fabula.presentation import charts, profile_page
     from fabula.store import write_rows
 
     engine, found = settings.engine, []
@@ -100,7 +98,7 @@ def profile(
     if settings.out is not None:
         write_rows(settings.out, [one.to_row() for one in found], are_results=True)
     if settings.html is not None:
-        write_profile_page(found, settings.html)
+        profile_page.write_profile_page(found, settings.html)
     if settings.plot is not None:
-        save_profiles(found, settings.plot)
+        charts.save_profiles(found, settings.plot)
     return Profiles(found)

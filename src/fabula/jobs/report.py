@@ -580,9 +580,8 @@ def advise(
     """
     import asyncio
 
-    from fabula.models.encoder import Encoder
-    from fabula.models.model_spec import open_model
-    from fabula.models.replay import CALLS, CachedModel
+    from fabula.models import encoder as encoders
+    from fabula.models import model_spec, replay
     from fabula.tasks.feedback import advising
 
     options, models = settings.advice, settings.models
@@ -605,11 +604,11 @@ def advise(
     progress.begin("reading the draft", n_readings + len(earlier))
 
     async def ask(kept: KeptRows) -> Advised:
-        (spec,), terms, encoder = models.models, models.options(), Encoder()
+        (spec,), terms, encoder = models.models, models.options(), encoders.Encoder()
         confirm(spec, advising.estimate(story, plan, len(earlier), terms.prices.of(spec)))
-        async with open_model(spec, terms) as opened:
+        async with model_spec.open_model(spec, terms) as opened:
             # Cached answers are free, so the cache comes before the budget.
-            model, meter = CachedModel(opened, kept, effort=effort), progress.advance
+            model, meter = replay.CachedModel(opened, kept, effort=effort), progress.advance
             advice = await advising.advise(story, model, plan, encoder, meter=meter)
             if not earlier:
                 return Advised(advice, [], [])
@@ -622,7 +621,7 @@ def advise(
     # Answers are kept beside the points, so that none is paid for twice.
     file = options.points_file
     try:
-        with kept_rows(file and file.with_suffix(".answers.jsonl"), CALLS) as kept:
+        with kept_rows(file and file.with_suffix(".answers.jsonl"), replay.CALLS) as kept:
             advised = asyncio.run(ask(kept))
     except ModelError as error:
         if file is not None:

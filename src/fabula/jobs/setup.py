@@ -238,9 +238,7 @@ def setup(
 def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
     from urllib.parse import urlsplit
 
-    from fabula.models.encoder import packaged_encoder
-    from fabula.models.fetching import KNOWN
-    from fabula.models.local import embedded_model
+    from fabula.models import encoder, fetching, local
     from fabula.packages import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
     from fabula.text.pipeline import installed_pipeline
 
@@ -249,7 +247,7 @@ def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
     extras = tuple(name for name in SETS if name in sets and name not in usable_sets())
     steps = []
     for name in names:
-        files, origins = KNOWN[name], []
+        files, origins = fetching.KNOWN[name], []
         n_bytes = files.packages.n_bytes
         if settings.source != "index" and files.download is not None:
             url = files.download.url
@@ -264,9 +262,9 @@ def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
             if name == PIPELINE:
                 there = installed_pipeline()
             elif name == LANGUAGE_MODEL:
-                there = embedded_model()
+                there = local.embedded_model()
             else:
-                there = packaged_encoder()[1].parent
+                there = encoder.packaged_encoder()[1].parent
         except ModelError:
             there = None
         folder = models_folder() / name

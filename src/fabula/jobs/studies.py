@@ -585,9 +585,7 @@ def invite(
     Raises `InputError`.
     """
     from fabula.store import write_whole
-    from fabula.studies.exporting import invitations_csv
-    from fabula.studies.forms import clean_text
-    from fabula.studies.participants import invite_each
+    from fabula.studies import exporting, forms, participants
 
     if n is None and settings.notes is None:
         raise SettingsError("notes", "or N must be given: how many people to invite")
@@ -595,10 +593,10 @@ def invite(
         raise SettingsError("notes", f"and N ({n:,}) cannot be used together")
     if n is not None and (problem := _N_PEOPLE(n)):
         raise SettingsError("n", problem)
-    notes = [clean_text(settings.note)] * (n or 0)
+    notes = [forms.clean_text(settings.note)] * (n or 0)
     if settings.notes is not None:
         lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
-        notes = [clean_text(line) for line in lines if line.strip()]
+        notes = [forms.clean_text(line) for line in lines if line.strip()]
         if not notes:
             raise SettingsError("notes", f"{settings.notes}: contains no lines")
     if settings.csv is not None and settings.csv.exists():
@@ -606,9 +604,9 @@ def invite(
     with open_study(file, place, create=True) as study:
         check_kept({"csv": settings.csv}, study.files)
         with study.store.writing() as connection:
-            invitations = invite_each(connection, notes, "command line")
+            invitations = participants.invite_each(connection, notes, "command line")
     if settings.csv is not None:
-        table = invitations_csv(invitations, settings.address)
+        table = exporting.invitations_csv(invitations, settings.address)
         write_whole(settings.csv, table, is_private=True)
     _tell_if_local(settings, progress)
     return Invited(invitations, settings.address, settings.csv)

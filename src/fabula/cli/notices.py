@@ -37,29 +37,15 @@ def common_options() -> list[click.Option]:
     def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         ctx.meta[f"{__name__}.{param.name}"] = value
 
+    kept: Any = {"expose_value": False, "callback": keep}
+    quiet = "Show neither progress nor notices on standard error."
+    verbose = "Show each step, and the full traceback of an error."
+    log = "Append steps, notices and errors to this file, with the time."
+    file: Any = click.Path(path_type=Path, dir_okay=False)
     return [
-        click.Option(
-            ["-q", "--quiet"],
-            is_flag=True,
-            expose_value=False,
-            callback=keep,
-            help="Show neither progress nor notices on standard error.",
-        ),
-        click.Option(
-            ["-v", "--verbose"],
-            is_flag=True,
-            expose_value=False,
-            callback=keep,
-            help="Show each step, and the full traceback of an error.",
-        ),
-        click.Option(
-            ["--log"],
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE",
-            expose_value=False,
-            callback=keep,
-            help="Append steps, notices and errors to this file, with the time.",
-        ),
+        click.Option(["-q", "--quiet"], is_flag=True, help=quiet, **kept),
+        click.Option(["-v", "--verbose"], is_flag=True, help=verbose, **kept),
+        click.Option(["--log"], type=file, metavar="FILE", help=log, **kept),
     ]
 
 

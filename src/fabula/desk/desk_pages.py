@@ -228,8 +228,7 @@ def _known_before(asked: work.Asked, text: str) -> tuple[list[str], bool]:
     check = check_key(asked.model)
     known = [] if check is None else [check.said]
     try:
-        plan = asked.settings(1)
-        estimate = estimate_review(asked.model, [Document("draft", text)], plan)
+        estimate = estimate_review(asked.model, [Document("draft", text)], asked.settings(1))
         known.append(work.asked_for(asked.model, estimate).rstrip("."))
     except (InputError, ModelError) as error:
         return [*known, str(error)], False
@@ -431,8 +430,7 @@ class MissingModels:
 def missing_models(desk: work.Desk) -> MissingModels | None:
     """None if every model whose runtime is installed is here."""
     sets = usable_sets()
-    dry = replace(desk.setup, dry_run=True)
-    steps = setup(dry, sets).missing if sets else ()
+    steps = setup(replace(desk.setup, dry_run=True), sets).missing if sets else ()
     return MissingModels(steps, steps[0].folder.parent, desk.state_of(_MODELS)) if steps else None
 
 
@@ -510,8 +508,7 @@ def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]
 
 
 def _compared(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[bool, str, str]]:
-    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
-    for what, a1, a2, b1, b2 in matcher.get_opcodes():
+    for what, a1, a2, b1, b2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         yield what == "equal", "".join(a[a1:a2]), "".join(b[b1:b2])
 
 

@@ -27,6 +27,7 @@ from fabula.instruments import names_of_parts
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import Declined, Progress
 from fabula.jobs.report import ReportSettings
+from fabula.jobs.result import picked
 from fabula.jobs.reviewer import Reviewer
 from fabula.jobs.setup import SetupSettings
 from fabula.measures.line_rules import line_of
@@ -294,8 +295,7 @@ class Desk:
     def begin(self, version: Version) -> None:
         """Measure a version after those queued before it; also measures it again."""
         state = self._states[version.piece, version.number] = State()
-        future = self._pool.submit(self._measure, version, state)
-        future.add_done_callback(partial(_end, state))
+        self._pool.submit(self._measure, version, state).add_done_callback(partial(_end, state))
 
     def state(self, version: Version) -> State:
         """The current progress; a version finished earlier counts as done."""
@@ -308,8 +308,7 @@ class Desk:
     def begin_other(self, name: str, work: Callable[[Progress], None]) -> None:
         """Queue work other than a draft's report."""
         state = self._others[name] = State()
-        future = self._pool.submit(work, _Watch(self, state))
-        future.add_done_callback(partial(_end, state))
+        self._pool.submit(work, _Watch(self, state)).add_done_callback(partial(_end, state))
 
     def state_of(self, name: str) -> State | None:
         """The progress of other work; None if it was never started."""
@@ -470,13 +469,8 @@ class Desk:
             "signatures": dict(review.signatures),
             "findings": noted,
             "numbers": [
-                {
-                    "key": n.key,
-                    "title": n.title,
-                    "form": n.form,
-                    "value": row.get(n.key),
-                    "signature": review.signatures.get(n.part, ""),
-                }
+                picked(n, "key", "title", "form")
+                | {"value": row.get(n.key), "signature": review.signatures.get(n.part, "")}
                 for n in numbers
             ],
         }

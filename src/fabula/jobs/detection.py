@@ -253,12 +253,9 @@ def apply(
     from fabula.measures.detector import apply_to_rows
     from fabula.store import write_rows
 
-    detectors = detector.read()
-    rows = [
-        row
-        for given, name in named_parts(scores)
-        for row in apply_to_rows(detectors, given, name, settings.fpr)
-    ]
+    detectors, rows = detector.read(), list[Row]()
+    for given, name in named_parts(scores):
+        rows += apply_to_rows(detectors, given, name, settings.fpr)
     if settings.out is not None:
         write_rows(settings.out, rows, are_results=True)
     return DetectorVerdicts(rows)

@@ -77,10 +77,8 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
         rows = list(texts) if texts and all(isinstance(one, Mapping) for one in texts) else None
     if rows is not None:
         fields = Fields(how.text_field, how.id_field)
-        found = [
-            document_of_row(row, f"row {number}", str(number), fields)
-            for number, row in enumerate(rows, 1)
-        ]
+        numbered = enumerate(rows, 1)
+        found = [document_of_row(row, f"row {k}", str(k), fields) for k, row in numbered]
     elif isinstance(texts, Document):
         found = [texts]
     elif is_many:

@@ -118,8 +118,7 @@ def measure(
             first = chance.randrange(max(1, len(words.words) - settings.n_words + 1))
             last = min(first + settings.n_words, len(words.words)) - 1
             text = document.text[int(words.starts[first]) : int(words.ends[last])]
-            meta = {_FIELD: str(number)}
-            passages.append(Document(f"{number}:{document.id}", text, meta=meta))
+            passages.append(Document(f"{number}:{document.id}", text, meta={_FIELD: str(number)}))
         if len(passages) < MIN_UNITS:
             raise InputError(
                 f"{corpus}: has only {len(passages)} documents with words to hold out; a "
@@ -187,6 +186,5 @@ def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
     """The Creativity Index of a reference's own documents with this signature, if a file has it."""
     if not files:
         return None
-    book = GroupBook(one for path in files for one in read_groups(path))
-    found = book.find(signature).groups
+    found = GroupBook(one for path in files for one in read_groups(path)).find(signature).groups
     return found[0].items.get("creativity_index") if found else None

@@ -402,8 +402,7 @@ def originality(
     if (spec := options.exclude_model) is not None:
         from fabula.measures.quoting import estimate_quotes
 
-        price = settings.spending.prices().of(spec)
-        confirm(f"{spec}, for each text", estimate_quotes(price))
+        confirm(f"{spec}, for each text", estimate_quotes(settings.spending.prices().of(spec)))
         ledger = None
         if settings.out is not None:
             ledger = Ledger(result_files.rows_file(settings.share, settings.out), settings.restart)

@@ -278,8 +278,7 @@ class Reviewer:
         texts, lost = list(review.texts), ""
         for k, text in enumerate(texts):
             try:
-                fluency = measure.measured(text.document, reading.tokens(k))
-                texts[k] = replace(text, fluency=fluency)
+                texts[k] = replace(text, fluency=measure.measured(text.document, reading.tokens(k)))
             except (ModelError, CallFailed) as error:
                 lost = str(error)
             progress.advance(1)
@@ -421,8 +420,7 @@ def corrected(review: Review, by: str | None) -> Review:
         except InputError as error:
             # What was measured, and paid for, is kept.
             reason = f"{judge.rater.partition('@')[0]} is not corrected: {error}"
-            remedy = "label some of the texts that it judged"
-            review = _left_out(review, "verdicts", reason, remedy)
+            review = _left_out(review, "verdicts", reason, "label some of the texts that it judged")
         else:
             found[judge.rater] = run.correction
     return replace(review, corrected=found)
@@ -444,12 +442,8 @@ def _summarised(review: Review) -> Review:
 
 def _states_of(references: Sequence[str]) -> list[int]:
     """When each corpus was last changed: a rebuilt corpus is a different one."""
-    folders = [Path(reference) for reference in references]
-    return [
-        max((path.stat().st_mtime_ns for path in folder.iterdir()), default=0)
-        for folder in folders
-        if folder.is_dir()
-    ]
+    folders = filter(Path.is_dir, map(Path, references))
+    return [max((one.stat().st_mtime_ns for one in each.iterdir()), default=0) for each in folders]
 
 
 def _by_text(verdicts: Iterable[Measurement]) -> dict[str, list[Measurement]]:

@@ -8,6 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,8 @@ from fabula.errors import InputError, ModelError, explain
 from fabula.jobs.models import ModelSettings, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
+from fabula.reasons import explain
 from fabula.settings import Between, Settings, SettingsError, part, setting
 from fabula.types import Rubric
 
@@ -68,8 +71,7 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
     """
     from fabula.rubrics.load import builtin_rubrics, load_rubric, rubric_faults, rubric_toml
 
-    lines: list[str] = []
-    rows: list[Row] = []
+    lines, rows = list[str](), list[Row]()
     if settings.check:
         if not names:
             raise SettingsError("check", "needs the files of rubrics")
@@ -101,16 +103,16 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
         width = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
         lines += [f"{rubric.title} ({rubric.key})", rubric.citation]
         lines += [f"Wording: {rubric.wording}", ""]
-        dimension, margin = "", " " * 5
+        dimension = ""
+        fill = partial(
+            textwrap.fill, width=width, initial_indent=" " * 5, subsequent_indent=" " * 5
+        )
         for item in rubric.items:
             if item.dimension != dimension:
                 dimension = item.dimension
                 lines += [dimension, ""]
             lines.append(f"{item.index:>3}. {item.title} [{item.id}]")
-            for text in filter(None, (item.question, " / ".join(item.scale.options))):
-                lines.append(
-                    textwrap.fill(text, width, initial_indent=margin, subsequent_indent=margin)
-                )
+            lines += map(fill, filter(None, (item.question, " / ".join(item.scale.options))))
             lines.append("")
         return Rubrics(["\n".join(lines)], [], rubric)
     for name in builtin_rubrics():
@@ -269,5 +271,4 @@ def _expanded(
     lacking = ", ".join(f"{n} {explain(reason)}" for reason, n in found.missing.items())
     said = f"{found.n_written} texts for {len(rubric.items)} items"
     said += f"; missing: {lacking}" if lacking else ""
-    content = {"key": rubric.key, "n_written": found.n_written, "missing": found.missing}
-    return rubric, said, content
+    return rubric, said, {"key": rubric.key, **picked(found, "n_written", "missing")}

@@ -268,8 +268,7 @@ def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
         except ModelError:
             there = None
         folder = models_folder() / name
-        made = Step(name, files.title, files.licence, n_bytes, tuple(origins), folder, there)
-        steps.append(made)
+        steps.append(Step(name, files.title, files.licence, n_bytes, tuple(origins), folder, there))
     return SetUp(tuple(steps), extras)
 
 

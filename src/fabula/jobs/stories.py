@@ -429,5 +429,4 @@ def openings(
             confirm,
         )
         kept.settle([*human, *rows])
-    out = rows_file(settings.share, settings.out)
-    return WrittenStories(rows, out, finished=[*human, *rows])
+    return WrittenStories(rows, rows_file(settings.share, settings.out), finished=[*human, *rows])

@@ -192,10 +192,7 @@ def serve(
     def stop(*_: object) -> None:
         server.should_exit = True
 
-    handlers: dict[signal.Signals, Callable[..., None]] = {
-        signal.SIGINT: stop,
-        signal.SIGTERM: stop,
-    }
+    handlers: dict[int, Callable[..., None]] = {signal.SIGINT: stop, signal.SIGTERM: stop}
     if on_hangup is not None:
         handlers[signal.SIGHUP] = lambda *_: on_hangup()
     elif signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` has it

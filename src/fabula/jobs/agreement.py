@@ -86,9 +86,8 @@ class CorrectedRun(Result):
     def rows(self) -> list[Row]:
         """A row for `all`, each item and each group: raw and corrected mean, interval, and n."""
         found = self.to_json()
-        named = [("all", "all", found["overall"])]
-        named += [("item", name, one) for name, one in found["items"].items()]
-        named += [("group", name, one) for name, one in found["groups"].items()]
+        kinds = {"all": {"all": found["overall"]}, "item": found["items"], "group": found["groups"]}
+        named = ((kind, name, one) for kind, of in kinds.items() for name, one in of.items())
         return [{"kind": kind, "name": name, **one} for kind, name, one in named]
 
     def to_json(self) -> dict[str, Any]:
@@ -134,9 +133,8 @@ def correct_measurements(
     judges = list(dict.fromkeys(one.rater for one in mine))
     if settings.judge is not None or len(judges) != 1:
         if settings.judge not in judges:
-            raise SettingsError(
-                "judge", f"must be one of {', '.join(judges) or 'none: nobody judged'}"
-            )
+            known = ", ".join(judges) or "none: nobody judged"
+            raise SettingsError("judge", f"must be one of {known}")
         mine = [one for one in mine if one.rater == settings.judge]
     found = correct(
         mine,
@@ -317,9 +315,6 @@ class AgreementSettings(Pricing):
     seed: int = seed_setting("Seed for the intervals.")
 
 
-_COSTS = ("n_calls", "n_input", "n_output", "cost")
-
-
 @dataclass(frozen=True, slots=True)
 class JudgeComparison:
     """Judges, then their panels, each measured in the same way; and compared in pairs."""
@@ -350,7 +345,7 @@ class JudgeComparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """One entry per judge and panel."""
-        rows = []
+        rows, costs = [], ("n_calls", "n_input", "n_output", "cost")
         for one in self.judges:
             judge, counts, place = one.judge, one.confusion, one.judge.place
             corrected, cost = self.corrected.get(judge.rater), self.costs.get(judge.rater)
@@ -391,7 +386,7 @@ class JudgeComparison:
                     "own_family": _ends(one.own_family, "difference"),
                     "first_place": None if place is None else place.first_share,
                     "turned": None if place is None else place.n_turned / place.n_pairs,
-                    **{name: cost and getattr(cost, name) for name in _COSTS},
+                    **{name: cost and getattr(cost, name) for name in costs},
                     "against": _seen_from(judge.rater, self.pairs),
                     "graded": graded,
                     "why_missing": dict(one.why_missing),
@@ -413,14 +408,9 @@ def _seen_from(rater: str, pairs: Sequence[Contrast]) -> dict[str, dict[str, Any
             value, low, high = (None if v is None else -v for v in ends.values())
             ends = {"difference": value, "low": high, "high": low}
         agreement = pair.details["agreement"]
-        found[pair.b if is_first else pair.a] = {
-            **ends,
-            "n": pair.difference.n,
-            "agreement": agreement.value,
-            "agreement_low": agreement.low,
-            "agreement_high": agreement.high,
-            "agreement_n": agreement.n,
-        }
+        alike = {"agreement": agreement.value}
+        alike |= {f"agreement_{name}": getattr(agreement, name) for name in ("low", "high", "n")}
+        found[pair.b if is_first else pair.a] = {**ends, "n": pair.difference.n, **alike}
     return found
 
 
@@ -444,11 +434,9 @@ class WithPeople:
         from fabula.presentation.judging_tables import agreement_tables
         from fabula.presentation.rating_tables import graded_tables
 
-        parts: list[Block] = []
-        if self.expert_correlation is not None:
-            parts += agreement_tables(
-                self.judges, self.experts, self.expert_correlation, self.rubric
-            )
+        parts, correlation = list[Block](), self.expert_correlation
+        if correlation is not None:
+            parts += agreement_tables(self.judges, self.experts, correlation, self.rubric)
         return parts + (graded_tables(self.graded) if self.graded else [])
 
     def to_json(self) -> dict[str, Any]:
@@ -606,8 +594,7 @@ def compare_runs(
     from fabula.text import count_words
 
     n_runs = Counter(rater for _, rater, _, _ in runs)
-    said: dict[str, list[Measurement]] = {}
-    costs: dict[str, JudgeCost] = {}
+    said, costs = dict[str, list[Measurement]](), dict[str, JudgeCost]()
     for run, rater, mine, cost in runs:
         name = rater if n_runs[rater] == 1 else f"{rater} ({run})"
         if name in said:
@@ -706,13 +693,9 @@ class GroupedReasons(Result):
     def lines(self) -> Sequence[str]:
         from fabula.presentation.judging_tables import theme_lines
 
+        written = f"written: {self.out}; edit the labels there and run this again to see them"
         found = theme_lines(self.themes, self.rubric)
-        if self.out is None:
-            return found
-        return [
-            *found,
-            f"written: {self.out}; edit the labels there and run this again to see them",
-        ]
+        return found if self.out is None else [*found, written]
 
 
 def themes(
@@ -744,10 +727,9 @@ def themes(
         agree=confirm_prompts(spec, terms.prices, _LABEL_TOKENS, confirm),
         meter=progress.advance,
     )
-    others: list[dict[str, Any]] = []
-    if out is not None and out.exists():
-        found, others = keep_labels(found, out)
-    grouped = GroupedReasons(found, rubric, out)
+    others: list[Row] = []
     if out is not None:
-        write_rows(out, [*grouped.rows(), *others])
-    return grouped
+        if out.exists():
+            found, others = keep_labels(found, out)
+        write_rows(out, [*map(asdict, found), *others])
+    return GroupedReasons(found, rubric, out)

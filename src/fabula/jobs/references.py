@@ -239,10 +239,9 @@ class WrittenCorpus(BuiltCorpus):
         texts = [(row["text"], row["prompt"]) for row in self.asked if row["text"] is not None]
         n_echoed = sum(without_prompt(text, prompt) != text for text, prompt in texts)
         n_lacking = len(self.asked) - len(texts)
-        lines = [
-            f"{self.place}: {self.manifest.n_documents:,} texts, {self.manifest.n_words:,} words, "
-            f"by {', '.join(self.models)}"
-        ]
+        n_texts, n_words = self.manifest.n_documents, self.manifest.n_words
+        models = ", ".join(self.models)
+        lines = [f"{self.place}: {n_texts:,} texts, {n_words:,} words, by {models}"]
         if n_echoed:
             lines.append(f"{n_echoed:,} answers began with their sentence, which was cut off")
         if n_lacking:
@@ -296,9 +295,9 @@ def build(
             raise SettingsError("add", f"is for texts of your own, and {names[0]} is none")
         collection = catalogue.corpora[names[0]]
         if sampling.sample is None:
+            n = collection.about_words
             holds = "its size is known once it is read"
-            if collection.about_words is not None:
-                holds = f"it contains about {collection.about_words:,} words"
+            holds = holds if n is None else f"it contains about {n:,} words"
             wanted = "set how many words to read, as in 100M, or all"
             raise SettingsError("sample", f"is required for {names[0]}: {holds}; {wanted}")
         n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
@@ -490,19 +489,12 @@ class CatalogueInfo(ReferenceInfo):
         from fabula.presentation.sheet import Column, Sheet
 
         if self.name is None:
-            corpora = [
-                Column("corpus", of="name"),
-                Column("what it is", name="title"),
-                Column("words", of=_words),
-                Column("up to", name="youngest", of=_youngest),
-                Column("licence", cut=True),
-            ]
-            indexes = [
-                Column("index", of="name"),
-                Column("what it is", name="title"),
-                Column("size", of=_size_of),
-                Column("up to", "d", name="youngest"),
-            ]
+            title = Column("what it is", name="title")
+            youngest = Column("up to", name="youngest", of=_youngest)
+            words, licence = Column("words", of=_words), Column("licence", cut=True)
+            corpora = [Column("corpus", of="name"), title, words, youngest, licence]
+            size, up_to = Column("size", of=_size_of), Column("up to", "d", name="youngest")
+            indexes = [Column("index", of="name"), title, size, up_to]
             return [
                 Sheet.of("corpora", self.catalogue.corpora.values(), corpora),
                 "",
@@ -524,13 +516,9 @@ class CatalogueInfo(ReferenceInfo):
         if (index := self.catalogue.index(self.name)) is not None:
             return [{"kind": "index", **asdict(index), "url": index.url, **asdict(index.pace)}]
         corpus = self.catalogue.corpus(self.name)
-        more = {
-            "kind": "corpus",
-            "documents_are": corpus.kind,
-            "about_words": corpus.about_words,
-            "cost_of_100M_words": asdict(corpus.cost_of(_PRICED_WORDS)),
-        }
-        return [asdict(corpus) | more]
+        more = {"kind": "corpus", "documents_are": corpus.kind, "about_words": corpus.about_words}
+        cost = asdict(corpus.cost_of(_PRICED_WORDS))
+        return [asdict(corpus) | more | {"cost_of_100M_words": cost}]
 
     def to_json(self) -> Any:
         return self.rows()[0] if self.name else self.rows()

@@ -49,9 +49,8 @@ def to_arrow(measurements: Measurements) -> pyarrow.Table:
         "spans": pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())])),
     }
     schema = pa.schema({name: kinds[kind] for name, kind in _COLUMNS.items()})
-    made: pyarrow.Table = pa.Table.from_pylist(
-        [_row(one) for one in _each(measurements)], schema=schema
-    )
+    rows = list(map(_row, _each(measurements)))
+    made: pyarrow.Table = pa.Table.from_pylist(rows, schema=schema)
     return made
 
 
@@ -106,17 +105,10 @@ def _kind(value: object) -> str:
 def _row(one: Measurement) -> dict[str, Any]:
     answer = one.value if isinstance(one.value, str) else None
     number = None if isinstance(one.value, str) else one.value
-    return {
-        "document_id": one.document_id,
-        "rubric": one.rubric,
-        "item": one.item,
-        "rater": one.rater,
+    return {name: getattr(one, name, None) for name in _COLUMNS} | {
         # NaN is not a value, but Arrow and Polars would count it as one.
         "value": None if number is None or math.isnan(number) else number,
         "answer": answer,
-        "missing_reason": one.missing_reason,
-        "rationale": one.rationale,
         "evidence": [{"start": span.start, "end": span.end} for span in one.evidence],
-        "signature": one.signature,
         "details": json.dumps(dict(one.details), ensure_ascii=False, default=str),
     }

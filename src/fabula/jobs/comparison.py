@@ -407,10 +407,8 @@ def split_texts(
     others = [name for name in there if name != a]
     b = settings.against or (others[0] if len(others) == 1 else f"not {a}")
     named = list(zip(names, documents, strict=True))
-    return (
-        (a, [one for name, one in named if name == a]),
-        (b, [one for name, one in named if name == b or (b not in there and name != a)]),
-    )
+    of_b = [one for name, one in named if name == b or (b not in there and name != a)]
+    return (a, [one for name, one in named if name == a]), (b, of_b)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -149,13 +149,12 @@ class Trained(Result):
         lines = [
             f"{self.settings.out}: {corpus.n_stories:,} stories, {corpus.n_sentences:,} sentences, "
             f"{corpus.n_tokens:,} tokens; {len(corpus.vocabulary) - 1:,} words occur at least "
-            f"{corpus.min_count} times",
-            *(
-                f"epoch {int(row['epoch'])}: perplexity {row['perplexity']:.1f} on held-out stories"
-                for row in self.log
-                if "perplexity" in row
-            ),
+            f"{corpus.min_count} times"
         ]
+        for row in self.log:
+            if "perplexity" in row:
+                shown = f"perplexity {row['perplexity']:.1f} on held-out stories"
+                lines.append(f"epoch {int(row['epoch'])}: {shown}")
         if self.settings.plot is not None and self.log:
             lines.append(f"written: {self.settings.plot}")
         return [*lines, f"trained: {', '.join(self.settings.kinds)}"]
@@ -180,13 +179,8 @@ def train(
     if texts is _NONE:
         corpus = Corpus.open(settings.out)
     else:
-        corpus = build_corpus(
-            texts,
-            settings.out,
-            min_count=settings.min_count,
-            n_jobs=settings.processes.n_processes,
-            report=progress.say,
-        )
+        how: Any = {"n_jobs": settings.processes.n_processes, "report": progress.say}
+        corpus = build_corpus(texts, settings.out, min_count=settings.min_count, **how)
     if "case" in settings.kinds:
         from fabula.tasks.continuation.retrieval import index_cases
 
@@ -284,11 +278,6 @@ def generate(
     from fabula.resume import kept_rows
     from fabula.tasks.continuation import generating
     from fabula.tasks.continuation.corpus import MAX_TOKENS
-    from fabula.tasks.continuation.generating import (
-        CONTINUATIONS,
-        GeneratorChoice,
-        ask_continuations,
-    )
     from fabula.text.pipeline import SENTENCES, load_pipeline
 
     models, seed = settings.models, settings.seed
@@ -300,25 +289,27 @@ def generate(
         for kind in settings.kinds
     }
     heat = settings.temperature
-    choices = [GeneratorChoice(kind, place, heat) for kind, place in sources.items() if place]
+    choices = [
+        generating.GeneratorChoice(kind, place, heat) for kind, place in sources.items() if place
+    ]
     for choice in choices:
         choice.open()  # before anything is written
     sampling = Sampling(heat, max_tokens=MAX_TOKENS, seed=seed, effort=models.reasoning_effort)
     rows: list[Row] = []
-    with kept_rows(settings.out, CONTINUATIONS, restart=settings.restart, share=share) as kept:
+    with kept_rows(
+        settings.out, generating.CONTINUATIONS, restart=settings.restart, share=share
+    ) as kept:
         progress.begin("continuations", len(stories) * (len(choices) + models.n_models))
+        how: Any = {"n_jobs": settings.processes.n_processes, "meter": progress.advance}
         for choice in choices:
             progress.say(choice.kind)
-            n_jobs = settings.processes.n_processes
-            rows += generating.generate(
-                stories, choice, kept, seed=seed, n_jobs=n_jobs, meter=progress.advance
-            )
+            rows += generating.generate(stories, choice, kept, seed=seed, **how)
         progress.say("continuations")
         nlp = load_pipeline(SENTENCES) if models.models else None
         rows += calls.ask_models(
             models,
             kept,
-            lambda model: ask_continuations(
+            lambda model: generating.ask_continuations(
                 stories, model, kept, sampling=sampling, nlp=nlp, meter=progress.advance
             ),
             calls.estimate_texts([" ".join(story.context) for story in stories], _SENTENCE_TOKENS),

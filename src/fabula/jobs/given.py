@@ -132,10 +132,8 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
     kind = _FRAMES.get((type(table).__module__.partition(".")[0], type(table).__name__))
     if kind == "pandas":
         named = table.astype(object).where(table.notna(), None)
-        return [
-            dict(zip(map(str, named.columns), row, strict=True))
-            for row in named.itertuples(index=False, name=None)
-        ], kind
+        columns, found = list(map(str, named.columns)), named.itertuples(index=False, name=None)
+        return [dict(zip(columns, row, strict=True)) for row in found], kind
     if kind == "polars":
         return list(table.iter_rows(named=True)), kind
     if kind == "arrow":

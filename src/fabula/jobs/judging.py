@@ -392,16 +392,8 @@ def judge(
         pairs = list(drawn_from(pairs, settings.max_pairs, plan.seed))
     people = labels_of_some(stories, settings.labels, plan.rubric)
     plan, labels = with_examples(plan, stories, people, settings.n_shots)
-    judged = ask_judges(
-        stories,
-        plan,
-        settings,
-        progress=progress,
-        confirm=confirm,
-        functions=functions,
-        pairs=pairs,
-        n_retest=settings.n_retest,
-    )
+    how: Any = {"progress": progress, "confirm": confirm, "functions": functions}
+    judged = ask_judges(stories, plan, settings, pairs=pairs, n_retest=settings.n_retest, **how)
     judged = replace(judged, labels=labels, people=people, settings=settings)
     if settings.html is not None:
         judged.save_page(settings.html)
@@ -462,7 +454,6 @@ def ask_judges(
     from fabula.judging.session import Session, run_session
 
     models = settings.judging.models
-    options = models.options()
     session = Session(
         documents,
         functions or models.models,
@@ -470,7 +461,7 @@ def ask_judges(
         settings.out,
         pairs=pairs,
         n_retest=n_retest,
-        options=options,
+        options=models.options(),
         max_cost=models.spending.max_cost,
         restart=settings.restart,
         again=_names(settings.again),
@@ -498,10 +489,9 @@ def plan_of(
     rubric = load_rubric(questions.rubric)
     only = _names(questions.items)
     known = [item.id for item in rubric.items]
-    for name in only:
-        if name not in known:
-            items = ", ".join(known)
-            raise SettingsError("items", f"has {name}, but the items of {rubric.id} are {items}")
+    if unknown := [name for name in only if name not in known]:
+        there = f"the items of {rubric.id} are {', '.join(known)}"
+        raise SettingsError("items", f"has {unknown[0]}, but {there}")
     for item in rubric.items:
         if only and item.id not in only:
             continue

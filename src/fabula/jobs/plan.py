@@ -270,8 +270,7 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
     ratings: dict[str, NDArray[np.float64]] = {}
     places = {item: k for k, item in enumerate(dict.fromkeys(i for _, i in panel.subjects))}
     for (story, item_id), row in zip(panel.subjects, panel.ratings, strict=True):
-        of_story = ratings.setdefault(story, np.full((len(places), len(row)), np.nan))
-        of_story[places[item_id]] = row
+        ratings.setdefault(story, np.full((len(places), len(row)), np.nan))[places[item_id]] = row
     if ratings:
         add(None, ratings, 1.0)
     for item in graded_items(rubric):

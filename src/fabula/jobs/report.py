@@ -405,10 +405,9 @@ class Reported(Result):
             return self.alone.to_json()
         from fabula.presentation.review_tables import review_json
 
-        return review_json(self._one()) | {
-            "methods": reviews.methods_of(self._one()),
-            "bibtex": reviews.bibtex_of(self._one()),
-        }
+        review = self._one()
+        cited = {"methods": reviews.methods_of(review), "bibtex": reviews.bibtex_of(review)}
+        return review_json(review) | cited
 
     def writers(self) -> dict[str, Any]:
         return {".html": self.write_page, ".docx": self.write_comments}
@@ -472,12 +471,9 @@ def report(
     found = Reported(texts, review, settings.marking.n_marks, alone, usual, source)
     if review is not None and page is not None:
         found.write_page(page)
-    if files.comments is not None:
-        n_lost = found.write_comments(files.comments)
-        if n_lost:
-            progress.tell(
-                f"{n_lost:,} findings have no place in {files.comments}; they are on the page"
-            )
+    if files.comments is not None and (n_lost := found.write_comments(files.comments)):
+        lost = f"{n_lost:,} findings have no place in {files.comments}"
+        progress.tell(f"{lost}; they are on the page")
     return found
 
 
@@ -589,18 +585,12 @@ def advise(
         raise SettingsError("models", "must name one editor to ask")
     measured = list(read_measurements(options.since)) if options.since else []
     earlier, before = advising.earlier_points(measured), advising.earlier_draft(measured)
-    effort, is_book = models.reasoning_effort, options.by_chapter
-    plan = advising.AdvicePlan(
-        settings.n_samples,
-        options.n_points,
-        options.temperature,
-        seed=settings.seed,
-        effort=effort,
-        by_chapter=is_book,
-    )
+    effort, is_book, n = models.reasoning_effort, options.by_chapter, settings.n_samples
+    more: Any = {"seed": settings.seed, "effort": effort, "by_chapter": is_book}
+    plan = advising.AdvicePlan(n, options.n_points, options.temperature, **more)
     # For a book, also one reading of each chapter for notes, and readings of all notes.
     chapters = advising.chapters_to_read(story) if is_book else []
-    n_readings = settings.n_samples * (len(chapters) + 1) + len(chapters)
+    n_readings = n * (len(chapters) + 1) + len(chapters)
     progress.begin("reading the draft", n_readings + len(earlier))
 
     async def ask(kept: KeptRows) -> Advised:

@@ -92,11 +92,7 @@ class Command(click.Command):
     """
 
     def __init__(
-        self,
-        name: str | None,
-        callback: Callable[..., Any],
-        params: list[click.Parameter],
-        **more: Any,
+        self, name: str, callback: Callable[..., Any], params: list[click.Parameter], **more: Any
     ) -> None:
         hints = get_type_hints(callback)
         # A parameter whose type is a class of settings gets an option for each of their fields.
@@ -124,8 +120,7 @@ class Command(click.Command):
 
         super().__init__(name, callback=called, params=params, **more)
         for option in self.params:
-            short = _SHORT.get(option.opts[-1])
-            if short is not None and short not in option.opts:
+            if option.opts[-1] in _SHORT and (short := _SHORT[option.opts[-1]]) not in option.opts:
                 option.opts.insert(0, short)
         self.params += notices.common_options()
 
@@ -200,11 +195,8 @@ class Command(click.Command):
                 raise click.UsageError("--set must be NAME=VALUE, as in --set models.timeout=30")
             args.append(f"--{given}" if is_set else word)
         config = read_config()
-        options = {
-            one.opts[-1].removeprefix("--"): one
-            for one in self.params
-            if isinstance(one, click.Option)
-        }
+        own = [one for one in self.params if isinstance(one, click.Option)]
+        options = {one.opts[-1].removeprefix("--"): one for one in own}
         configured = config.values_of({name: one.multiple for name, one in options.items()})
         ctx.default_map = {str(options[name].name): one for name, one in configured.items()}
         left = super().parse_args(ctx, args)
@@ -219,13 +211,11 @@ class Command(click.Command):
             if addresses := addresses_in(chain.from_iterable(taken)):
                 from platformdirs import user_config_path
 
-                shown = ", ".join(addresses)
+                shown, place = ", ".join(addresses), user_config_path("fabula")
                 said = f"{NAME} in this folder names {shown}, which texts would be sent to"
                 if not sys.stdin.isatty():
-                    place = user_config_path("fabula")
-                    raise click.UsageError(
-                        f"{said}; give the address as an option, or keep it in {place}"
-                    )
+                    remedy = f"give the address as an option, or keep it in {place}"
+                    raise click.UsageError(f"{said}; {remedy}")
                 click.confirm(f"{said}. Go on?", abort=True, err=True)
         named = {option.opts[-1]: option.name for option in self.params if option.name}
         models, price = named.get("--model", named.get("--written-by")), named.get("--models.price")
@@ -336,20 +326,14 @@ def command_of(job: Job) -> Command:
                 issubclass(one.kind, Path) or (hasattr(one.kind, "of") and not one.is_texts)
             )
             kind = click.Path(path_type=Path) if is_path else one.kind if one.kind is int else str
-        is_many = one.is_many or one.mark == "texts"
+        is_many, required = one.is_many or one.mark == "texts", one.is_required
         word = {"corpus": "DIR", "texts": ""}.get(one.mark, one.mark) or one.name.upper()
         shown = f"{word}..." if is_many else word
-        argument = click.Argument(
-            [one.name],
-            nargs=-1 if is_many else 1,
-            required=one.is_required,
-            metavar=shown if one.is_required else f"[{shown}]",
-            type=kind,
-        )
-        arguments.append(argument)
-    return Command(
-        job.name.rpartition(" ")[2], run, arguments, short_help=job.short, help=shape.help
-    )
+        more: Any = {"metavar": shown if required else f"[{shown}]", "type": kind}
+        nargs = -1 if is_many else 1
+        arguments.append(click.Argument([one.name], nargs=nargs, required=required, **more))
+    name = job.name.rpartition(" ")[2]
+    return Command(name, run, arguments, short_help=job.short, help=shape.help)
 
 
 def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
@@ -406,9 +390,8 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
         handed = {name: known[name] for name in shape.handed if name in known}
         found = shape.function(**given, **handed)
     _show(found, form, outputs, files, is_printed=rows is not None)
-    for sentence in incomplete:
-        click.echo(sentence, err=True)
     if incomplete:
+        click.echo("\n".join(incomplete), err=True)
         # So that scripts can detect incomplete input.
         click.get_current_context().exit(1)
 
@@ -440,9 +423,8 @@ def _reading_of(
     skip = None if is_whole else leave_out
     yield from how.documents(files, meter=bar.advance, on_unreadable=skip)
     if n_left_out:
-        incomplete.append(
-            f"{n_left_out:,} of {len(files):,} files could not be read and were left out"
-        )
+        n = f"{n_left_out:,} of {len(files):,}"
+        incomplete.append(f"{n} files could not be read and were left out")
 
 
 def _confirm(bar: notices.Bar, yes: bool, model: str, estimate: Estimate) -> None:
@@ -552,8 +534,7 @@ def _show(
         for path in [*found.written(), *outputs, *own]:
             if path.exists():
                 click.echo(f"written: {path}", err=form is not None)
-    why = found.lacking()
-    if why is not None:
+    if (why := found.lacking()) is not None:
         if why:
             click.echo(why, err=True)
         click.get_current_context().exit(1)

@@ -34,6 +34,7 @@ USAGE, INPUT, BUSY, SERVICE, INTERRUPTED = 2, 3, 4, 5, 130
 """Exit codes. `docs/exit_codes.md` explains them for scripts."""
 
 _AGAIN_AFTER_S = 0.01
+_RUN_AGAIN = "and run the same command again: finished work is kept"
 _CODES = ((BusyError, BUSY), (ModelError, SERVICE), (LookupFailed, SERVICE), (FabulaError, INPUT))
 
 
@@ -90,9 +91,8 @@ class _Jobs(click.Group):
             told = _GROUPS.get(words, words)
             if usual := DEFAULTS.get(words):
                 told += f" `fabula {words} ...` is short for `fabula {words} {usual} ...`."
-            return _Jobs(
-                cmd_name, before=f"{words} ", help=told, short_help=_GROUPS.get(words, words)
-            )
+            short = _GROUPS.get(words, words)
+            return _Jobs(cmd_name, before=f"{words} ", help=told, short_help=short)
         return None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -156,22 +156,13 @@ def main() -> None:
     except OSError as error:
         what = error.strerror or str(error)
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            what = (
-                "too many files are open; raise the limit (`ulimit -n 4096`), or lower --jobs, "
-                "and run the same command again: finished work is kept"
-            )
+            what = "too many files are open; raise the limit (`ulimit -n 4096`), or lower --jobs, "
+            what += _RUN_AGAIN
         elif error.errno == errno.ENOSPC:
-            what = (
-                "the disk is full; free some space and run the same command again: finished work "
-                "is kept"
-            )
+            what = f"the disk is full; free some space {_RUN_AGAIN}"
         _fail(f"{error.filename}: {what}" if error.filename else what, INPUT)
     except MemoryError:
-        _fail(
-            "out of memory; close other programs or lower --jobs, and run the same command again: "
-            "finished work is kept",
-            INPUT,
-        )
+        _fail(f"out of memory; close other programs or lower --jobs, {_RUN_AGAIN}", INPUT)
 
 
 def _fail(sentence: str, code: int) -> None:

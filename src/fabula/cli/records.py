@@ -64,8 +64,7 @@ def recorded(ctx: click.Context) -> Iterator[None]:
     from fabula.provenance import Before, is_in_place, recording
 
     # The words of the groups and the command, without the program's: `judge`, `stories`.
-    words: list[str] = []
-    within = ctx
+    words, within = list[str](), ctx
     while within.parent is not None:
         words.insert(0, within.command.name or "")
         within = within.parent

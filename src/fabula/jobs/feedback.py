@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, ModelError, explain
-from fabula.errors import InputError, ModelError
 from fabula.jobs import models as calls
 from fabula.jobs import result_files
 from fabula.jobs.given import Labels, Part, Rows, located_in

@@ -375,8 +375,7 @@ class Reviewer:
                 for text in review.texts
             )
             review = replace(review, texts=texts)
-            n_failed = sum(one.missing_reason == "failed" for one in verdicts)
-            if n_failed:
+            if n_failed := sum(one.missing_reason == "failed" for one in verdicts):
                 reason = f"{n_failed:,} calls failed, so their verdicts are missing"
                 review = _left_out(review, "verdicts", reason, _AGAIN, is_failure=True)
             if failures:
@@ -465,9 +464,8 @@ def _left_out(
 
 
 def _without(review: Review, part: str) -> Review:
-    return _left_out(
-        review, part, "it was left out on request", f"run again without `--without {part}`"
-    )
+    remedy = f"run again without `--without {part}`"
+    return _left_out(review, part, "it was left out on request", remedy)
 
 
 def _judge_plan(plan: ReportSettings) -> JudgePlan:
@@ -503,9 +501,7 @@ async def _ask_model(
     # Other settings give another answer.
     held = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
     path = None if plan.keep is None else plan.keep / f"answers{held}.jsonl"
-    verdicts: list[Measurement] = []
-    advice: list[Advice] = []
-    failures: list[str] = []
+    verdicts, advice, failures = list[Measurement](), list[Advice](), list[str]()
     with kept_rows(path, CALLS) as rows:
         async with open_model(spec, options) as opened:
             # Cached answers are free, so the cache comes before the budget.

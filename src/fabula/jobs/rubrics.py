@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fabula.errors import InputError, ModelError, explain
 from fabula.jobs.models import ModelSettings, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result import Result, Row
 from fabula.jobs.result import Result, Row, picked
 from fabula.reasons import explain
 from fabula.settings import Between, Settings, SettingsError, part, setting

@@ -196,16 +196,8 @@ async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Respons
     if told and form.get("agreed") != "yes":
         action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"
         known, can_send = await run_in_threadpool(_known_before, asked, text)
-        return owner.page(
-            "sending.html.j2",
-            told=told,
-            asked=asked,
-            text=text,
-            title=title,
-            action=action,
-            known=known,
-            can_send=can_send,
-        )
+        draft = {"asked": asked, "text": text, "title": title, "action": action}
+        return owner.page("sending.html.j2", told=told, known=known, can_send=can_send, **draft)
     drafts = owner.desk.drafts
     if piece is None:
         # Whether it was typed on the desk, not uploaded as a file.
@@ -241,18 +233,11 @@ def show(owner: Owner, named: Named) -> Response:
     piece, version = named
     state = owner.desk.state(version)
     earlier = (one for one in reversed(piece.versions) if one.number < version.number)
-    bar = work.render(
-        "bar.html.j2",
-        piece=piece,
-        version=version,
-        state=state,
-        csrf=owner.csrf,
-        told=work.where_to(work.Asked.read(version.asked)),
-        title=visible(piece.title),
-        before=next(earlier, None),
-        writing=owner.unmeasured(piece),
-    )
-    place = place_in(version.folder) or work.render_waiting(visible(piece.title))
+    title, told = visible(piece.title), work.where_to(work.Asked.read(version.asked))
+    shown = {"state": state, "told": told, "title": title, "before": next(earlier, None)}
+    shown |= {"piece": piece, "version": version, "writing": owner.unmeasured(piece)}
+    bar = work.render("bar.html.j2", csrf=owner.csrf, **shown)
+    place = place_in(version.folder) or work.render_waiting(title)
     return HTMLResponse(work.with_bar(place, bar, is_over=state.is_over))
 
 
@@ -294,8 +279,7 @@ def ask_to_remove(owner: Owner, named: Named) -> Response:
 
 @router.post("/piece/{id_}/remove")
 def remove(owner: Owner, form: Posted, id_: str) -> Response:
-    piece = owner.desk.drafts.piece(id_)
-    if piece is not None:
+    if (piece := owner.desk.drafts.piece(id_)) is not None:
         owner.desk.remove(piece)
     return RedirectResponse("/", 303)
 
@@ -329,20 +313,16 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
         values = {"before": _shown(x, one), "after": _shown(y, one)}
         numbers.append({"title": one["title"], **values, "change": change, "note": note})
     moved = [one for one in numbers if one["change"] != "same"]
+    sides = {"old": old, "new": new, "a": a, "b": b, "before": before, "after": after}
     return owner.page(
         "beside.html.j2",
-        old=old,
-        new=new,
-        a=a,
-        b=b,
-        before=before,
-        after=after,
         numbers=moved if is_one else numbers,
         n_same=len(numbers) - len(moved) if is_one else 0,
         changes=owner.desk.changes(before, after) if is_one else None,
         parts={one.id: one.title for one in OWN_PARTS},
         titles=(visible(a.title), visible(b.title)),
         is_one=is_one,
+        **sides,
     )
 
 
@@ -365,9 +345,8 @@ async def add_reference(owner: Owner, form: Posted) -> Response:
 def ask_to_remove_reference(owner: Owner, path: str = "") -> Response:
     if path not in owner.desk.references:
         raise HTTPException(404)
-    return owner.page(
-        "remove_reference.html.j2", path=path, is_made_here=owner.desk.is_made_here(path)
-    )
+    is_made_here = owner.desk.is_made_here(path)
+    return owner.page("remove_reference.html.j2", path=path, is_made_here=is_made_here)
 
 
 @router.post("/references/remove")

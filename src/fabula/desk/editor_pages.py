@@ -161,15 +161,8 @@ def show_state(owner: Owner, named: State, number: int) -> Response:
     writing = owner.desk.drafts.journal(piece.id).writing()
     now = piece.last.text if writing is None else writing.text
     old, new = changed_words(text, now)
-    return owner.page(
-        "state.html.j2",
-        piece=piece,
-        title=visible(piece.title),
-        number=number,
-        old=old,
-        new=new,
-        at=shown_time(state.at),
-    )
+    shown = {"number": number, "old": old, "new": new, "at": shown_time(state.at)}
+    return owner.page("state.html.j2", piece=piece, title=visible(piece.title), **shown)
 
 
 @router.post("/piece/{id_}/states/{number}/restore")
@@ -212,17 +205,9 @@ def record(owner: Owner, id_: str) -> Response:
     rows = enumerate(zip(before, states, strict=False), 1)
     broken = next((k for k, (chain, state) in rows if chained(chain, state) != state.chain), None)
     ends = [shown_time(states[k].at) for k in (0, -1)] if states else ["", ""]
-    return owner.page(
-        "record.html.j2",
-        piece=piece,
-        title=visible(piece.title),
-        n_states=len(states),
-        first=ends[0],
-        last=ends[1],
-        broken=broken,
-        not_proven=NOT_PROVEN,
-        chain=states[-1].chain if states else "",
-    )
+    shown = {"n_states": len(states), "first": ends[0], "last": ends[1], "broken": broken}
+    shown |= {"not_proven": NOT_PROVEN, "chain": states[-1].chain if states else ""}
+    return owner.page("record.html.j2", piece=piece, title=visible(piece.title), **shown)
 
 
 @router.post("/piece/{id_}/record")
@@ -240,8 +225,7 @@ def export_record(owner: Owner, form: Posted, id_: str) -> Response:
         "about.txt": "\n\n".join((_HOLDS, "What it does not prove", *NOT_PROVEN)) + "\n",
     }
     for state in states if form.get("texts") == "on" else ():
-        text = journal.text(state)
-        if text is not None:
+        if (text := journal.text(state)) is not None:
             files[f"texts/{state.text}.txt"] = text
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:

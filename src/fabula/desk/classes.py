@@ -97,9 +97,8 @@ Named = Annotated[Group, Depends(group_named)]
 @router.get("/classes")
 def classes(owner: Owner) -> Response:
     """All classes, and a form for another."""
-    return owner.page(
-        "classes.html.j2", groups=_groups(owner.desk), references=owner.desk.references
-    )
+    desk = owner.desk
+    return owner.page("classes.html.j2", groups=_groups(desk), references=desk.references)
 
 
 @router.post("/classes")

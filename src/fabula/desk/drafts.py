@@ -139,11 +139,9 @@ class Journal:
     def states(self) -> list[KeptState]:
         """All states, the oldest first; up to the first unreadable row."""
         found: list[KeptState] = []
-        try:
+        with suppress(OSError, ValueError, TypeError, RecursionError):
             for line in (self.folder / "states.jsonl").read_bytes().splitlines():
                 found.append(KeptState(**json.loads(line)))  # noqa: PERF401 (what was read counts)
-        except (OSError, ValueError, TypeError, RecursionError):
-            pass
         return found
 
     def text(self, state: KeptState) -> str | None:
@@ -252,11 +250,8 @@ class Drafts:
     def pieces(self) -> list[Piece]:
         """Pieces by last edit, the newest first."""
         found = [self._piece(path) for path in self.folder.iterdir() if path.name.isdecimal()]
-        return sorted(
-            filter(None, found),
-            key=lambda piece: (str(piece.last.asked.get("made", "")), piece.id),
-            reverse=True,
-        )
+        made = {one.id: str(one.last.asked.get("made", "")) for one in found if one}
+        return sorted(filter(None, found), key=lambda one: (made[one.id], one.id), reverse=True)
 
     def piece(self, id_: str) -> Piece | None:
         """None if there is no such piece."""
@@ -320,11 +315,9 @@ class Drafts:
             for path in folder.iterdir()
             if path.name.isdecimal() and (path / "asked.json").exists()
         ]
-        if not versions:
-            return None
         versions.sort(key=lambda version: version.number)
         title = str(read_object(folder / "piece.json").get("title", "Untitled"))
-        return Piece(folder.name, title, tuple(versions))
+        return Piece(folder.name, title, tuple(versions)) if versions else None
 
 
 def place_in(folder: Path) -> str:

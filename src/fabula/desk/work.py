@@ -101,9 +101,8 @@ class Asked:
         model, name = (str(given.get(field, "")).strip() for field in ("model", "model_name"))
         if model == OTHER or model.endswith("/"):
             if not name:
-                raise InputError(
-                    "Enter the model's name, as its provider spells it, or choose none."
-                )
+                needed = "Enter the model's name, as its provider spells it, or choose none."
+                raise InputError(needed)
             model = name if model == OTHER else model + name.removeprefix(model)
         return cls(
             reference=str(given.get("reference", "")).strip(),
@@ -226,15 +225,8 @@ class State:
         self.answered.set()
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "stage": self.stage,
-            "done": self.n_done,
-            "total": self.n_total,
-            "edition": self.edition,
-            "question": self.question,
-            "error": self.error,
-            "over": self.is_over,
-        }
+        counts = {"stage": self.stage, "done": self.n_done, "total": self.n_total}
+        return {**counts, **picked(self, "edition", "question", "error"), "over": self.is_over}
 
 
 class Unwanted(FabulaError):  # noqa: N818 (a decision, not a fault)
@@ -393,9 +385,8 @@ class Desk:
             return None
         both = [(one.text, one.findings, one.signatures) for one in (before, after)]
         n_with_points = sum(any(n.kind == "point" for n in noted) for _, noted, _ in both)
-        return findings.compare_noted(
-            both[0], both[1], findings.says_same() if n_with_points == 2 else None
-        )
+        says_same = findings.says_same() if n_with_points == 2 else None
+        return findings.compare_noted(both[0], both[1], says_same)
 
     def add_reference(self, path: str) -> None:
         """Add a reference to compare drafts with. Raises `CorpusError`, `InputError`."""
@@ -413,7 +404,7 @@ class Desk:
         taken = {path.stem for path in folder.iterdir()}
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
         path = folder / f"{next(one for one in numbered if one not in taken)}.ref"
-        documents = read_documents([str(file) for file in files])
+        documents = read_documents(list(map(str, files)))
         Reference.build(documents, path, n_jobs=self.n_jobs).close()
         self._keep_references([str(path), *self.references])
 
@@ -474,9 +465,9 @@ class Desk:
                 for n in numbers
             ],
         }
-        version.keep("report.html", render_report(review).encode(errors="replace"))
-        version.keep("place.html", render_place(review).encode(errors="replace"))
-        version.keep("found.json", dump_json(found).encode(errors="replace"))
+        pages = {"report.html": render_report(review), "place.html": render_place(review)}
+        for name, text in {**pages, "found.json": dump_json(found)}.items():
+            version.keep(name, text.encode(errors="replace"))
 
     def _opened(self, plan: ReportSettings) -> Reviewer:
         """The last draft's open instruments, reused if they are the same, since opening is slow."""

@@ -173,21 +173,20 @@ def serve(
         most_held = None if behind_proxy else _N_PER_ADDRESS
         held: ClassVar[dict[str, list[_BoundedConnection]]] = {}
 
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            root_path=root_path,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=bool(behind_proxy),
-            forwarded_allow_ips=behind_proxy or "",
-            ws="none",
-            http=Bounded,
-            timeout_keep_alive=keep_alive_s,
-            timeout_graceful_shutdown=_GRACE_S,
-        )
+    config = uvicorn.Config(
+        app,
+        root_path=root_path,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(behind_proxy),
+        forwarded_allow_ips=behind_proxy or "",
+        ws="none",
+        http=Bounded,
+        timeout_keep_alive=keep_alive_s,
+        timeout_graceful_shutdown=_GRACE_S,
     )
+    server = uvicorn.Server(config)
 
     def stop(*_: object) -> None:
         server.should_exit = True

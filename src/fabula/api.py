@@ -79,40 +79,30 @@ class _Face:
             for one in fields_of(kind)
             if not (issubclass(kind, TableFiles) and one.path[-1] in ("csv", "latex"))
         }
-        settings = [one.setting for one in self.fields.values()]
-        options = [one.field.option_of(one.path[-1]) for one in settings]
-        self.options = dict(zip(options, self.fields, strict=True))
-        self.is_several = {
-            option: get_origin(one.type) is tuple
-            for option, one in zip(options, settings, strict=True)
-        }
+        self.options, self.is_several = dict[str, str](), dict[str, bool]()
+        for name, (_, one, _) in self.fields.items():
+            option = one.field.option_of(one.path[-1])
+            self.options[option], self.is_several[option] = name, get_origin(one.type) is tuple
         # Inputs and what is required by position or name, all else by name.
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters = [
-            inspect.Parameter(
-                one.name,
-                kind,
-                default=inspect.Parameter.empty if one.is_required else None,
-                annotation=_input_type(one),
-            )
-            for one in self.shape.inputs
-        ]
-        named: list[inspect.Parameter] = []
+        kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+        parameters, named = list[inspect.Parameter](), list[inspect.Parameter]()
+        for source in self.shape.inputs:
+            usual = empty if source.is_required else None
+            shown = _input_type(source)
+            made = inspect.Parameter(source.name, kind, default=usual, annotation=shown)
+            parameters.append(made)
         for name, (_, one, usual) in self.fields.items():
             is_required = one.default is MISSING
             takes = name == "model" and "functions" in self.shape.handed
-            parameter = inspect.Parameter(
-                name,
-                kind if is_required else inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if is_required else usual,
-                annotation=("AskFunction | FunctionModel | " if takes else "") + _type_shown(one),
-            )
-            (parameters if is_required else named).append(parameter)
+            shown = ("AskFunction | FunctionModel | " if takes else "") + _type_shown(one)
+            how = kind if is_required else inspect.Parameter.KEYWORD_ONLY
+            usual = empty if is_required else usual
+            made = inspect.Parameter(name, how, default=usual, annotation=shown)
+            (parameters if is_required else named).append(made)
         # What is required comes first: a function has no others after a default.
-        parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
-        self.signature = inspect.Signature(
-            [*parameters, *named], return_annotation=self.shape.result
-        )
+        parameters.sort(key=lambda one: one.default is not empty)
+        result = self.shape.result
+        self.signature = inspect.Signature([*parameters, *named], return_annotation=result)
 
     def doc(self) -> str:
         """The help of the job in Python's words, with a line for each argument."""
@@ -145,9 +135,8 @@ class _Face:
         known = [*self.fields, *(one.name for one in self.shape.inputs)]
         for name in named:
             if name not in known:
-                raise SettingsError(
-                    name, f"is not an argument of {self.name}; {_hint(name, known)}"
-                )
+                hint = _hint(name, known)
+                raise SettingsError(name, f"is not an argument of {self.name}; {hint}")
         given = dict(self.signature.bind(*args, **named).arguments)
         with recording() as noted:
             try:
@@ -199,13 +188,12 @@ class _Face:
             from fabula.models.base import FunctionModel
 
             # A model that is a function, and not a name, is handed to the job by itself.
-            if not isinstance(model, FunctionModel):
-                if not callable(model):
-                    raise InputError(
-                        "a model must be a name or a function from a prompt to an answer, not a "
-                        f"value of type {type(model).__name__}"
-                    )
-                model = FunctionModel(model)
+            if not (isinstance(model, FunctionModel) or callable(model)):
+                raise InputError(
+                    "a model must be a name or a function from a prompt to an answer, not a "
+                    f"value of type {type(model).__name__}"
+                )
+            model = model if isinstance(model, FunctionModel) else FunctionModel(model)
             given["model"], more["functions"] = "function", (model,)
         values: dict[str, dict[tuple[str, ...], Any]] = {name: {} for name in self.kinds}
         for name, (parameter, one, default) in self.fields.items():
@@ -222,13 +210,11 @@ class _Face:
                 continue
             make = getattr(source.kind, "of", source.kind)
             if not source.is_texts:
-                is_single = isinstance(value, str | Path | Mapping)
-                is_single = is_single or not isinstance(value, list | tuple)
+                is_single = not isinstance(value, list | tuple)
+                has_rows = not is_single and hasattr(source.kind, "of") and value
                 if not source.is_many:
                     more[source.name] = make(value)
-                elif is_single or (
-                    hasattr(source.kind, "of") and value and isinstance(value[0], Mapping)
-                ):
+                elif is_single or (has_rows and isinstance(value[0], Mapping)):
                     more[source.name] = (make(value),)
                 else:
                     more[source.name] = tuple(map(make, value))

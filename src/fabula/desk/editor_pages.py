@@ -18,6 +18,7 @@ from fabula.desk.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed
 from fabula.desk.drafts import Journal, KeptState, Piece, chained, shown_time
 from fabula.desk.work import Asked, render
 from fabula.errors import InputError
+from fabula.review.findings import Finding
 from fabula.store import dump_json
 from fabula.text import count_words
 from fabula.web import visible
@@ -99,17 +100,12 @@ def check(owner: Owner, form: Posted, named: Named) -> Response:
         return JSONResponse({"html": "", "marks": []}, 202)
     # Places in UTF-16 code units, as browsers count them.
     wide = [k for k, character in enumerate(text) if character > "\uffff"]
-    new, still = (
-        [
-            replace(
-                one,
-                start=one.start + bisect_left(wide, one.start),
-                end=one.end + bisect_left(wide, one.end),
-            )
-            for one in noted
-        ]
-        for noted in (changes.new, changes.still)
-    )
+
+    def moved(one: Finding) -> Finding:
+        start, end = (place + bisect_left(wide, place) for place in (one.start, one.end))
+        return replace(one, start=start, end=end)
+
+    new, still = list(map(moved, changes.new)), list(map(moved, changes.still))
     page = render("check.html.j2", version=version, gone=changes.gone, new=new, still=still)
     marks = sorted([one.start, one.end] for one in (*new, *still))
     return JSONResponse({"html": page, "marks": marks})

@@ -99,13 +99,8 @@ def read_config() -> Config:
         prices = content.get("prices", {})
         if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
             raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')
-        return Config(
-            _several(path, "reference", content.get("reference", [])),
-            _several(path, "model", content.get("model", [])),
-            is_of_folder=path == Path(NAME),
-            sets=sets,
-            prices=prices,
-        )
+        of = {key: _several(path, key, content.get(key, [])) for key in ("reference", "model")}
+        return Config(**of, is_of_folder=path == Path(NAME), sets=sets, prices=prices)
     return Config()
 
 

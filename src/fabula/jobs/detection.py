@@ -65,16 +65,9 @@ def score(
 
     rows = []
     with SurprisalModel(settings.model) as model:
-        measure = ProbabilityMeasure(model)
-        scored = run_measure(
-            measure,
-            texts,
-            settings.out,
-            row_of=probability_row,
-            restart=settings.restart,
-            share=share_of(settings.share, settings.out),
-        )
-        for _document, row in scored:
+        measure, share = ProbabilityMeasure(model), share_of(settings.share, settings.out)
+        how: Any = {"row_of": probability_row, "restart": settings.restart, "share": share}
+        for _document, row in run_measure(measure, texts, settings.out, **how):
             rows.append(row)
             each(row)
     return Probabilities(rows, str(measure.signature))
@@ -166,22 +159,13 @@ def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
 
     Raises `InputError` if a row lacks a field, `MixError` if rows were measured in different ways.
     """
-    from fabula.measures.detector import Label, calibrate_rows
+    from fabula.measures.detector import Calibration, Label, calibrate_rows
 
     label, cluster = Label.parse(settings.label), settings.cluster
-    found = [
-        calibration
-        for rows, name in named_parts(scores)
-        for calibration in calibrate_rows(
-            rows,
-            label,
-            name,
-            cluster=cluster,
-            scores=settings.names,
-            targets=_rates(settings.fpr),
-            seed=settings.seed,
-        )
-    ]
+    how: Any = {"cluster": cluster, "scores": settings.names, "seed": settings.seed}
+    found = list[Calibration]()
+    for rows, name in named_parts(scores):
+        found += calibrate_rows(rows, label, name, targets=_rates(settings.fpr), **how)
     detector = Detector(found, label, cluster)
     if settings.out is not None:
         detector.writers()[".json"](settings.out)

@@ -544,12 +544,9 @@ def score(
     validation: dict[str, Estimate] = {}
     if any(people.values()):
         stories = dict(zip(measures.ids, map(str, measures.stories), strict=True))
+        ours = scores.measured(measures)
         validation = scores.validate(
-            scores.measured(measures),
-            people,
-            stories,
-            seed=settings.seed,
-            signature=measures.signature,
+            ours, people, stories, seed=settings.seed, signature=measures.signature
         )
     result = ScoredFeedback(subsets, measures, crosses_of(settings.by), validation)
     if settings.out is not None:

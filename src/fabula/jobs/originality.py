@@ -186,14 +186,8 @@ class OriginalityOptions(Matching):
 
         for spec in filter(is_looked_up, self.references):
             progress.tell(f"{spec}: {pace_of(spec).expectation(self.n_parallel)}")
-        return open_backend(
-            self.references,
-            n_parallel=self.n_parallel,
-            max_retries=self.max_retries,
-            fresh=fresh,
-            meter=say,
-            report=progress.say,
-        )
+        asked = picked(self, "n_parallel", "max_retries")
+        return open_backend(self.references, fresh=fresh, meter=say, report=progress.say, **asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,11 +402,8 @@ def originality(
             ledger = Ledger(result_files.rows_file(settings.share, settings.out), settings.restart)
         terms = settings.spending.options(ledger)
     numbers = groups_of(options.references)
-    result = OriginalityResult(
-        keep_texts=each is None or settings.html is not None,
-        kept=[] if each is None else None,
-        n_marks=settings.marking.n_marks,
-    )
+    keeps_texts, n_marks = each is None or settings.html is not None, settings.marking.n_marks
+    result = OriginalityResult(keeps_texts, [] if each is None else None, n_marks)
     how: dict[str, Any] = {"restart": settings.restart, "share": share}
     with ExitStack() as stack:
         cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))

@@ -158,8 +158,7 @@ class Plan(Result):
                 "item": one.item,
                 "groups": list(one.groups),
                 "n_stories": list(one.n_pilot),
-                "n_raters": one.n_raters,
-                "mean_width": one.mean_width,
+                **picked(one, "n_raters", "mean_width"),
                 "smallest": [
                     {"n_raters": m, **one.smallest(m, settings)}
                     for m in dict.fromkeys(size.n_raters for size in one.sizes)

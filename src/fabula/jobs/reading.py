@@ -73,12 +73,8 @@ def read_stories(
     from fabula.text import check_ids
 
     others = tuple(source for source in sources if Path(source).name != STORIES_FILE)
-    stories = [
-        story
-        for source in sources
-        if source not in others
-        for story in read_released_stories(Path(source))
-    ]
+    released = (Path(source) for source in sources if source not in others)
+    stories = [story for path in released for story in read_released_stories(path)]
     if others:
         stories += read(others)
     if not stories:

@@ -623,14 +623,15 @@ def _about(entry: Collection | Index) -> list[Block]:
     from fabula.reference.catalogue import Index
 
     if isinstance(entry, Index):
+        compares = "by its tokens, and whole tokens only"
+        if entry.by_characters:
+            compares = "by characters; a match counts only at word boundaries"
         lines = {
             "documents": f"{entry.n_documents:,}",
             "size": _size_of(entry),
             "up to": str(entry.youngest),
             "asked at": entry.url,
-            "compares": "by characters; a match counts only at word boundaries"
-            if entry.by_characters
-            else "by its tokens, and whole tokens only",
+            "compares": compares,
             "look-ups": entry.pace.expectation(),
         }
         command = f"`fabula originality TEXTS --reference infinigram:{entry.name}`"
@@ -816,11 +817,6 @@ def serve(
             announce(f"served at {url} to this machine only; no token is needed")
         announce(f"  fabula originality TEXTS --reference {url}")
 
-    web.serve(
-        create_app(served, gate, limits, settings.check_every),
-        listening,
-        begun,
-        on_hangup=look_again,
-        keep_alive_s=60,
-    )
+    app = create_app(served, gate, limits, settings.check_every)
+    web.serve(app, listening, begun, on_hangup=look_again, keep_alive_s=60)
     return Result()

@@ -544,12 +544,9 @@ def _alone(
         books.append(measure_book(document, always=True))
         progress.advance(1)
     signature = str(BookInstrument().signature)
+    none = {"missing_reason": "no_words"}
     rows = [
-        {
-            "id": document.id,
-            **({"missing_reason": "no_words"} if book is None else book.to_row()),
-            "signature": signature,
-        }
+        {"id": document.id, **(none if book is None else book.to_row()), "signature": signature}
         for document, book in zip(documents, books, strict=True)
     ]
     # By chapter, with numbers only.
@@ -651,14 +648,11 @@ class MeasuredGroup(Result):
     left_out: Sequence[reviews.LeftOut]
 
     def lines(self) -> list[str]:
-        return [
-            *(f"{one.group}: {len(one.items)} numbers by {one.signature}" for one in self.found),
-            *(
-                f"not included: {one.part}, {one.reason}; to include it: {one.remedy}"
-                for one in self.left_out
-            ),
-            f"written: {self.out}",
-        ]
+        found = [f"{one.group}: {len(one.items)} numbers by {one.signature}" for one in self.found]
+        lacking = (
+            f"{one.part}, {one.reason}; to include it: {one.remedy}" for one in self.left_out
+        )
+        return [*found, *(f"not included: {one}" for one in lacking), f"written: {self.out}"]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -211,8 +211,7 @@ def make(
         rubric, comments = draft_rubric(
             rows,
             out.stem,
-            n_groups=settings.n_groups,
-            distance=settings.distance,
+            **picked(settings, "n_groups", "distance"),
             model=None if spec == "none" else spec,
             options=terms,
             agree=confirm_prompts(spec, terms.prices, _LINE_TOKENS, confirm),

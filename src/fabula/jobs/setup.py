@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.errors import ModelError
 from fabula.jobs.models import Pricing
 from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
-from fabula.jobs.result import Result, Row
+from fabula.jobs.result import Result, Row, picked
 from fabula.settings import Between, SettingsError, setting
 from fabula.types import Document
 
@@ -87,9 +87,7 @@ class Step:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "name": self.name,
-            "title": self.title,
-            "licence": self.licence,
+            **picked(self, "name", "title", "licence"),
             "bytes": self.n_bytes,
             "from": list(self.origins),
             "folder": str(self.folder),
@@ -223,15 +221,9 @@ def setup(
         return plan
     if plan.missing:
         agree("Fetch?", [one.line() for one in plan.missing])
+    how = picked(settings, "source", "mirror") | picked(progress, "begin", "advance", "tell")
     for step in plan.missing:
-        fetch(
-            KNOWN[step.name],
-            source=settings.source,
-            mirror=settings.mirror,
-            begin=progress.begin,
-            advance=progress.advance,
-            tell=progress.tell,
-        )
+        fetch(KNOWN[step.name], **how)
     return _plan(chosen, settings)
 
 

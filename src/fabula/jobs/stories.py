@@ -125,8 +125,7 @@ def draw(sources: Stream, settings: DrawSettings) -> Drawn:
         ]
         counts = picked(sample, "n_there", "n_stories", "n_of_story", "left_out")
         counts["cells"] = [
-            dict(zip(names, cell.values, strict=True))
-            | {"n_there": cell.n_there, "n_drawn": cell.n_drawn}
+            dict(zip(names, cell.values, strict=True)) | picked(cell, "n_there", "n_drawn")
             for cell in sample.cells
         ]
     write_rows(out, rows)
@@ -409,22 +408,15 @@ def openings(
     effort = settings.models.reasoning_effort
     heat, top_p, seed = settings.temperature, settings.top_p, settings.seed
     sampling = Sampling(heat, top_p, settings.max_tokens, seed, effort)
+    how: dict[str, Any] = {"kind": settings.kind, "formats": formats, "published": published}
+    how |= {"sampling": sampling, "meter": progress.advance}
     texts = [document.text for document in documents for _ in formats]
     with kept_rows(settings.out, task.OPENINGS, restart=settings.restart, share=share) as kept:
         progress.begin("texts", len(texts) * settings.models.n_models)
         rows = calls.ask_models(
             settings.models,
             kept,
-            lambda model: task.write_openings(
-                documents,
-                model,
-                kept,
-                kind=settings.kind,
-                formats=formats,
-                published=published,
-                sampling=sampling,
-                meter=progress.advance,
-            ),
+            lambda model: task.write_openings(documents, model, kept, **how),
             calls.estimate_texts(texts, settings.max_tokens),
             confirm,
         )

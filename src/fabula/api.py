@@ -205,8 +205,7 @@ class _Face:
         how: Any = next((one for one in settings.values() if isinstance(one, Reading)), Reading())
         frame_kind = None
         for source in self.shape.inputs:
-            value = given.get(source.name)
-            if value is None:
+            if (value := given.get(source.name)) is None:
                 continue
             make = getattr(source.kind, "of", source.kind)
             if not source.is_texts:

@@ -85,8 +85,7 @@ def _groups(desk: Desk) -> list[Group]:
 
 def group_named(owner: Owner, id_: str) -> Group:
     """The class that an address names. Raises 404."""
-    group = next((one for one in _groups(owner.desk) if one.id == id_), None)
-    if group is None:
+    if (group := next((one for one in _groups(owner.desk) if one.id == id_), None)) is None:
         raise HTTPException(404)
     return group
 

@@ -53,8 +53,7 @@ class Visit:
         return HTMLResponse(work.render(template, csrf=self.csrf, **values))
 
     def piece(self, id_: str) -> Piece:
-        piece = self.desk.drafts.piece(id_)
-        if piece is None:
+        if (piece := self.desk.drafts.piece(id_)) is None:
             raise HTTPException(404)
         return piece
 
@@ -124,8 +123,7 @@ Posted = Annotated[FormData, Depends(posted)]
 def piece_and_version(owner: Owner, id_: str, number: int) -> tuple[Piece, Version]:
     """Those that an address names. Raises 404."""
     piece = owner.piece(id_)
-    version = next((one for one in piece.versions if one.number == number), None)
-    if version is None:
+    if (version := next((one for one in piece.versions if one.number == number), None)) is None:
         raise HTTPException(404)
     return piece, version
 

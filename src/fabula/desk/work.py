@@ -427,8 +427,7 @@ class Desk:
         write_whole(self._known, known, is_private=True)
 
     def _measure(self, version: Version, state: State) -> None:
-        piece = self.drafts.piece(version.piece)
-        if piece is None:
+        if (piece := self.drafts.piece(version.piece)) is None:
             return
         # Answers about one version are not paid for again in the next.
         answers = version.folder.parent / "answers"

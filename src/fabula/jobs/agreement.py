@@ -159,8 +159,7 @@ def _field_of(
         known |= {one.document_id: one.details["author"] for one in named}
 
     def field_of(document: str) -> str:
-        value = known.get(document)
-        if value is None:
+        if (value := known.get(document)) is None:
             hint = "" if documents else "; give the texts that were judged with `texts`"
             raise InputError(f"{document}: has no field {by!r}{hint}")
         return str(value)

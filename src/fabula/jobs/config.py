@@ -80,8 +80,7 @@ def read_config() -> Config:
             raise InputError(f"{path}: cannot be read as TOML ({error})") from error
         if "restart" in content.get("running", ()):
             raise InputError(f"{path}: `restart` is for one run: give it as an option")
-        unknown = content.keys() - {"reference", "model", "prices", *_SETS}
-        if unknown:
+        if unknown := content.keys() - {"reference", "model", "prices", *_SETS}:
             raise InputError(
                 f"{path}: unknown key {min(unknown)!r}; the keys are reference, model and prices, "
                 f"and the tables {', '.join(_SETS)}"

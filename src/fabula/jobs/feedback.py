@@ -53,8 +53,7 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
         for row, where in located:
             if whole:
                 check_feedback_row(row, where)
-                id_ = feedback_id(row)
-                if id_ in seen:
+                if (id_ := feedback_id(row)) in seen:
                     raise InputError(f"{where}: the id {id_!r} occurs twice")
                 seen.add(id_)
             elif {"rubric", "item", "rater"} <= row.keys():
@@ -391,8 +390,7 @@ def elicit(
     prompts = eliciting.PROMPTS if file is None else eliciting.load_prompts(file)
     known = tuple(prompts.prompts)
     names = known if settings.prompts == "all" else _names(settings.prompts)
-    unknown = [name for name in names if name not in known]
-    if unknown:
+    if unknown := [name for name in names if name not in known]:
         raise SettingsError("prompts", f"{unknown[0]}: must be one of {', '.join(known)}")
     shots = tuple(dict.fromkeys(map(int, settings.shots.split(","))))
     effort = settings.models.reasoning_effort

@@ -192,8 +192,7 @@ class Rows:
             return value
         if isinstance(value, str | Path):
             return cls((Path(value),))
-        rows = _rows_in(value)
-        if rows is not None:
+        if (rows := _rows_in(value)) is not None:
             return cls(((rows, "the rows"),))
         if not isinstance(value, Iterable):
             raise InputError(f"expected rows, a frame or a file, not {type(value).__name__}")
@@ -262,8 +261,7 @@ class Labels:
             return value
         if isinstance(value, str | Path):
             return cls(Path(value))
-        rows = _rows_in(value)
-        if rows is None:
+        if (rows := _rows_in(value)) is None:
             raise InputError("labels: expected a table or rows with document, item, rater, value")
         return cls(rows)
 

@@ -213,8 +213,7 @@ class BuiltCorpus(Result):
         return ["nothing to add: these texts were the last ones added"] if self.is_same else []
 
     def to_json(self) -> dict[str, Any]:
-        manifest = self.manifest
-        if manifest is None:
+        if (manifest := self.manifest) is None:
             return {"share": self.share}
         content = picked(manifest, "n_documents", "n_words", "n_removed", "fingerprint")
         content = {"reference": str(self.place), **content}
@@ -406,8 +405,7 @@ def _build_written(
     )
     sentences = draw_sentences(by_line(beginnings), n, sampling.seed)
     rows = openings(sentences, asked, progress=progress, confirm=confirm).asked
-    n_failed = sum(row["missing_reason"] == "failed" for row in rows)
-    if n_failed:
+    if n_failed := sum(row["missing_reason"] == "failed" for row in rows):
         raise CallFailed(
             f"{n_failed:,} of {len(rows):,} calls failed; the texts so far are kept in {answers}; "
             "run the same command again to get the rest and build the reference"
@@ -671,8 +669,7 @@ def _about(entry: Collection | Index) -> list[Block]:
 
 
 def _words(corpus: Collection) -> str:
-    words = corpus.about_words
-    if words is None:
+    if (words := corpus.about_words) is None:
         return "unknown"
     return f"{'' if corpus.n_words is not None else '~'}{_short(words)}"
 

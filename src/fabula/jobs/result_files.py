@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,13 +95,9 @@ def rows_file(share: str | None, out: Path) -> Path:
     return out if found is None else found.beside(out)
 
 
-def _ends_with(ending: str) -> Callable[[Path], str | None]:
+def _ends_with(ending: str, path: Path) -> str | None:
     """Check the suffix, so that a typo does not overwrite a draft with a table."""
-
-    def check(path: Path) -> str | None:
-        return None if path.suffix == ending else f"must end with {ending}, got {path.name!r}"
-
-    return check
+    return None if path.suffix == ending else f"must end with {ending}, got {path.name!r}"
 
 
 def check_kept(outputs: Mapping[str, Path | None], kept: Iterable[Path]) -> None:
@@ -124,13 +121,13 @@ class TableFiles(Settings):
         None,
         help="Write the first table here (.csv), and each further table beside it, with its name "
         "before the ending.",
-        check=_ends_with(".csv"),
+        check=partial(_ends_with, ".csv"),
         shared="output",
     )
     latex: Path | None = setting(
         None,
         help="Write the tables for LaTeX here (.tex).",
-        check=_ends_with(".tex"),
+        check=partial(_ends_with, ".tex"),
         shared="output",
     )
 

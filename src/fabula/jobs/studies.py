@@ -745,8 +745,7 @@ def _left_out(
             n = sum(forget(connection, id_, "command line") for id_ in ids)
         study.store.after_forgetting()
         return PeopleDone({"n_deleted": n}, [f"{n:,} answers deleted"])
-    removed = [pseudonym(id_) for id_ in sorted(ids)]
-    if removed:
+    if removed := [pseudonym(id_) for id_ in sorted(ids)]:
         agree(f"Leave out all answers of {named(removed)}?")
     with study.store.writing() as connection:
         n = sum(remove(connection, id_, "command line") for id_ in sorted(ids))

@@ -169,8 +169,7 @@ class Guard:
             return 400, (
                 "this service is only for its own machine, under the name 127.0.0.1 or localhost"
             )
-        refusal = self._rules.admit(request)
-        if refusal is not None:
+        if (refusal := self._rules.admit(request)) is not None:
             return refusal
         length = request.headers.get("content-length", "0")
         is_number = length.isascii() and length.isdecimal()

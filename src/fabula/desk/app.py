@@ -57,14 +57,10 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
         if not any(is_secret(given, _session(key, n)) for n in (0, 1)):
             raise HTTPException(403)
 
+    visitors = Visitors(cookie, n_at_once=400, n_per_s=100.0)
     app = guarded_app(
         title="Fabula",
-        rules=Rules(
-            admit=Visitors(cookie, n_at_once=400, n_per_s=100.0),
-            max_body_bytes=_MAX_BODY_BYTES,
-            own_names_only=True,
-            headers=_HEADERS,
-        ),
+        rules=Rules(visitors, _MAX_BODY_BYTES, own_names_only=True, headers=_HEADERS),
         refuse=lambda _, status, text: HTMLResponse(render("message.html.j2", text=text), status),
         texts=_TEXTS,
         statuses={FabulaError: 400},

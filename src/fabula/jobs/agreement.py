@@ -211,13 +211,13 @@ class Calibration(Result):
         parts: list[Block] = []
         if self.judges:
             here = panel.on({one.document_id for one in self.judged.said})
+            ours, everywhere = (
+                panel_agreement(one, plan.rubric, "item", seed=plan.seed) for one in (here, panel)
+            )
+            correlation = expert_correlation(panel, plan.rubric, seed=plan.seed)
+            counts = _n_documents(here), _n_documents(panel)
             parts += calibration_tables(
-                self.judges,
-                panel_agreement(here, plan.rubric, "item", seed=plan.seed),
-                panel_agreement(panel, plan.rubric, "item", seed=plan.seed),
-                expert_correlation(panel, plan.rubric, seed=plan.seed),
-                plan.rubric,
-                (_n_documents(here), _n_documents(panel)),
+                self.judges, ours, everywhere, correlation, plan.rubric, counts
             )
         return parts + (graded_tables(self.graded) if self.graded.people else [])
 
@@ -332,14 +332,9 @@ class JudgeComparison:
     def tables(self) -> list[Block]:
         from fabula.presentation.judge_comparison_tables import judge_comparison_tables
 
+        judges, graded = self.judges if self.has_tests else [], (self.graded, self.graded_pairs)
         return judge_comparison_tables(
-            self.judges if self.has_tests else [],
-            self.pairs,
-            self.costs,
-            self.corrected,
-            self.graded,
-            self.graded_pairs,
-            everybody=self.judges,
+            judges, self.pairs, self.costs, self.corrected, *graded, everybody=self.judges
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -364,34 +359,33 @@ class JudgeComparison:
             for item in dict.fromkeys(pair.number for pair in pairs):
                 mine = [pair for pair in pairs if pair.number == item]
                 graded.setdefault(item, {})["against"] = _seen_from(judge.rater, mine)
-            rows.append(
-                {
-                    "rater": judge.rater,
-                    "kind": judge.kind,
-                    **_ends(one.kappa, "kappa"),
-                    "n": one.kappa.n,
-                    "n_documents": one.kappa.n_units,
-                    "baseline": one.baseline,
-                    "sensitivity": counts.recall,
-                    "specificity": counts.specificity,
-                    "accuracy": counts.accuracy,
-                    "share_yes": one.share_yes,
-                    "corrected": None if corrected is None else corrected.to_json(),
-                    "n_answers": judge.n_answers,
-                    "missing": dict(judge.missing),
-                    "retest": _ends(one.retest, "kappa") | {"n": one.retest.n},
-                    "wordings": _ends(one.wordings, "kappa") | {"n": one.wordings.n},
-                    "length": _ends(one.length, "correlation"),
-                    "own_family": _ends(one.own_family, "difference"),
-                    "first_place": None if place is None else place.first_share,
-                    "turned": None if place is None else place.n_turned / place.n_pairs,
-                    **{name: cost and getattr(cost, name) for name in costs},
-                    "against": _seen_from(judge.rater, self.pairs),
-                    "graded": graded,
-                    "why_missing": dict(one.why_missing),
-                    "signature": one.kappa.signature,
-                }
-            )
+            row = {
+                "rater": judge.rater,
+                "kind": judge.kind,
+                **_ends(one.kappa, "kappa"),
+                "n": one.kappa.n,
+                "n_documents": one.kappa.n_units,
+                "baseline": one.baseline,
+                "sensitivity": counts.recall,
+                "specificity": counts.specificity,
+                "accuracy": counts.accuracy,
+                "share_yes": one.share_yes,
+                "corrected": None if corrected is None else corrected.to_json(),
+                "n_answers": judge.n_answers,
+                "missing": dict(judge.missing),
+                "retest": _ends(one.retest, "kappa") | {"n": one.retest.n},
+                "wordings": _ends(one.wordings, "kappa") | {"n": one.wordings.n},
+                "length": _ends(one.length, "correlation"),
+                "own_family": _ends(one.own_family, "difference"),
+                "first_place": None if place is None else place.first_share,
+                "turned": None if place is None else place.n_turned / place.n_pairs,
+                **{name: cost and getattr(cost, name) for name in costs},
+                "against": _seen_from(judge.rater, self.pairs),
+                "graded": graded,
+                "why_missing": dict(one.why_missing),
+                "signature": one.kappa.signature,
+            }
+            rows.append(row)
         return rows
 
 

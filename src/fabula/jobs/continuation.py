@@ -29,8 +29,6 @@ Kind = Literal["random", "unigram", "case", "recurrent"]
 _TRAINED: tuple[Kind, ...] = ("random", "unigram", "case")
 _SENTENCE_TOKENS = 40
 """Approximate tokens of a continuation."""
-_N_ON_PAGE = 2
-"""Number of examples on a page, as in the paper's Table 1."""
 _NONE = WholeStream()
 
 
@@ -407,6 +405,11 @@ class ComparedSystems(Result):
         return {**self.table.to_json(), **shown}
 
 
+def n_shown(n_examples: int | None, page: Path | None) -> int:
+    """The number of examples: by default two on a page, as in the paper's Table 1."""
+    return n_examples if n_examples is not None else 2 if page is not None else 0
+
+
 def score(
     systems: Sequence[Path], settings: CompareSettings, *, progress: Progress = SILENT
 ) -> ComparedSystems:
@@ -450,9 +453,7 @@ def score(
             design=settings.test,
             **picked(settings, "n_permutations", "level", "correction", "seed"),
         )
-    n_examples = settings.n_examples
-    if n_examples is None:
-        n_examples = _N_ON_PAGE if settings.html is not None else 0
+    n_examples = n_shown(settings.n_examples, settings.html)
     found = sample_examples(stories, continuations, rows, table.systems, n_examples, settings.seed)
     if settings.html is not None:
         write_system_page(settings.html, table, found)

@@ -70,10 +70,8 @@ class HeldOut(Result):
         lines = [f"{self.group.title}, measured by {self.group.signature}"]
         for item, one in self.group.items.items():
             ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
-            missing = f", {one.n_missing} without" if one.n_missing else ""
-            lines.append(
-                f"  {item}: {ends}  (a tenth, half, nine tenths lie below; n {one.n}{missing})"
-            )
+            n = f"n {one.n}, {one.n_missing} without" if one.n_missing else f"n {one.n}"
+            lines.append(f"  {item}: {ends}  (a tenth, half, nine tenths lie below; {n})")
         return [*lines, f"written: {self.path}"]
 
     def to_json(self) -> dict[str, Any]:
@@ -174,10 +172,9 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
         key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
         path = cache_folder() / "served" / key / HELD_OUT
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = open_served(corpus, n_parallel=1)
-        with closing(part):
-            rows = [dump_json(row) for row in part.held_out]
-        write_whole(path, "".join(f"{row}\n" for row in rows).encode())
+        with closing(open_served(corpus, n_parallel=1)) as part:
+            rows = "".join(f"{dump_json(row)}\n" for row in part.held_out)
+        write_whole(path, rows.encode())
         paths.append(path)
     return tuple(path for path in paths if path.is_file())
 

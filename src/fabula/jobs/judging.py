@@ -350,15 +350,9 @@ class Judged(Result):
     def save_page(self, path: Path) -> None:
         from fabula.presentation.judging_page import write_judging_page
 
-        write_judging_page(
-            path,
-            self.summaries(),
-            self.said,
-            self.documents,
-            self.rubric,
-            {rater: run.tables() for rater, run in self.corrected().items()},
-            self.people,
-        )
+        judges, documents, rubric = self.summaries(), self.documents, self.rubric
+        corrected = {rater: run.tables() for rater, run in self.corrected().items()}
+        write_judging_page(path, judges, self.said, documents, rubric, corrected, self.people)
 
 
 def judge(

@@ -686,18 +686,15 @@ def _size_of(index: Index) -> str:
     return _bytes(index.n_bytes) if index.n_bytes is not None else "unknown"
 
 
-def _short(n: float) -> str:
-    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+def _short(n: float, units: Sequence[str] = "TBM", form: str = ".3g", one: str = "") -> str:
+    for size, unit in zip((1e12, 1e9, 1e6), units, strict=True):
         if n >= size:
-            return f"{n / size:.3g}{letter}"
-    return f"{n:,.0f}"
+            return f"{n / size:{form}}{unit}"
+    return f"{n:,.0f}{one}"
 
 
 def _bytes(n: float) -> str:
-    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
-        if n >= size:
-            return f"{n / size:.1f} {unit}"
-    return f"{n:,.0f} bytes"
+    return _short(n, (" TB", " GB", " MB"), ".1f", " bytes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from fabula.jobs.continuation import n_shown
 from fabula.jobs.engine import Processes
 from fabula.jobs.feedback import open_encoder, tokens_setting
 from fabula.jobs.progress import SILENT, Progress
@@ -16,9 +17,6 @@ from fabula.settings import Between, Settings, SettingsError, of_field, part, se
 
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
-
-_N_ON_PAGE = 2
-"""Default number of passages on a page."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,9 +118,7 @@ def linguistic_metrics(
     from fabula.presentation.continuation_tables import write_system_page
     from fabula.replicate.linguistic_metrics import beside_paper, replicate_table
 
-    n_examples, shown, done = settings.n_examples, "", 0
-    if n_examples is None:
-        n_examples = _N_ON_PAGE if settings.html is not None else 0
+    shown, done = "", 0
 
     def report(stage: str, n: int, total: int) -> None:
         nonlocal shown, done
@@ -137,7 +133,7 @@ def linguistic_metrics(
         settings.train,
         settings.out,
         **picked(settings, "stride", "n_epochs", "recurrent", "seed"),
-        n_examples=n_examples,
+        n_examples=n_shown(settings.n_examples, settings.html),
         n_jobs=settings.processes.n_processes,
         report=report,
     )

@@ -12,7 +12,7 @@ from typing import Any
 from fabula import provenance
 from fabula.errors import InputError
 from fabula.jobs.registry import jobs
-from fabula.jobs.result import Result
+from fabula.jobs.result import Result, picked
 from fabula.provenance import Record
 from fabula.settings import Settings, setting
 from fabula.store import CHECKSUM
@@ -48,7 +48,7 @@ class Rerun(Result):
 
     def to_json(self) -> dict[str, Any]:
         how = {"numbers": list(self.numbers), "causes": list(self.causes)}
-        return {"result": self.result, "command": self.command, "is_equal": self.is_equal, **how}
+        return {**picked(self, "result", "command", "is_equal"), **how}
 
     def lacking(self) -> str | None:
         return None if self.is_equal else ""
@@ -58,9 +58,8 @@ class Rerun(Result):
             but = " all the same" if self.causes else ""
             return [f"{self.result}: equal, byte for byte{but}", *self.causes]
         found = [f"{self.result}: differs", *self.numbers]
-        if not self.causes:
-            return [*found, "inputs, versions, machine and models are as they were"]
-        return [*found, "what else differs:", *self.causes]
+        usual = ["inputs, versions, machine and models are as they were"]
+        return [*found, *(["what else differs:", *self.causes] if self.causes else usual)]
 
 
 def rerun(result: str, settings: RerunSettings, *, runner: Any = None) -> Rerun:

@@ -168,16 +168,12 @@ class DesignedStudy(Result):
             f"{_counted(work.n_for_one_person, self.design)}, so at least {people} needed",
         ]
         if (n := work.n_people_shared_out) is not None and n > work.n_people:
-            lines.append(
-                f"if people arrive one by one and read all that they are given, {n:,} "
-                "people fill it"
-            )
-        return [
-            *lines,
-            *(f"note: {note}" for note in self.notes()),
-            f"edit its texts and numbers, then run: fabula study invite {shlex.quote(str(file))} "
-            f"{work.n_people_shared_out or work.n_people}",
-        ]
+            given = "people arrive one by one and read all that they are given"
+            lines.append(f"if {given}, {n:,} people fill it")
+        command = f"fabula study invite {shlex.quote(str(file))}"
+        then = f"{command} {work.n_people_shared_out or work.n_people}"
+        lines += [f"note: {note}" for note in self.notes()]
+        return [*lines, f"edit its texts and numbers, then run: {then}"]
 
     def to_json(self) -> dict[str, Any]:
         found = {"out": str(self.design.path), "n_units": len(self.units), "n_texts": self.n_texts}
@@ -192,19 +188,16 @@ class DesignedStudy(Result):
         if is_limited and design.kind == "pairs":
             n = design.per_story
             times = {1: "once", 2: "twice"}.get(n, f"{n:,} times")
-            found.append(
-                f"nobody reads a story more than {times}; raise per_story in {design.path} for more"
-            )
+            more = f"raise per_story in {design.path} for more"
+            found.append(f"nobody reads a story more than {times}; {more}")
         elif is_limited:
             found.append(
                 "nobody is given two versions of one story, since one reveals what was changed in "
                 "the other; so nobody compares them either"
             )
         if work.giving_away:
-            found.append(
-                f"{named(work.giving_away)}: contains several versions of one story, and its "
-                "readers see both"
-            )
+            several = "contains several versions of one story, and its readers see both"
+            found.append(f"{named(work.giving_away)}: {several}")
         if design.kind != "feedback":
             if single := [unit.key for unit in units if len(unit.documents) == 1]:
                 only = "contains only one story, so there is nothing to rank"
@@ -244,10 +237,8 @@ def new(file: StudyFile, settings: NewStudySettings) -> DesignedStudy:
         # A study that cannot be run is not left behind.
         file.unlink()
         if isinstance(error, NoGroup):
-            where = str(error).partition(";")[0]
-            raise InputError(
-                f"{where}; name the field that groups the stories with `group_field`"
-            ) from error
+            remedy = "name the field that groups the stories with `group_field`"
+            raise InputError(f"{str(error).partition(';')[0]}; {remedy}") from error
         raise
     return DesignedStudy(design, units, workload_of(design, units))
 
@@ -697,14 +688,11 @@ def people(
 
             token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
             if not token:
-                raise InputError(
-                    f"{PLATFORM_TOKEN}: is not set; set it to a token for Prolific's API"
-                )
+                need = "is not set; set it to a token for Prolific's API"
+                raise InputError(f"{PLATFORM_TOKEN}: {need}")
             if not entry.studies:
-                raise InputError(
-                    f"{study.design.path}: entry: `studies` is missing; list the study's ids at "
-                    "Prolific"
-                )
+                need = "`studies` is missing; list the study's ids at Prolific"
+                raise InputError(f"{study.design.path}: entry: {need}")
             done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
             assert done is not None
             said = [
@@ -927,16 +915,15 @@ def analyse_pairs(
         alike = [one for one in compared if one.item == item.id]
         n_others = sum(one.n_others for one in alike)
         n_decided = len(said) - said.count("tie")
-        items.append(
-            PairItem(
-                item=item.title,
-                n=len({(one.rater, one.details["unit"]) for one in mine}),
-                n_neither=said.count("tie"),
-                first_share=said.count("A") / n_decided if n_decided else None,
-                n_shared=len({one.document_id for one in alike}),
-                share_same=sum(one.n_same for one in alike) / n_others if n_others else None,
-            )
+        counted = PairItem(
+            item=item.title,
+            n=len({(one.rater, one.details["unit"]) for one in mine}),
+            n_neither=said.count("tie"),
+            first_share=said.count("A") / n_decided if n_decided else None,
+            n_shared=len({one.document_id for one in alike}),
+            share_same=sum(one.n_same for one in alike) / n_others if n_others else None,
         )
+        items.append(counted)
     n_people = len({one.rater for one in given})
     # Over all items, then by item; of stories, then of authors.
     rankings.sort(key=lambda ranking: ranking.item != "all")

@@ -427,7 +427,8 @@ class WithPeople:
         from fabula.presentation.judging_tables import agreement_tables
         from fabula.presentation.rating_tables import graded_tables
 
-        parts, correlation = list[Block](), self.expert_correlation
+        parts: list[Block] = []
+        correlation = self.expert_correlation
         if correlation is not None:
             parts += agreement_tables(self.judges, self.experts, correlation, self.rubric)
         return parts + (graded_tables(self.graded) if self.graded else [])
@@ -587,7 +588,8 @@ def compare_runs(
     from fabula.text import count_words
 
     n_runs = Counter(rater for _, rater, _, _ in runs)
-    said, costs = dict[str, list[Measurement]](), dict[str, JudgeCost]()
+    said: dict[str, list[Measurement]] = {}
+    costs: dict[str, JudgeCost] = {}
     for run, rater, mine, cost in runs:
         name = rater if n_runs[rater] == 1 else f"{rater} ({run})"
         if name in said:

@@ -43,8 +43,7 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
     from fabula.replicate.story_feedback import RELEASED_FILES, read_released_file
     from fabula.text.feedback_pieces import check_feedback_row, feedback_id, own_feedback_row
 
-    rows: list[Row] = []
-    seen: set[str] = set()
+    rows, seen = list[Row](), set[str]()
     for source in parts:
         located = located_in(source)
         if isinstance(source, Path) and source.name in RELEASED_FILES:
@@ -76,8 +75,7 @@ def people_means(
     from fabula.replicate.story_feedback import RATINGS_FILE, read_released_file
     from fabula.text.feedback_pieces import OWN_FEEDBACK, feedback_id
 
-    given: list[Measurement] = []
-    means: dict[str, dict[str, float]] = {}
+    given, means = list[Measurement](), dict[str, dict[str, float]]()
     for path in paths:
         if path.name == RATINGS_FILE:
             for row in read_released_file(path):
@@ -902,9 +900,7 @@ def rate(
 
     is_labelling = _is_labelling(settings)
     out = settings.out or Path("labelled" if is_labelling else "rated")
-    documents: list[Document] = []
-    names: list[str] = []
-    left_out: Counter[str] = Counter()
+    documents, names, left_out = list[Document](), list[str](), Counter[str]()
     for given in (each for one in feedback for each in one.parts):
         rows = feedback_rows([given])
         names.append(str(given) if isinstance(given, Path) else given[1])

@@ -78,12 +78,9 @@ class Shape:
         """The types of what is given, and of the result; what is handed in needs none."""
         module: Any = inspect.getmodule(self.function)
         known = vars(module) if module is not None else {}
-        own = {
-            name: self.function.__annotations__[name]
-            for name, one in inspect.signature(self.function).parameters.items()
-            if one.kind is not one.KEYWORD_ONLY
-        }
-        own["return"] = self.function.__annotations__["return"]
+        parameters = inspect.signature(self.function).parameters
+        noted = self.function.__annotations__
+        own = {name: noted[name] for name in (*parameters, "return") if name not in self.handed}
         named: Any = SimpleNamespace(__annotations__=own)
         return get_type_hints(named, {**known, **self.function.__globals__}, include_extras=True)
 

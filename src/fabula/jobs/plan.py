@@ -255,8 +255,7 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
         if len(set(groups)) != 2 or not set(groups) <= set(known):
             there = ", ".join(sorted(known)) or "none, since the labels have no `author`"
             raise SettingsError("authors", f"must be two of the pilot's authors: {there}")
-    why: dict[str, str] = {}
-    items: list[PlannedItem] = []
+    why, items = dict[str, str](), list[PlannedItem]()
 
     def add(item: str | None, ratings: Mapping[str, NDArray[np.float64]], span: float) -> None:
         found = _planned(item, ratings, groups, authors, span, settings)

@@ -17,6 +17,7 @@ import click
 from click.core import ParameterSource
 
 from fabula.cli import notices
+from fabula.cli.notices import Bar
 from fabula.cli.records import CommandRunner, CorpusType, recorded
 from fabula.errors import FabulaError
 from fabula.jobs.config import NAME, addresses_in, read_config
@@ -363,7 +364,7 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
                 given[one.name] = read_stories(tuple(value), read_all) if value else []
             elif not one.is_texts and value is not None and make is not None:
                 given[one.name] = tuple(map(make, value)) if one.is_many else make(value)
-        bar = notices.Bar()
+        bar = Bar()
         if streams or "progress" in shape.handed:
             bar = stack.enter_context(notices.progress_bar(name, None, in_bytes=bool(streams)))
         for one in streams:
@@ -399,7 +400,7 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
 def _reading_of(
     sources: tuple[str, ...],
     how: Reading,
-    bar: notices.Bar,
+    bar: Bar,
     incomplete: list[str],
     *,
     is_whole: bool = False,
@@ -427,7 +428,7 @@ def _reading_of(
         incomplete.append(f"{n} files could not be read and were left out")
 
 
-def _confirm(bar: notices.Bar, yes: bool, model: str, estimate: Estimate) -> None:
+def _confirm(bar: Bar, yes: bool, model: str, estimate: Estimate) -> None:
     """Print what is planned, and ask if it costs money. Raises `Declined`."""
     if not estimate.n_calls or estimate.cost == 0:
         return
@@ -449,12 +450,7 @@ def _confirm(bar: notices.Bar, yes: bool, model: str, estimate: Estimate) -> Non
 
 
 def _ask(
-    bar: notices.Bar,
-    yes: bool,
-    question: str,
-    lines: Iterable[str] = (),
-    *,
-    cannot: str = "cannot ask",
+    bar: Bar, yes: bool, question: str, lines: Iterable[str] = (), *, cannot: str = "cannot ask"
 ) -> None:
     """Ask before what costs money or time, or cannot be undone. Raises `click.UsageError`."""
     with bar.paused():

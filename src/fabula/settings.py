@@ -28,7 +28,6 @@ from fabula.errors import InputError
 
 _KEY = "fabula"
 S = TypeVar("S", bound="Settings")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SettingsError(InputError):
@@ -60,13 +59,10 @@ class Between:
     high_open: bool = False
 
     def __call__(self, value: Any, /) -> str | None:
-        too_low = self.low is not None and not (
-            value > self.low if self.low_open else value >= self.low
-        )
-        too_high = self.high is not None and not (
-            value < self.high if self.high_open else value <= self.high
-        )
-        return f"must be {self.words()}, got {value!r}" if too_low or too_high else None
+        low, high = self.low, self.high
+        is_above = low is None or (value > low if self.low_open else value >= low)
+        is_below = high is None or (value < high if self.high_open else value <= high)
+        return None if is_above and is_below else f"must be {self.words()}, got {value!r}"
 
     def words(self) -> str:
         """The condition in words: "at least 1", "above 0 and at most 1"."""
@@ -196,12 +192,7 @@ class Described:
     """`dataclasses.MISSING` if the setting is required."""
 
 
-def _once(function: F) -> F:
-    """Call it once for each class of settings."""
-    return cache(function)  # type: ignore[return-value]
-
-
-@_once
+@cache
 def fields_of(kind: type[Settings]) -> tuple[Described, ...]:
     """All settings of a class, including those of its parts, in order of definition."""
     found: list[Described] = []
@@ -217,7 +208,7 @@ def fields_of(kind: type[Settings]) -> tuple[Described, ...]:
     return tuple(found)
 
 
-@_once
+@cache
 def _hinted(kind: type[Settings]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
     hints = get_type_hints(kind)
     return tuple((one, hints[one.name]) for one in dataclasses.fields(kind))  # type: ignore[arg-type]

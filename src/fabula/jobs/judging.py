@@ -291,11 +291,10 @@ class Judged(Result):
             return {}
         # Stories shown as examples are labelled too, so none are suggested for labelling.
         has_examples = len(self.people) > len(self.labels)
-        settings = CorrectSettings(n_next=0) if has_examples else CorrectSettings()
+        usual = CorrectSettings(n_next=0) if has_examples else CorrectSettings()
+        people, rubric = self.labels, self.rubric
         return {
-            rater: correct_measurements(
-                mine, self.labels, self.rubric, replace(settings, judge=rater)
-            )
+            rater: correct_measurements(mine, people, rubric, replace(usual, judge=rater))
             for rater, mine in by_rater(self.said).items()
         }
 

@@ -228,9 +228,8 @@ class Reviewer:
             self._measure.reference.close()
             self._measure = None
         if self._measure is None:
-            self._measure = self._stack.enter_context(
-                open_measure(self._options, progress, n_threads=self.plan.n_processes)
-            )
+            measure = open_measure(self._options, progress, n_threads=self.plan.n_processes)
+            self._measure = self._stack.enter_context(measure)
         return self._measure
 
     def _read(self, review: Review, progress: Progress) -> Review:

@@ -132,12 +132,8 @@ class SetUp(Result):
 
     def lines(self) -> list[str]:
         """A line for each model, and for each extra that is not installed."""
-        if self.judges is not None:
-            return []
-        return [
-            *(one.line() for one in self.steps),
-            *(f"also needed: pip install 'fabula[{name}]'" for name in self.extras),
-        ]
+        needed = [f"also needed: pip install 'fabula[{name}]'" for name in self.extras]
+        return [] if self.judges is not None else [*(one.line() for one in self.steps), *needed]
 
     def tables(self) -> list[Block]:
         from fabula.errors import NEVER_CHECKED
@@ -175,9 +171,8 @@ class SetUp(Result):
         return [one.to_json() for one in self.judges or self.steps]
 
     def to_json(self) -> Any:
-        if self.judges is not None:
-            return self.rows()
-        return {"models": self.rows(), "extras": list(self.extras)}
+        rows = self.rows()
+        return {"models": rows, "extras": list(self.extras)} if self.judges is None else rows
 
 
 def usable_sets() -> tuple[str, ...]:

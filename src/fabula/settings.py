@@ -28,6 +28,7 @@ from fabula.errors import InputError
 
 _KEY = "fabula"
 S = TypeVar("S", bound="Settings")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SettingsError(InputError):
@@ -192,7 +193,12 @@ class Described:
     """`dataclasses.MISSING` if the setting is required."""
 
 
-@cache
+def _once(function: F) -> F:
+    """Call it once for each class of settings."""
+    return cache(function)  # type: ignore[return-value]
+
+
+@_once
 def fields_of(kind: type[Settings]) -> tuple[Described, ...]:
     """All settings of a class, including those of its parts, in order of definition."""
     found: list[Described] = []
@@ -208,7 +214,7 @@ def fields_of(kind: type[Settings]) -> tuple[Described, ...]:
     return tuple(found)
 
 
-@cache
+@_once
 def _hinted(kind: type[Settings]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
     hints = get_type_hints(kind)
     return tuple((one, hints[one.name]) for one in dataclasses.fields(kind))  # type: ignore[arg-type]

@@ -121,7 +121,8 @@ class Command(click.Command):
 
         super().__init__(name, callback=called, params=params, **more)
         for option in self.params:
-            if option.opts[-1] in _SHORT and (short := _SHORT[option.opts[-1]]) not in option.opts:
+            short = _SHORT.get(option.opts[-1])
+            if short is not None and short not in option.opts:
                 option.opts.insert(0, short)
         self.params += notices.common_options()
 

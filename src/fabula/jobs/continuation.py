@@ -407,7 +407,8 @@ class ComparedSystems(Result):
 
 def n_shown(n_examples: int | None, page: Path | None) -> int:
     """The number of examples: by default two on a page, as in the paper's Table 1."""
-    return n_examples if n_examples is not None else 2 if page is not None else 0
+    usual = 0 if page is None else 2
+    return usual if n_examples is None else n_examples
 
 
 def score(

@@ -295,8 +295,8 @@ def build(
         collection = catalogue.corpora[names[0]]
         if sampling.sample is None:
             n = collection.about_words
-            holds = "its size is known once it is read"
-            holds = holds if n is None else f"it contains about {n:,} words"
+            unknown = "its size is known once it is read"
+            holds = unknown if n is None else f"it contains about {n:,} words"
             wanted = "set how many words to read, as in 100M, or all"
             raise SettingsError("sample", f"is required for {names[0]}: {holds}; {wanted}")
         n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)

@@ -196,6 +196,8 @@ def flat(row: Row, before: str = "") -> Row:
     """A row with one level: `uniqueness` of {5: 0.1} becomes `uniqueness_5`; lists stay."""
     found: Row = {}
     for name, value in row.items():
-        is_nested, whole = isinstance(value, dict), f"{before}{name}"
-        found |= flat(value, f"{whole}_") if is_nested else {whole: value}
+        if isinstance(value, dict):
+            found |= flat(value, f"{before}{name}_")
+        else:
+            found[f"{before}{name}"] = value
     return found

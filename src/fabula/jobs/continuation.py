@@ -287,16 +287,14 @@ def generate(
         for kind in settings.kinds
     }
     heat = settings.temperature
-    choices = [
-        generating.GeneratorChoice(kind, place, heat) for kind, place in sources.items() if place
-    ]
+    named = ((kind, place) for kind, place in sources.items() if place)
+    choices = [generating.GeneratorChoice(*one, heat) for one in named]
     for choice in choices:
         choice.open()  # before anything is written
     sampling = Sampling(heat, max_tokens=MAX_TOKENS, seed=seed, effort=models.reasoning_effort)
     rows: list[Row] = []
-    with kept_rows(
-        settings.out, generating.CONTINUATIONS, restart=settings.restart, share=share
-    ) as kept:
+    kind, restart = generating.CONTINUATIONS, settings.restart
+    with kept_rows(settings.out, kind, restart=restart, share=share) as kept:
         progress.begin("continuations", len(stories) * (len(choices) + models.n_models))
         how: Any = {"n_jobs": settings.processes.n_processes, "meter": progress.advance}
         for choice in choices:

@@ -16,7 +16,6 @@ from fabula.errors import InputError, ModelError, explain
 from fabula.jobs.models import ModelSettings, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
-from fabula.reasons import explain
 from fabula.settings import Between, Settings, SettingsError, part, setting
 from fabula.types import Rubric
 

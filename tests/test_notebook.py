@@ -89,7 +89,7 @@ def test_reference(reference: Reference):
 
 
 def test_profile():
-    values: dict[str, float | None] = {metric.id: 0.25 for metric in PROFILE_METRICS}
+    values: dict[str, float | None] = {metric.item: 0.25 for metric in PROFILE_METRICS}
     values["mtld"] = None
     profile = Profile(
         Document(HOSTILE, "x"), values, {"mtld": "too_short"}, (), (), (), (), "p|v:1"

@@ -109,7 +109,7 @@ def test_the_groups_that_ship_hold_every_number_of_a_profile_and_no_text():
     profiles = [g for g in book.groups if g.signature.startswith("profile|")]
     assert {g.kind for g in profiles} == kinds
     for group in profiles:
-        assert {metric.id for metric in PROFILE_METRICS} == set(group.items)
+        assert {metric.item for metric in PROFILE_METRICS} == set(group.items)
     for name in ("fluency", "originality"):
         found = [g for g in book.groups if g.signature.startswith(f"{name}|")]
         assert {g.kind for g in found} == kinds, name

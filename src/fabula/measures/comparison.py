@@ -97,7 +97,7 @@ class MeasuredTexts:
                 # A frame has the metrics of a profile as columns.
                 from fabula.measures.linguistic.profile import PROFILE_METRICS
 
-                names = (*_COLUMNS, *(metric.id for metric in PROFILE_METRICS))
+                names = (*_COLUMNS, *(metric.item for metric in PROFILE_METRICS))
                 values = {name: row[name] for name in names if name in row}
                 curve = row.get(CURVE)
                 if isinstance(curve, dict):

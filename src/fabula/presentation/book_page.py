@@ -25,30 +25,18 @@ _MAX_FINDINGS = 5
 _PANEL_WIDTH, _PANEL_HEIGHT = 320, 96
 _LEFT, _TOP, _BOTTOM = 34, 10, 78
 _CELL_HEIGHT, _NAME_WIDTH, _HEAT_WIDTH = 20, 140, 900
-_PANELS = (
-    ("n_words", "Words", "{:,.0f}", "how long each chapter is"),
-    ("sentence_words", "Words per sentence", "{:.1f}", "the mean"),
-    ("dialogue", "Speech", "{:.0%}", "the share of words in quotation marks"),
-    (
-        "pace",
-        "Pace",
-        "{:+.1f}",
-        "higher: shorter sentences and paragraphs, more speech than elsewhere",
-    ),
-    (
-        "repeated",
-        "Repeated",
-        "{:.1%}",
-        "the share of words in runs of six that also occur in other chapters",
-    ),
-    ("borrowed", "Borrowed", "{:.1%}", "the share of words in passages found in the reference"),
-    (
-        "surprise",
-        "Surprise",
-        "{:.1f}",
-        "how improbable a small language model finds the words, in bits a word",
-    ),
-)
+_PANELS = [
+    line.split(" | ")
+    for line in """\
+n_words | Words | {:,.0f} | how long each chapter is
+sentence_words | Words per sentence | {:.1f} | the mean
+dialogue | Speech | {:.0%} | the share of words in quotation marks
+pace | Pace | {:+.1f} | higher: shorter sentences and paragraphs, more speech than elsewhere
+repeated | Repeated | {:.1%} | the share of words in runs of six that also occur in other chapters
+borrowed | Borrowed | {:.1%} | the share of words in passages found in the reference
+surprise | Surprise | {:.1f} | how improbable a small language model finds the words, in bits a word
+""".splitlines()
+]
 """Field, title, form and explanation of each small chart."""
 
 
@@ -82,8 +70,7 @@ def chapters_to_fold(document: Document) -> list[Chapter]:
     if len(document.text) < 2 * BOOK_WORDS:
         return []
     chapters = chapters_of(document)
-    long_enough = chapters and count_words(document.text) >= BOOK_WORDS
-    return chapters if long_enough else []
+    return chapters if chapters and count_words(document.text) >= BOOK_WORDS else []
 
 
 def folds_of(
@@ -95,7 +82,7 @@ def folds_of(
     starts = [one.start for one in chapters]
     folds = [Fold("", 0, is_open=True)]
     folds += [
-        Fold(_id(number, one.number), count_words(document.text[one.body : one.end]))
+        Fold(f"ch{number}-{one.number}", count_words(document.text[one.body : one.end]))
         for one in chapters
     ]
     for paragraph in paragraphs:
@@ -103,10 +90,6 @@ def folds_of(
         is_heading = k > 0 and paragraph.start < chapters[k - 1].body
         (folds[k].heading if is_heading else folds[k].paragraphs).append(paragraph)
     return folds
-
-
-def _id(number: int, chapter: int) -> str:
-    return f"ch{number}-{chapter}"
 
 
 def book_view(
@@ -123,7 +106,7 @@ def book_view(
     panels = [one for one in _PANELS if any(row[one[0]] is not None for row in chapters)]
     is_folded = book["unit"] == "chapter" and book["n_words"] >= BOOK_WORDS
     targets = {
-        one["number"]: f"#{_id(number, one['number'])}" if is_folded else "" for one in chapters
+        one["number"]: f"#ch{number}-{one['number']}" if is_folded else "" for one in chapters
     }
     return {
         "unit": book["unit"],
@@ -339,7 +322,6 @@ def book_tables(
 
 
 def _people(document: Document, book: Book, n_people: int) -> Sheet:
-    shown = book.characters[: n_people or None]
     talk = defaultdict(lambda: Talk(0, 0), book.talk)
     columns = [
         Column("person", name="name", of=lambda one: visible(one.name)),
@@ -353,6 +335,7 @@ def _people(document: Document, book: Book, n_people: int) -> Sheet:
         ),
         Column("also called", name="forms", of=lambda one: visible(", ".join(one.forms[1:4]))),
     ]
+    shown = book.characters[: n_people or None]
     return Sheet.of("people", shown, columns, about=("id", document.id))
 
 

@@ -26,7 +26,7 @@ def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
         "profile",
         [Column("", name="metric"), *(Column(profile.document.id, "g") for profile in shown)],
         [
-            [metric.title, *(_cell(profile, metric.id) for profile in shown)]
+            [metric.title, *(_cell(profile, metric.item) for profile in shown)]
             for metric in PROFILE_METRICS
         ],
         forms=[metric.form for metric in PROFILE_METRICS],
@@ -103,11 +103,11 @@ def profile_view(profile: Profile) -> dict[str, Any]:
         "title": visible(profile.document.title),
         "metrics": [
             {
-                "id": metric.id,
+                "id": metric.item,
                 "title": metric.title,
                 "explained": metric.explained,
-                "value": cell_shown(_cell(profile, metric.id), metric.form),
-                "is_missing": profile.values[metric.id] is None,
+                "value": cell_shown(_cell(profile, metric.item), metric.form),
+                "is_missing": profile.values[metric.item] is None,
             }
             for metric in PROFILE_METRICS
         ],

@@ -261,7 +261,7 @@ class _Fluency(_Measured):
 
 class _Profile(_Measured):
     id, title = "profile", "Linguistic profile"
-    metrics = tuple((one.id, one.title, one.form) for one in PROFILE_METRICS)
+    metrics = tuple((one.item, one.title, one.form) for one in PROFILE_METRICS)
 
     def values(self, text: TextReview, review: Review) -> Values:
         return {} if text.profile is None else dict(text.profile.values)

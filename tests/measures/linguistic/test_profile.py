@@ -125,12 +125,12 @@ def test_a_text_that_cannot_be_measured_has_reasons(tools: TextTools, text: str,
 def test_every_number_is_finite_or_missing_with_its_reason(tools: TextTools, text: str):
     found = profile(tools, text)
     for metric in PROFILE_METRICS:
-        value = found.values[metric.id]
+        value = found.values[metric.item]
         if value is None:
-            assert explain(found.missing[metric.id])
+            assert explain(found.missing[metric.item])
         else:
             assert math.isfinite(value)
-    assert [m.item for m in found.measurements()] == [m.id for m in PROFILE_METRICS]
+    assert [m.item for m in found.measurements()] == [m.item for m in PROFILE_METRICS]
 
 
 def test_two_processes_give_what_one_gives(tools: TextTools, examples: Path):

@@ -55,16 +55,6 @@ class Metric:
     n_digits: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileMetric:
-    """A number of the profile, its meaning in plain words, and how many digits are shown."""
-
-    id: str
-    title: str
-    explained: str
-    form: str = ".3f"
-
-
 METRICS = (
     Metric("sentence_length", 1, "Sentence length", n_digits=2),
     Metric("grammaticality", 2, "Grammaticality"),

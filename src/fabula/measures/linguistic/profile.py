@@ -19,9 +19,10 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
+from fabula.instruments import Figure
 from fabula.measures.linguistic import lexis
 from fabula.measures.linguistic.lexis import trigrams
-from fabula.measures.linguistic.metrics import ProfileMetric, TextTools, alone
+from fabula.measures.linguistic.metrics import TextTools, alone
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings
 from fabula.text.language import not_english
@@ -36,30 +37,30 @@ _MAX_REPEATED_WORDS = 12
 _N_SHOWN = 12
 
 
-PROFILE_METRICS: tuple[ProfileMetric, ...] = tuple(
-    ProfileMetric(*line.split(" | "))
+PROFILE_METRICS: tuple[Figure, ...] = tuple(
+    Figure(*line.split(" | "))
     for line in f"""\
-n_words | Word tokens | words as the pipeline splits them: don't is two | ,.0f
-n_sentences | Sentences | as the pipeline parts them | ,.0f
-sentence_length | Sentence length | words a sentence, the mean | .1f
-sentence_length_sd | Spread of sentence length | standard deviation in words; low is \
-monotonous | .1f
-dialogue_share | Dialogue | words in quoted speech, as a share | .1%
-grammaticality | Grammaticality | words of a sentence free of errors of grammar and spelling, the \
-mean share | .1%
-inverse_word_frequency | Inverse word frequency | mean negative log frequency of the words; higher \
-is rarer | .2f
-rare_words | Rare words | words rarer than one in a million, as a share | .1%
-type_token_ratio | Type-token ratio | different words as a share of all; falls with length
-mattr | MATTR | mean type-token ratio of every {lexis.MATTR_WINDOW} words; length-proof
-mtld | MTLD | words in a row before the type-token ratio falls to {lexis.MTLD_THRESHOLD}; \
-length-proof | .1f
-unique_trigram_ratio | Unique trigram ratio | different runs of three words as a share of all
-repeated_share | Repetition | words in runs of three that occurred before, as a share | .1%
-noun_phrases | Noun phrases | a word, the mean over sentences
-noun_phrase_words | Words a noun phrase | the mean over the text | .2f
-verb_phrases | Verb phrases | a word, the mean over sentences
-verb_phrase_words | Words a verb phrase | the mean over the text | .2f
+n_words | Word tokens | ,.0f | words as the pipeline splits them: don't is two
+n_sentences | Sentences | ,.0f | as the pipeline parts them
+sentence_length | Sentence length | .1f | words a sentence, the mean
+sentence_length_sd | Spread of sentence length | .1f | standard deviation in words; low is \
+monotonous
+dialogue_share | Dialogue | .1% | words in quoted speech, as a share
+grammaticality | Grammaticality | .1% | words of a sentence free of errors of grammar and \
+spelling, the mean share
+inverse_word_frequency | Inverse word frequency | .2f | mean negative log frequency of the words; \
+higher is rarer
+rare_words | Rare words | .1% | words rarer than one in a million, as a share
+type_token_ratio | Type-token ratio | .3f | different words as a share of all; falls with length
+mattr | MATTR | .3f | mean type-token ratio of every {lexis.MATTR_WINDOW} words; length-proof
+mtld | MTLD | .1f | words in a row before the type-token ratio falls to {lexis.MTLD_THRESHOLD}; \
+length-proof
+unique_trigram_ratio | Unique trigram ratio | .3f | different runs of three words as a share of all
+repeated_share | Repetition | .1% | words in runs of three that occurred before, as a share
+noun_phrases | Noun phrases | .3f | a word, the mean over sentences
+noun_phrase_words | Words a noun phrase | .2f | the mean over the text
+verb_phrases | Verb phrases | .3f | a word, the mean over sentences
+verb_phrase_words | Words a verb phrase | .2f | the mean over the text
 """.splitlines()
 )
 """The numbers of a profile, in display order."""
@@ -104,9 +105,9 @@ class Profile:
 
     def measurements(self) -> Iterator[Measurement]:
         for metric in PROFILE_METRICS:
-            about = self.document.id, "profile", metric.id, "fabula"
-            value, reason = self.values[metric.id], self.missing.get(metric.id)
-            evidence = self.errors if metric.id == "grammaticality" else ()
+            about = self.document.id, "profile", metric.item, "fabula"
+            value, reason = self.values[metric.item], self.missing.get(metric.item)
+            evidence = self.errors if metric.item == "grammaticality" else ()
             yield Measurement(*about, value, reason, evidence, None, self.signature)
 
     def _repr_html_(self) -> str:
@@ -163,7 +164,7 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         reason = None if any(one.parsed.words for one in sentences) else "no_words"
     if reason is not None:
         known = dict.fromkeys(("n_words", "n_sentences"), 0.0) if reason == "no_words" else {}
-        values = {metric.id: known.get(metric.id) for metric in PROFILE_METRICS}
+        values = {metric.item: known.get(metric.item) for metric in PROFILE_METRICS}
         missing = {name: reason for name in values if name not in known}
         return Profile(document, values, missing, (), (), (), (), signature)
     breaks = [match.start() for match in re.finditer("\n\n", text)]

@@ -12,7 +12,6 @@ import numpy as np
 from fabula.errors import InputError
 from fabula.measures.comparison import CURVE, INDEX, Comparison
 from fabula.stats.contrasts import cell_means
-from fabula.types import Estimate
 
 if TYPE_CHECKING:
     from fabula.measures.linguistic.profile import Profile
@@ -36,29 +35,27 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
         from matplotlib.ticker import MaxNLocator
 
         axes, strips = panels
-        curves: dict[str, list[tuple[int, Estimate]]] = {}
+        curves: dict[str, list[list[float | None]]] = {}
         for one in comparison.groups:
             if one.number.startswith(f"{CURVE}_"):
                 level = int(one.number.rpartition("_")[2])
-                curves.setdefault(one.group, []).append((level, one.mean))
+                curves.setdefault(one.group, []).append([level, *one.mean.ends().values()])
         for k, (name, curve) in enumerate(curves.items()):
-            points = [(level, e) for level, e in curve if e.value is not None]
-            if not points:
+            points = np.array(curve, np.float64) * (1, 100, 100, 100)
+            levels, means, low, high = points[~np.isnan(points[:, 1])].T
+            if not len(levels):
                 continue
-            levels = [level for level, _ in points]
             colour = COLOURS[k % len(COLOURS)]
             axes.plot(
                 levels,
-                [100 * (e.value or 0) for _, e in points],
+                means,
                 color=colour,
                 marker=_MARKERS[k % len(_MARKERS)],
                 markersize=4,
                 linewidth=1.6,
                 label=name,
             )
-            if all(e.low is not None and e.high is not None for _, e in points):
-                low = [100 * (e.low or 0) for _, e in points]
-                high = [100 * (e.high or 0) for _, e in points]
+            if not np.isnan([low, high]).any():
                 axes.fill_between(levels, low, high, color=colour, alpha=0.16, linewidth=0)
         axes.set_xlabel("L, words in a row")
         axes.set_ylabel("L-uniqueness, % of words")
@@ -91,11 +88,8 @@ def save_distributions(
 
     The same series give the same bytes. Raises `InputError` for an unknown extension.
     """
-    size = (6.4, 1.0 + 1.05 * len(series))
-    with figure_of(path, len(series), 1, figsize=size, sharex=True, sharey=True) as (
-        figure,
-        panels,
-    ):
+    n, size = len(series), (6.4, 1.0 + 1.05 * len(series))
+    with figure_of(path, n, 1, figsize=size, sharex=True, sharey=True) as (figure, panels):
         for k, (axes, (name, counts)) in enumerate(zip(panels, series.items(), strict=True)):
             axes.bar(range(len(counts)), counts, color=COLOURS[k % len(COLOURS)], width=0.82)
             axes.set_title(name, loc="left", fontsize=9.5, color=INK, pad=3)
@@ -201,9 +195,7 @@ def figure_of(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterat
             n_rows, n_columns, layout="constrained", squeeze=False, **options
         )
         yield figure, panels.ravel()
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-        if path.suffix.lower() == ".pdf":
-            metadata = {"CreationDate": None}
+        dated = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix.lower())
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=180, metadata=metadata)
+        figure.savefig(path, dpi=180, metadata={dated: None} if dated else None)
         plt.close(figure)

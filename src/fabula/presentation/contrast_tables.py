@@ -74,10 +74,7 @@ def comparison_tables(found: Comparison) -> list[Block]:
         for reason, n in one.missing.items()
         if reason != NOT_SAID
     ]
-    all_at_once = [
-        line for number, one in found.omnibus.items() for line in omnibus_lines(one, number)
-    ]
-    unit = "texts" if found.cluster is None else "clusters"
+    at_once = [line for name, one in found.omnibus.items() for line in omnibus_lines(one, name)]
     notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
     if found.cluster is not None:
         notes.append(
@@ -92,7 +89,7 @@ def comparison_tables(found: Comparison) -> list[Block]:
             f"(--cluster {found.shared_field})."
         )
     signatures = dict.fromkeys(found.signatures[one.number] for one in shown)
-    tables: list[Block] = [groups, *reasons, *all_at_once, "", shown_pairs]
+    tables: list[Block] = [groups, *reasons, *at_once, "", shown_pairs]
     return [*tables, *([f"p: {tests}{over}"] if n_tests else []), *notes, "", *signatures]
 
 

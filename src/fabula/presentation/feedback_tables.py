@@ -25,8 +25,6 @@ _COLUMNS = {
 """Labels as in Tables 1, 6 and 8."""
 _SAYS = ("length", "perfect", "perfect_precision", "perfect_precision_chance")
 """Metrics of the first table of a cross; the others concern words."""
-_WITHOUT = ("perfect_precision_chance",)
-"""Shown without an interval."""
 
 
 def score_tables(
@@ -41,7 +39,7 @@ def score_tables(
                 Column(
                     title,
                     ".0f" if name == "length" else ".2f",
-                    name not in _WITHOUT,
+                    name != "perfect_precision_chance",  # without an interval
                     name=name,
                     of=f"values.{name}",
                 )
@@ -85,10 +83,10 @@ def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
         Column("Pearson", "+.2f", with_interval=True),
         Column("paper", "+.2f"),
     ]
-    rows: list[list[Cell]] = []
-    for item, one in found.items():
-        measure, printed = VALIDATED[item]
-        rows.append([*_SAID[measure], one.n, one.n_units, one, printed])
+    rows: list[list[Cell]] = [
+        [*_SAID[VALIDATED[item][0]], one.n, one.n_units, one, VALIDATED[item][1]]
+        for item, one in found.items()
+    ]
     return ["", *Sheet("validation", columns, rows).with_notes("stories")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -62,30 +63,25 @@ def estimates_table(title: str, groups: Mapping[str, Mapping[str, Estimate]]) ->
 def agreement_table(agreement: Mapping[str, AmongPeople]) -> Sheet:
     """Agreement among raters, by item (the form of Table 2)."""
     columns = [
-        Column("among raters", name="item"),
+        Column("among raters", name="item", of="name"),
         Column("n", ","),
         Column("similarity", ".2f"),
-        Column("alpha", ".2f"),
+        Column("alpha", ".2f", of="alpha.value"),
     ]
-    rows = [[item, one.n, one.similarity, one.alpha.value] for item, one in agreement.items()]
-    return Sheet("raters", columns, rows)
+    return Sheet.of("raters", agreement.values(), columns)
 
 
 def people_table(rater: str, agreement: Mapping[str, Mapping[str, Estimate]]) -> list[Block]:
     """A model's answers compared with people's means, by item."""
     columns = [
         Column(f"{rater} with people", name="item"),
-        Column("n", ","),
-        Column("stories", ",", name="n_stories"),
+        Column("n", ",", of="similarity.n"),
+        Column("stories", ",", name="n_stories", of="similarity.n_units"),
         Column("1 - |a - b|", ".2f", with_interval=True, name="similarity"),
-        Column("Pearson", "+.2f", with_interval=True),
+        Column("Pearson", "+.2f", with_interval=True, of="correlation"),
     ]
-    rows: list[list[Cell]] = [
-        [item, near.n, near.n_units, near, one["correlation"]]
-        for item, one in agreement.items()
-        for near in (one["similarity"],)
-    ]
-    return Sheet("people", columns, rows, about=("rater", rater)).with_notes("stories")
+    rows: list[dict[str, Any]] = [{"item": item, **one} for item, one in agreement.items()]
+    return Sheet.of("people", rows, columns, about=("rater", rater)).with_notes("stories")
 
 
 _SHOWN = {"people": "kappa of people", "difference": "less people", "correlation": "Pearson"}
@@ -101,18 +97,14 @@ ON_ITEM = (
 def graded_tables(graded: GradedAgreement) -> list[Block]:
     """Items that are not yes-no: agreement among people, then of each judge with them."""
     columns = [
-        Column("people", name="item"),
+        Column("people", name="item", of="name"),
         Column("n", ","),
         Column("kappa", ".2f", with_interval=True),
         Column("alpha", ".2f", with_interval=True),
         Column("ICC", ".2f", with_interval=True, name="icc"),
         Column("similarity", ".2f"),
     ]
-    rows: list[list[Cell]] = [
-        [item, one.n, one.kappa, one.alpha, one.icc, one.similarity]
-        for item, one in graded.people.items()
-    ]
-    people = Sheet("people", columns, rows)
+    people = Sheet.of("people", graded.people.values(), columns)
     parts: list[Block] = [
         "items that are not yes-no: kappa between two people (with quadratic weights for "
         "numbers), Krippendorff's alpha at the scale's level, ICC(2,1)",

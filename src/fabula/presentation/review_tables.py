@@ -49,7 +49,7 @@ def review_tables(review: Review) -> list[Block]:
     if alone is not None and (found := findings_of(alone)):
         # What to look at first.
         title = Column("look at", of=lambda one: one.title.lower())
-        columns = [title, Column("line", "d"), *place_columns(alone.document.text)]
+        columns = [title, *place_columns(alone.document.text)]
         said = " ".join(visible(one.sentence) for one in said_of(alone))
         parts += [said, "", Sheet.of("first", found, columns), ""]
     is_class = review.together is not None and review.together.is_class
@@ -270,24 +270,19 @@ def line_tables(
         parts += [f"{title}: {review.n_words:,} words; {named or 'nothing to note'}", ""]
         shown = review.first(per_thousand)
         if shown:
-            columns = [
-                Column("line", "d"),
-                Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()),
-                *place_columns(document.text),
-            ]
-            rows = [
-                [line_of(document.text, note.start), *(column.cell(note) for column in columns[1:])]
-                for note in shown
-            ]
-            parts += [Sheet("notes", columns, rows, about=("id", document.id)), ""]
+            columns = place_columns(document.text)
+            kind = Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower())
+            columns.insert(1, kind)
+            parts += [Sheet.of("notes", shown, columns, about=("id", document.id)), ""]
         if n_left := len(review.notes) - len(shown):
             parts += [f"{n_left:,} more; `per_thousand` 0 shows all", ""]
     return [*parts, *dict.fromkeys(review.signature for review in reviews)]
 
 
 def place_columns(text: str) -> list[Column]:
-    """How often such a note is right, its place in the text, and why it is one."""
+    """Its line, how often such a note is right, its place in the text, and why it is one."""
     return [
+        Column("line", "d", of=lambda one: line_of(text, one.start)),
         Column("right", ".0%", of=lambda one: precision_of(one.kind)),
         Column("place", of=lambda one: quoted(text, one.start, one.end, _CELL_CHARS)),
         Column("why", of=lambda one: visible(one.why)),

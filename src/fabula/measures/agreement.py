@@ -75,11 +75,8 @@ class Panel:
     def on(self, documents: Collection[str]) -> Panel:
         """The part that covers these documents."""
         kept = [k for k, (document, _) in enumerate(self.subjects) if document in documents]
-        return self.take(kept)
-
-    def take(self, kept: Sequence[int]) -> Panel:
         subjects = tuple(self.subjects[k] for k in kept)
-        return Panel(subjects, self.ratings[list(kept)], self.source, self.authors)
+        return Panel(subjects, self.ratings[kept], self.source, self.authors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +222,7 @@ def panel_agreement(
 ) -> list[AmongPeople]:
     """The experts' agreement on yes-no items, by group, then over all."""
     rows = []
-    groups = _groups(panel.subjects, rubric, by, panel.authors)
-    for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
+    for name, places in _groups(panel.subjects, rubric, by, panel.authors):
         ratings = panel.ratings[places]
         n_raters = stats.describe_raters(ratings)
         stories, items = ([panel.subjects[place][k] for place in places] for k in (0, 1))
@@ -274,8 +270,8 @@ def judge_agreement(
     is_so = np.array([truth[subject] for subject in subjects])
     signature = f"{measurements[0].signature}|experts:{panel.source}"
     rows = []
-    groups = _groups(subjects, rubric, by, {**panel.authors, **_authors(measurements)})
-    for name, places in [*groups.items(), ("all", list(range(len(subjects))))]:
+    authors = {**panel.authors, **_authors(measurements)}
+    for name, places in _groups(subjects, rubric, by, authors):
         a, b = said[places], is_so[places]
         stories, items = ([subjects[place][k] for place in places] for k in (0, 1))
         kappa, ac1 = (
@@ -302,11 +298,9 @@ def judge_agreement(
     }
     stories = list(passed)
     mine, theirs = np.array([counted[story] for story in stories]), np.array([*passed.values()])
+    method = "Pearson of tests passed with the experts' mean"
     correlation = stats.pearson(mine, theirs).estimate(
-        stories,
-        seed=seed,
-        method="Pearson of tests passed with the experts' mean",
-        signature=signature,
+        stories, seed=seed, method=method, signature=signature
     )
     why = "fewer than two stories have all verdicts of both"
     if len(mine) > 1:
@@ -341,9 +335,9 @@ def aggregates(
         return {}
     items = [item.id for item in taken if asked is None or item.id in asked]
     found = {}
-    for document in dict.fromkeys(document for document, _ in ratings):
+    for document in dict.fromkeys(document for document, _ in ratings) if items else ():
         given = [ratings[document, item] for item in items if (document, item) in ratings]
-        if not items or len(given) < len(items):
+        if len(given) < len(items):
             continue
         if rubric.aggregate.rule == "count":
             counted = 1.0 if rubric.aggregate.counts == "Yes" else 0.0
@@ -357,19 +351,15 @@ def pass_rates(
     panel: Panel, rubric: Rubric, author_of: Callable[[str], str]
 ) -> dict[str, dict[str, float]]:
     """Percent of the verdicts that are Yes, by author and item."""
-    found: dict[str, dict[str, float]] = {}
-    for author in sorted({author_of(story) for story, _ in panel.subjects}):
-        rates = {}
+    found: dict[str, dict[str, float]] = {
+        author: {} for author in sorted({author_of(story) for story, _ in panel.subjects})
+    }
+    for author, rates in found.items():
         for item in rubric.items:
-            places = [
-                k
-                for k, (story, of_item) in enumerate(panel.subjects)
-                if of_item == item.id and author_of(story) == author
-            ]
-            given = panel.ratings[places]
+            mine = [of == item.id and author_of(story) == author for story, of in panel.subjects]
+            given = panel.ratings[mine]
             if not np.isnan(given).all():
                 rates[item.id] = 100 * float(np.nanmean(given))
-        found[author] = rates
     return found
 
 
@@ -377,9 +367,9 @@ def tests_passed(
     panel: Panel, rubric: Rubric, author_of: Callable[[str], str]
 ) -> dict[str, dict[int, int]]:
     """Number of tests passed, by author: of each reader of a story who answered all of them."""
-    stories: dict[str, list[int]] = {}
+    stories: dict[str, list[int]] = defaultdict(list)
     for place, (story, _) in enumerate(panel.subjects):
-        stories.setdefault(story, []).append(place)
+        stories[story].append(place)
     found: dict[str, Counter[int]] = {}
     for story, places in stories.items():
         counts = found.setdefault(author_of(story), Counter())
@@ -408,19 +398,12 @@ def expert_correlation(panel: Panel, rubric: Rubric, *, seed: int = 0) -> Estima
 def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.float64]]:
     """Tests passed by document and expert position: float64, shape (n_documents, n_raters)."""
     documents = list(dict.fromkeys(document for document, _ in panel.subjects))
-    by_rater = [
-        aggregates(
-            {
-                subject: float(value)
-                for subject, value in zip(panel.subjects, column, strict=True)
-                if not np.isnan(value)
-            },
-            rubric,
-        )
-        for column in panel.ratings.T
-    ]
-    table = [[scores.get(document, np.nan) for scores in by_rater] for document in documents]
-    return documents, np.array(table, np.float64).reshape(len(documents), len(by_rater))
+    scores = []
+    for column in panel.ratings.T.tolist():
+        given = zip(panel.subjects, column, strict=True)
+        scores.append(aggregates({k: value for k, value in given if not math.isnan(value)}, rubric))
+    table = [[own.get(document, np.nan) for own in scores] for document in documents]
+    return documents, np.array(table, np.float64).reshape(len(documents), len(scores))
 
 
 def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
@@ -442,8 +425,8 @@ def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:
 
 def _groups(
     subjects: Sequence[tuple[str, str]], rubric: Rubric, by: Grouping, authors: Mapping[str, str]
-) -> dict[str, list[int]]:
-    """The indices of the subjects of each group, in the rubric's order."""
+) -> list[tuple[str, list[int]]]:
+    """The indices of the subjects of each group, in the rubric's order; then of `all`."""
     groups: dict[str, list[int]] = {}
     if by == "item":
         groups = {item.id: [] for item in rubric.items if item.scale.agreement == "kappa"}
@@ -457,7 +440,8 @@ def _groups(
         elif by == "author":
             name = authors.get(document, "author unknown")
         groups.setdefault(name, []).append(place)
-    return {name: places for name, places in groups.items() if places}
+    known = [(name, places) for name, places in groups.items() if places]
+    return [*known, ("all", list(range(len(subjects))))]
 
 
 # People on the documents of a judge, one of them with the others.
@@ -582,12 +566,9 @@ def graded_pairs(
                 signature=signature,
             )
             agreement = _kappa(columns[0], columns[1], both, item, signature, seed)
-            labelled = any(name in people for name in both)
-            alike = (
-                "a judge and people said the same"
-                if labelled
-                else "nobody labelled these documents"
-            )
+            alike = "a judge and people said the same"
+            if not any(name in people for name in both):
+                alike = "nobody labelled these documents"
             why = _reasons(difference=(apart, alike), agreement=(agreement, _SAME))
             details = {"agreement": agreement, "why_missing": why}
             pairs.append(Contrast(item.id, first, second, apart, details=details))
@@ -607,9 +588,7 @@ def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, d
     scale = item.scale
     found: dict[str, dict[str, float]] = {}
     for one in measurements:
-        if one.item != item.id:
-            continue
-        value = scale.decided(one.value)
+        value = scale.decided(one.value) if one.item == item.id else None
         if value is None:
             continue
         number = scale.worth(value)

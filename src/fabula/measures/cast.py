@@ -95,9 +95,7 @@ def cast_of(read: Reading) -> list[Person]:
     people = []
     for forms in _joined({form: len(places) for form, places in found.items()}):
         places = sorted(place for form in forms for place in found[form])
-        said: Counter[str] = Counter()
-        for form in forms:
-            said += shown[form]
+        said = sum((shown[form] for form in forms), Counter[str]())
         ordered = sorted(said, key=lambda name: (-said[name], name))
         if len(places) >= _MIN_NAMED:
             people.append(Person(ordered[0], tuple(ordered), tuple(places)))

@@ -119,13 +119,12 @@ class FluencyMeasure:
             foreign = not_english(text)
             return Fluency(document, 0, None, (), foreign, self.signature, _NO_TOKENS)
         (whole,) = _of_spans(text, tokens, [(0, len(text))])
+        places = sentence_spans(without_headings(document), self._nlp)
         return Fluency(
             document=document,
             n_words=whole.n_words,
             bits_per_word=whole.bits_per_word,
-            sentences=_of_spans(
-                text, tokens, sentence_spans(without_headings(document), self._nlp)
-            ),
+            sentences=_of_spans(text, tokens, places),
             missing_reason=whole.missing_reason,
             signature=self.signature,
             tokens=tokens,

@@ -372,8 +372,7 @@ def _is_misspelling(
         if is_misspelt(word, one.lower())
         and (len(word) >= _MIN_MISSPELT or _is_transposed(word, one))
     ]
-    is_likely = max(likely, default=-math.inf) - frequencies().log(word) >= math.log(50)
-    if not is_likely:
+    if max(likely, default=-math.inf) - frequencies().log(word) < math.log(50):
         return False
     # Whether it is a known word with a prefix or suffix.
     parts = _DERIVED.fullmatch(word)
@@ -440,13 +439,8 @@ def is_misspelt(name: str, other: str) -> bool:
         return False
     if len(name) == len(other):
         differ = [k for k, (a, b) in enumerate(zip(name, other, strict=True)) if a != b]
-        is_swap = (
-            len(differ) == 2
-            and differ[1] == differ[0] + 1
-            and name[differ[0]] == other[differ[1]]
-            and name[differ[1]] == other[differ[0]]
-        )
-        return len(differ) == 1 or is_swap
+        is_swap = [name[k] for k in differ] == [other[k] for k in reversed(differ)]
+        return len(differ) == 1 or (len(differ) == 2 and differ[1] == differ[0] + 1 and is_swap)
     short, long = sorted((name, other), key=len)
     return len(long) == len(short) + 1 and any(
         long[:k] + long[k + 1 :] == short for k in range(len(long))
@@ -559,11 +553,8 @@ def _tags(read: Reading) -> Iterator[LineNote]:
         for k, token in enumerate(tokens):
             verb = _UNSPOKEN.get(token.lower) if token.is_word and not spoken[k] else None
             if verb is not None and _follows_comma(tokens, spoken, k):
-                why = (
-                    f"Nobody can {verb} words; a full stop before it makes it something that is "
-                    f"done."
-                )
-                yield note_of("tag", sentence.at(token), why)
+                done = "a full stop before it makes it something that is done."
+                yield note_of("tag", sentence.at(token), f"Nobody can {verb} words; {done}")
 
 
 def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:

@@ -132,6 +132,8 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
     elif root.pos == "PRON" or root.dep == "expl":
         kind = "empty"
     person, number, genders = _features(root, inside, kind)
+    names = {t.lower for t in inside if t.pos == "PROPN" and t.is_word and t.dep != "poss"}
+    below = [t for t in inside if t.head == phrase.root]
     beside = root.head if root.dep == "appos" else -1
     if kind == "relative":
         # The verb of its clause is at most three tokens above.
@@ -145,19 +147,8 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
         kind=kind,
         head=root.lower,
         key=key,
-        names=frozenset(
-            t.lower
-            for t in inside
-            if t.pos == "PROPN"
-            and t.is_word
-            and t.dep != "poss"
-            and t.lower not in _WORDS["titles"]
-        ),
-        modifiers=frozenset(
-            t.lower
-            for t in inside
-            if t.head == phrase.root and t.pos in ("ADJ", "NUM", "NOUN", "VERB")
-        ),
+        names=frozenset(names - _WORDS["titles"]),
+        modifiers=frozenset(t.lower for t in below if t.pos in ("ADJ", "NUM", "NOUN", "VERB")),
         # "The trees", "Anne"; not "trees" in general.
         is_definite=root.pos == "PROPN" or bool(owners) or (bool(words) and words[0] in _DEFINITE),
         possessor=owners[0].lower if owners else "",
@@ -221,6 +212,12 @@ class _Entity:
     last_place: int = -1
 
 
+def _named_by(token: int, mentions: Sequence[Mention], found: Sequence[int]) -> int:
+    """The entity of the first mention that a token is in; -1 if there is none."""
+    both = zip(mentions, found, strict=True)
+    return next((e for m, e in both if m.phrase.start <= token < m.phrase.end), -1)
+
+
 class _State:
     """The entities so far, and the current speakers."""
 
@@ -250,17 +247,8 @@ class _State:
             found[k] = self._entity(mentions, k, found)
         if any(speech.in_quote):
             # The speaker and the addressee of the quotes in this sentence.
-            named, heard = (
-                next(
-                    (
-                        entity
-                        for mention, entity in zip(mentions, found, strict=True)
-                        if mention.phrase.start <= token < mention.phrase.end
-                    ),
-                    -1,
-                )
-                for token in (speech.speaker, speech.addressee)
-            )
+            named = _named_by(speech.speaker, mentions, found)
+            heard = _named_by(speech.addressee, mentions, found)
             speaker = self.subject
             if named >= 0:
                 speaker = named
@@ -352,14 +340,11 @@ class _State:
         if mention.person == 3:
             # The most salient compatible entity of the last few sentences. "He saw him": two
             # arguments of one verb are two entities.
-            barred = {
-                e
-                for m, e in zip(mentions, found, strict=True)
-                if m.verb == mention.verb
-                and m is not mention
-                and e >= 0
-                and (m.is_subject or mention.is_subject)
-            }
+            barred = {self.narrator, self.us}
+            for other, entity in zip(mentions, found, strict=True):
+                is_either = other.is_subject or mention.is_subject
+                if is_either and other.verb == mention.verb and other is not mention:
+                    barred.add(entity)
             if mention.in_quote:
                 barred |= {self.speaker, self.addressee}
             best, best_score = -1, -1e9
@@ -370,7 +355,6 @@ class _State:
                     or distance > _PRONOUN_REACH
                     or known.number != mention.number
                     or not known.genders & mention.genders
-                    or number in (self.narrator, self.us)
                 ):
                     continue
                 score = (

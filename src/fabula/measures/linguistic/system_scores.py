@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -168,11 +170,9 @@ def score_rows(
         kept.check_end()
         advance(len(found))
         kept.begin()
-        n_whole, n_rows = 0, 0
-        while n_whole < len(blocks) and n_rows + len(wanted[n_whole]) <= len(found):
-            n_rows += len(wanted[n_whole])
-            n_whole += 1
-        n_half = len(found) - n_rows
+        ends = list(accumulate(map(len, wanted), initial=0))
+        n_whole = bisect_right(ends, len(found)) - 1
+        n_half = len(found) - ends[n_whole]
         for rows in measure(blocks[n_whole:]):
             for row in rows[n_half:]:
                 kept.add(row)
@@ -210,9 +210,7 @@ def _score_block(choice: metrics.ToolChoice, block: _Block) -> list[Row]:
         scored = metrics.score_continuations(tools, context, texts, own)
         for continuation, result in zip(continuations, scored, strict=True):
             # Rounded to six digits: further digits depend on the processor.
-            values = {
-                k: None if value is None else round(value, 6) for k, value in result.values.items()
-            }
+            values = {k: v if v is None else round(v, 6) for k, v in result.values.items()}
             made_of = _expected(story, continuation, str(tools.signature))
             digest, signature = made_of.pop("digest"), made_of.pop("signature")
             rows.append(

@@ -95,7 +95,7 @@ def cast_of(read: Reading) -> list[Person]:
     people = []
     for forms in _joined({form: len(places) for form, places in found.items()}):
         places = sorted(place for form in forms for place in found[form])
-        said = sum((shown[form] for form in forms), Counter[str]())
+        said = Counter(name for form in forms for name in shown[form].elements())
         ordered = sorted(said, key=lambda name: (-said[name], name))
         if len(places) >= _MIN_NAMED:
             people.append(Person(ordered[0], tuple(ordered), tuple(places)))

@@ -534,14 +534,10 @@ def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, An
                 raise InputError(
                     f"{path}, line {number}: {name} is {repr(value)[:40]}, not a number"
                 )
-        if signature is None:
-            signature = found
-        else:
-            Signature.parse(signature).check_same(
-                found,
-                f"{path}, line {number} and the rows before it",
-                "score all texts with the same settings",
-            )
+        signature = signature or found
+        before = f"{path}, line {number} and the rows before it"
+        remedy = "score all texts with the same settings"
+        Signature.parse(signature).check_same(found, before, remedy)
         yield row
     if signature is None:
         raise InputError(f"{path}: contains no rows of scores")

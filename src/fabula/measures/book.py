@@ -279,28 +279,22 @@ def _repetition(
     return found[:_MAX_REPEATED], flags
 
 
+_FIGURES = f"""\
+n_chapters | Chapters | .0f | by their headings
+n_scenes | Scenes | .0f | separated by * * * or by extra space
+chapter_words | Words in a chapter | .0f | the median
+unevenness | Unevenness of chapters | .2f | variation of their lengths: standard deviation over mean
+repeated | Repeated across chapters | .1% | words in runs of {_RUN} or more that also occur in \
+another chapter
+n_characters | People named | .0f | at least five times
+"""
+
+
 class BookInstrument:
     """A long text by chapter, for pages and files; short texts have none."""
 
     id, title, citation = "book", "The book, chapter by chapter", ""
-    figures = (
-        Figure("n_chapters", "Chapters", ".0f", "by their headings"),
-        Figure("n_scenes", "Scenes", ".0f", "separated by * * * or by extra space"),
-        Figure("chapter_words", "Words in a chapter", ".0f", "the median"),
-        Figure(
-            "unevenness",
-            "Unevenness of chapters",
-            ".2f",
-            "variation of their lengths: standard deviation over mean",
-        ),
-        Figure(
-            "repeated",
-            "Repeated across chapters",
-            ".1%",
-            f"words in runs of {_RUN} or more that also occur in another chapter",
-        ),
-        Figure("n_characters", "People named", ".0f", "at least five times"),
-    )
+    figures = tuple(Figure(*line.split(" | ")) for line in _FIGURES.splitlines())
     methods = (
         "Chapters and scenes were identified by headings, separators and the space between "
         "paragraphs. For each chapter we measured mean words per sentence and per paragraph and "

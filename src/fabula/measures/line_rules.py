@@ -249,24 +249,10 @@ _MIN_MISSPELT = 5
 _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
 """Frequency of a correction: one word in a million, and one in three thousand."""
 _DOUBTFUL = (
-    "they're",
-    "instead of 'about'",
-    "already implies",
-    "irregular form",
-    "one of the",
-    "hyphen",
-    "lain",
-    "`intent`",
-    "`interested`",
-    "after `how`",
-    "snuck",
-    "oxymoron",
-    "'therein'",
-    "`due to`",
-    "inside a building",
-    "ought to be",
-    "preposition in this phrase is 'to', not 'in'",
-)
+    "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
+    "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
+    "inside a building", "ought to be", "preposition in this phrase is 'to', not 'in'",
+)  # fmt: skip
 """Message fragments of rules that are more often wrong than right about fiction."""
 _DIALECT = re.compile(
     r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b", re.I

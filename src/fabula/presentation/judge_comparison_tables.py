@@ -73,12 +73,7 @@ def judge_comparison_tables(
             Column("worded", ".2f", with_interval=True, name="wordings_kappa", of="wordings"),
             Column("length", "+.2f", with_interval=True),
             Column("own", "+.0%", with_interval=True, name="own_family"),
-            Column(
-                "first",
-                ".0%",
-                name="first_place",
-                of=lambda one: None if one.judge.place is None else one.judge.place.first_share,
-            ),
+            Column("first", ".0%", name="first_place", of="judge.place.first_share"),
         ]
         if not any(one.judge.wordings for one in judges):
             del columns[2]

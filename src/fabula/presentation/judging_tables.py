@@ -54,12 +54,7 @@ _ANSWERS = (
     Column("of", "d", name="n"),
     Column("missing", "d", of=lambda row: sum(row.missing.values())),
     Column("mean P(Yes)", ".2f", name="mean_p_yes"),
-    Column(
-        "same in all wordings",
-        ".1%",
-        name="same",
-        of=lambda row: row.wordings and row.wordings.share_same,
-    ),
+    Column("same in all wordings", ".1%", name="same", of="wordings.share_same"),
     _TRUST,
 )
 PANEL_SHARES = (

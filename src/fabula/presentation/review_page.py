@@ -455,9 +455,8 @@ def scatter(
     if not dots:
         return None
     width, height, left, bottom = 560, 300, 46, 262
-    people = [g for g in groups if item in g.items]
     ends = [dot.bits_per_word for dot in dots]
-    ends += [g.items[item].quantile(q) for g in people for q in (0.02, 0.98)]
+    ends += [g.items[item].quantile(q) for g in groups if item in g.items for q in (0.02, 0.98)]
     low, high = min(ends), max(ends)
     margin = 0.06 * ((high - low) or 1.0)
     low, high = max(0.0, low - margin), high + margin
@@ -497,15 +496,13 @@ def scatter(
         "ticks_y": [{"y": y(bits), "shown": f"{bits:g}"} for bits in ticks],
         "bands": [
             {
-                "kind": g.kind,
-                "title": visible(g.title),
-                "y": y(g.items[item].quantile(_HIGH)),
-                "height": round(
-                    y(g.items[item].quantile(_LOW)) - y(g.items[item].quantile(_HIGH)), 1
-                ),
-                "median": y(g.items[item].quantile(0.5)),
+                "kind": band.kind,
+                "title": band.title,
+                "y": y(band.high),
+                "height": round(y(band.low) - y(band.high), 1),
+                "median": y(band.median),
             }
-            for g in people
+            for band in bands_of(groups, item, None)
         ],
     }
 
@@ -515,17 +512,16 @@ def fluency_view(text: TextReview, groups: Sequence[GroupNumbers]) -> dict[str, 
     fluency, originality = text.fluency, text.originality
     assert fluency is not None
     # Where each word begins, and whether it lies in a borrowed run.
-    places = TextSettings().locate(text.document.text).starts.astype(np.int64)
+    places = TextSettings().locate(text.document.text).starts
     is_covered = np.zeros(len(places), np.bool_)
     for one in originality.borrowed if originality else ():
-        first, last = np.searchsorted(places, (one.span.start, one.span.end))
-        is_covered[first:last] = True
+        is_covered[slice(*np.searchsorted(places, (one.span.start, one.span.end)))] = True
     dots = []
     for sentence in fluency.sentences:
         if sentence.bits_per_word is None:
             continue
-        first, last = np.searchsorted(places, (sentence.start, sentence.end))
-        novelty = 1 - float(is_covered[first:last].mean()) if last > first else 1.0
+        covered = is_covered[slice(*np.searchsorted(places, (sentence.start, sentence.end)))]
+        novelty = 1 - float(covered.mean()) if len(covered) else 1.0
         words = " ".join(text.document.text[sentence.start : sentence.end].split())
         dots.append(Dot(novelty, sentence.bits_per_word, words[:_LABEL_CHARS]))
     # If originality is missing, nothing is known to be new.

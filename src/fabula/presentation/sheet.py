@@ -31,17 +31,9 @@ _SPECIAL = {
     "^": r"\textasciicircum{}",
     **{character: "\\" + character for character in "&%$#_{}"},
     # Symbols in our own tables that the fonts of plain LaTeX have only as commands.
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "†": r"\dag{}",
-    "‡": r"\ddag{}",
-    "§": r"\S{}",
-    "¶": r"\P{}",
-    "‖": r"$\|$",
-    "◊": r"$\diamond$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-}
+    "<": r"\textless{}", ">": r"\textgreater{}", "†": r"\dag{}", "‡": r"\ddag{}", "§": r"\S{}",
+    "¶": r"\P{}", "‖": r"$\|$", "◊": r"$\diamond$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
+}  # fmt: skip
 
 
 def escape_latex(text: str) -> str:
@@ -119,14 +111,16 @@ class Column:
     once: bool = False
     """Whether a value equal to that of the row above is not repeated."""
     of: str | Callable[[Any], Cell] = ""
-    """How a row's thing gives the cell: the path of an attribute or a key, by default `field`."""
+    """How a row's thing gives the cell: the path of an attribute or a key, by default `field`;
+    from a thing on the path that is None there is no cell."""
 
     def cell(self, thing: Any) -> Cell:
         """The cell about a thing."""
         if callable(self.of):
             return self.of(thing)
         for name in (self.of or self.field).split("."):
-            thing = thing[name] if isinstance(thing, Mapping) else getattr(thing, name)
+            if thing is not None:
+                thing = thing[name] if isinstance(thing, Mapping) else getattr(thing, name)
         found: Cell = thing
         return found
 

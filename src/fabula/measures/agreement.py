@@ -387,12 +387,9 @@ def expert_correlation(panel: Panel, rubric: Rubric, *, seed: int = 0) -> Estima
     """
     stories, scores = _panel_scores(panel, rubric)
     a, b, places = stats.pooled_pairs(scores)
-    return stats.pearson(a, b).estimate(
-        [stories[place] for place in places],
-        seed=seed,
-        method="Pearson of tests passed between two readers of a story",
-        signature=panel.source,
-    )
+    of_pairs = [stories[place] for place in places]
+    method = "Pearson of tests passed between two readers of a story"
+    return stats.pearson(a, b).estimate(of_pairs, seed=seed, method=method, signature=panel.source)
 
 
 def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.float64]]:
@@ -492,12 +489,9 @@ def _one_among(
         return found
     mine = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])
     theirs = np.where(np.isnan(mine), np.nan, one)
-    less = stats.difference(
-        (stats.cohen(mine, rest, strata), among),
-        (stats.cohen(theirs, rest, strata), among),
-        method="difference of Cohen kappas with the majorities of the others",
-        signature=f"experts:{panel.source}",
-    )
+    kappas = [(stats.cohen(answers, rest, strata), among) for answers in (mine, theirs)]
+    method = "difference of Cohen kappas with the majorities of the others"
+    less = stats.difference(*kappas, method=method, signature=f"experts:{panel.source}")
     return replace(found, judge_less=less)
 
 
@@ -560,11 +554,8 @@ def graded_pairs(
                 columns.append(np.array([mine[name] for name in both]))
                 own, theirs, names = _with_people({name: mine[name] for name in both}, people)
                 sides.append((_statistic(own, theirs, item), names))
-            apart = stats.difference(
-                *sides,
-                method=f"difference of the kappas of two judges with people, {_OVER}",
-                signature=signature,
-            )
+            method = f"difference of the kappas of two judges with people, {_OVER}"
+            apart = stats.difference(*sides, method=method, signature=signature)
             agreement = _kappa(columns[0], columns[1], both, item, signature, seed)
             alike = "a judge and people said the same"
             if not any(name in people for name in both):
@@ -699,12 +690,9 @@ def _judge(
     has_order = item.scale.level != "nominal"
     kappa = _kappa(mine, theirs, names, item, signature, seed)
     people = _kappa(a, b, among, item, signature, seed)
-    apart = stats.difference(
-        (_statistic(mine, theirs, item), names),
-        (_statistic(a, b, item), among),
-        method=f"difference of kappas, {_OVER}",
-        signature=signature,
-    )
+    sides = (_statistic(mine, theirs, item), names), (_statistic(a, b, item), among)
+    method = f"difference of kappas, {_OVER}"
+    apart = stats.difference(*sides, method=method, signature=signature)
     ordered = means if has_order else np.full(len(means), np.nan)
     correlation = stats.pearson(own, ordered).estimate(
         both, seed=seed, method="Pearson with people's means over documents", signature=signature

@@ -253,11 +253,8 @@ def talk_of(
         if speaker is not None:
             n_speeches[speaker] += 1
             n_said[speaker] += n
-    return {
-        one.name: Talk(n_speeches[one.name], n_said[one.name])
-        for one in people
-        if one.name in n_speeches
-    }
+    named = [one.name for one in people if one.name in n_speeches]
+    return {name: Talk(n_speeches[name], n_said[name]) for name in named}
 
 
 def speakers_of(read: Reading, people: Sequence[Person]) -> list[str | None]:

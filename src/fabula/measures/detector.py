@@ -101,12 +101,8 @@ class Kind:
             100 * float(np.mean(n_clusters[s.vocabulary] < 2)) if s.n_words else 0.0 for s in people
         ]
         ranges["unknown_words"] = (0.0, _range(unknown)[1])
-        return cls(
-            ranges,
-            np.unique(words),
-            np.unique(np.concatenate([s.runs for s in sketches])),
-            frozenset(digests),
-        )
+        runs = np.unique(np.concatenate([s.runs for s in sketches]))
+        return cls(ranges, np.unique(words), runs, frozenset(digests))
 
     def refusal(self, sketch: Sketch) -> str | None:
         """Why a text is of another kind, or None."""

@@ -148,7 +148,5 @@ def read_drafts(
 
 def _read(grammar: str, wanted: frozenset[Wanted], document: Document) -> DraftReading:
     tools = opened_tools(grammar)
-    return DraftReading(
-        profile_text(tools, document) if "profile" in wanted else None,
-        read_lines(tools, document) if "lines" in wanted else None,
-    )
+    profile = profile_text(tools, document) if "profile" in wanted else None
+    return DraftReading(profile, read_lines(tools, document) if "lines" in wanted else None)

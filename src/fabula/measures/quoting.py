@@ -96,10 +96,8 @@ class QuoteJudge(HeldOpen):
             there = reference.occurrence(number, place, n).span
             start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
             try:
-                verdict = self.is_copy(
-                    text_around(document.text, there.start, there.end),
-                    text_around(text.text, start, end),
-                )
+                theirs = text_around(document.text, there.start, there.end)
+                verdict = self.is_copy(theirs, text_around(text.text, start, end))
             except CallFailed as error:
                 raise LookupFailed(f"{self._model.name} could not answer: {error}") from error
             if isinstance(verdict, str):

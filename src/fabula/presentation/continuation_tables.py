@@ -74,10 +74,8 @@ def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
     known = [metric for metric in table.metrics if metric.number <= 15]
     yield "Story-independent metrics", [m for m in known if not m.needs_context]
     yield "Story-dependent metrics", [m for m in known if m.needs_context]
-    yield (
-        "Beyond the paper, not tested",
-        [m for m in table.metrics if m.id not in tested and m.number > 15],
-    )
+    beyond = [m for m in table.metrics if m.id not in tested and m.number > 15]
+    yield "Beyond the paper, not tested", beyond
 
 
 def system_tables(table: SystemTable) -> list[Block]:
@@ -177,9 +175,7 @@ def system_records(table: SystemTable) -> list[Sheet]:
             "number": metric.number,
             "metric": metric.id,
             "system": system,
-            "value": cell.estimate.value,
-            "low": cell.estimate.low,
-            "high": cell.estimate.high,
+            **cell.estimate.ends(),
             "n": cell.estimate.n,
             "n_units": cell.estimate.n_units,
             "missing": sum(cell.missing.values()),
@@ -219,10 +215,8 @@ def system_records(table: SystemTable) -> list[Sheet]:
 
 def write_system_page(path: Path, table: SystemTable, examples: Sequence[Example] = ()) -> None:
     """Write the page. Raises `InputError` if it would overwrite a file not written by Fabula."""
-    estimates = [
-        *(cell.estimate for cell in table.cells.values()),
-        *(test.difference for test in table.tests),
-    ]
+    estimates = [cell.estimate for cell in table.cells.values()]
+    estimates += [test.difference for test in table.tests]
     page = {
         "table": table,
         "marks": marks(table),

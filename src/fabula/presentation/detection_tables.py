@@ -129,11 +129,8 @@ def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> list[Bl
         column = Column(title, ".3f")
         return replace(column, of=lambda row: known(row[column.field], row["missing_reason"]))
 
-    columns = [
-        Column("text", of="id"),
-        Column("tokens", ",", name="n_tokens"),
-        *map(score, ("log-likelihood", "log-rank", "curvature")),
-    ]
+    columns = [Column("text", of="id"), Column("tokens", ",", name="n_tokens")]
+    columns += map(score, ("log-likelihood", "log-rank", "curvature"))
     return [Sheet.of("probabilities", rows, columns, many="texts"), signature]
 
 
@@ -149,11 +146,8 @@ def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Block]:
             return f"flagged, as up to {row['false_positives_high']:.1%} of such people's texts are"
         return row["verdict"] or f"none: {row['missing_reason']}"
 
-    columns = [
-        Column("text", of="id"),
-        Column("verdict", of=shown),
-        Column("probability of human", ".2f", name="probability_human"),
-    ]
+    human = Column("probability of human", ".2f", name="probability_human")
+    columns = [Column("text", of="id"), Column("verdict", of=shown), human]
     n_flagged = sum(row["verdict"] == "machine" for row in rows)
     n_judged = sum(row["verdict"] is not None for row in rows)
     first = rows[0]

@@ -148,11 +148,7 @@ def _pairs(
 
 
 def _figures(found: Diversity) -> list[Block]:
-    measured = [
-        (group, measure, group.estimates[measure])
-        for measure in found.measures
-        for group in found.groups
-    ]
+    measured = [(m, group, group.estimates[m]) for m in found.measures for group in found.groups]
     columns = [
         Column("measure", once=True),
         Column("group"),
@@ -162,9 +158,9 @@ def _figures(found: Diversity) -> list[Block]:
     few = Missing(explain("few_texts"))
     rows: list[list[Cell]] = [
         [_title(measure)[0], group.name, few if one.value is None else one, f"{group.n:,}"]
-        for group, measure, one in measured
+        for measure, group, one in measured
     ]
-    forms = [_title(measure)[1] for _, measure, _ in measured]
+    forms = [_title(measure)[1] for measure, _, _ in measured]
     parts: list[Block] = [Sheet("measures", columns, rows, forms=forms)]
     parts += interval_notes(
         (one for group in found.groups for one in group.estimates.values()),

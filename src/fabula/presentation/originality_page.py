@@ -269,11 +269,8 @@ def borrowed_of(
     ranked = list(zip(row["passages"] or (), passages, strict=True))
     marks = list(zip(row["commonplaces"] or (), commonplaces, strict=True))
     # What is shown on request: commonplaces, and passages beyond those marked.
-    marks += [
-        (one, replace(passage, number=0, is_common=True))
-        for one, passage in ranked
-        if not passage.is_marked
-    ]
+    hidden = [pair for pair in ranked if not pair[1].is_marked]
+    marks += [(one, replace(passage, number=0, is_common=True)) for one, passage in hidden]
     marks += [
         (one, replace(passage, is_near=is_near))
         for one, passage in reversed(ranked)

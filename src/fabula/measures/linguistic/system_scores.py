@@ -145,14 +145,10 @@ def score_rows(
     or were measured in another way.
     """
     by_story: dict[str, list[Continuation]] = {}
-    for continuation in continuations:
-        by_story.setdefault(continuation.story_id, []).append(continuation)
     # Sorted, so that the order of the arguments does not change the output.
-    pairs = [
-        (story, sorted(by_story[story.id], key=lambda text: text.system))
-        for story in stories
-        if story.id in by_story
-    ]
+    for continuation in sorted(continuations, key=lambda one: one.system):
+        by_story.setdefault(continuation.story_id, []).append(continuation)
+    pairs = [(story, by_story[story.id]) for story in stories if story.id in by_story]
     blocks = [pairs[k : k + _BLOCK] for k in range(0, len(pairs), _BLOCK)]
     run = spread or partial(in_order, n_jobs=n_jobs)
     measure = partial(run, partial(_score_block, choice))

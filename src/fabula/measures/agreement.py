@@ -479,12 +479,8 @@ def _one_among(
                 subjects.append(row)
     one, rest = np.array(each, np.float64).reshape(-1, 2).T
     among, strata = [documents[k] for k in subjects], [items[k] for k in subjects]
-    found = PeopleAgreement(
-        item=item,
-        n_documents=len(set(documents)),
-        one_with_rest=stats.cohen(one, rest, strata).value,
-        fleiss=stats.fleiss(ratings, items).value,
-    )
+    kappa, fleiss = stats.cohen(one, rest, strata).value, stats.fleiss(ratings, items).value
+    found = PeopleAgreement(item, len(set(documents)), kappa, fleiss)
     if judge is None:
         return found
     mine = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])

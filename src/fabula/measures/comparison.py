@@ -123,11 +123,9 @@ class MeasuredTexts:
         """Add a number of a text that some row has."""
         text, expected = self._of_id[id_], self.signatures.setdefault(number, signature)
         if expected != signature:
-            Signature.parse(expected).check_same(
-                signature,
-                f"{number} in {where} and the rows before it",
-                "measure all texts with the same settings before comparing them",
-            )
+            what = f"{number} in {where} and the rows before it"
+            remedy = "measure all texts with the same settings before comparing them"
+            Signature.parse(expected).check_same(signature, what, remedy)
         values = self.numbers.setdefault(number, array("d"))
         values.extend([_ABSENT] * (text + 1 - len(values)))
         if values[text] != _ABSENT and (text, number) not in self._answers:

@@ -134,13 +134,11 @@ class Kind:
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Kind:
         """Read output of `to_row`. Raises `KeyError`, `TypeError` or `ValueError` if damaged."""
-        ranges = {name: row["ranges"][name] for name in _NAMES}
-        return cls(
-            {name: (float(low), float(high)) for name, (low, high) in ranges.items()},
-            np.frombuffer(base64.b64decode(row["vocabulary"], validate=True), "<u2"),
-            np.frombuffer(base64.b64decode(row["runs"], validate=True), "<u8"),
-            frozenset(map(str, row["digests"])),
-        )
+        ends = ((name, row["ranges"][name]) for name in _NAMES)
+        ranges = {name: (float(low), float(high)) for name, (low, high) in ends}
+        vocabulary = np.frombuffer(base64.b64decode(row["vocabulary"], validate=True), "<u2")
+        runs = np.frombuffer(base64.b64decode(row["runs"], validate=True), "<u8")
+        return cls(ranges, vocabulary, runs, frozenset(map(str, row["digests"])))
 
 
 def traits(sketch: Sketch) -> dict[str, float]:

@@ -138,12 +138,9 @@ def item_agreement(scores: Scores, rubric: Rubric) -> dict[str, AmongPeople]:
         near = [1 - abs(a - b) / span for values in several for a, b in combinations(values, 2)]
         table = np.array(list(zip_longest(*several, fillvalue=np.nan)), np.float64).T
         value = alpha(table, "absolute").value if several else None
-        found[item] = AmongPeople(
-            item,
-            len(several),
-            alpha=Estimate(value, None, None, len(several), "Krippendorff's alpha (|a - b|)", ""),
-            similarity=statistics.fmean(near) if near else None,
-        )
+        alphas = Estimate(value, None, None, len(several), "Krippendorff's alpha (|a - b|)", "")
+        similar = statistics.fmean(near) if near else None
+        found[item] = AmongPeople(item, len(several), alpha=alphas, similarity=similar)
     return found
 
 

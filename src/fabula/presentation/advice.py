@@ -79,21 +79,15 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
         mark = ", new" if fates and point in new else ""
         lines += [f"{number}. {said(point, advice)}{mark}"]
         lines += [f"   “{words}”" for words in quotations(point, advice)]
-        lines += textwrap.wrap(
-            visible(point.text), width, initial_indent="   ", subsequent_indent="   "
-        )
+        lines += (f"   {line}" for line in textwrap.wrap(visible(point.text), width - 3))
         lines.append("")
     if not advice.points:
         lines += [nothing_left(advice), ""]
     if fates:
         lines.append("Points on the earlier draft")
         for one in fates:
-            lines += textwrap.wrap(
-                visible(f"{FATES[one.fate]}: “{_short(one.quotation)}” {one.text}"),
-                width,
-                initial_indent="   ",
-                subsequent_indent="      ",
-            )
+            text = visible(f"{FATES[one.fate]}: “{_short(one.quotation)}” {one.text}")
+            lines += textwrap.wrap(text, width, initial_indent=" " * 3, subsequent_indent=" " * 6)
         lines.append("")
     lines += [*advice_notes(advice), advice.signature]
     return "\n".join(lines) + "\n"

@@ -162,17 +162,10 @@ def _figures(found: Diversity) -> list[Block]:
     ]
     forms = [_title(measure)[1] for measure, _, _ in measured]
     parts: list[Block] = [Sheet("measures", columns, rows, forms=forms)]
-    parts += interval_notes(
-        (one for group in found.groups for one in group.estimates.values()),
-        "texts" if found.design == "texts" else "prompts",
-    )
-    reasons = {
-        reason_of(one)
-        for group in found.groups
-        for one in group.estimates.values()
-        if one.value is not None and one.low is None
-    }
-    if "no_spread" in reasons:
+    estimates = [one for group in found.groups for one in group.estimates.values()]
+    parts += interval_notes(estimates, "texts" if found.design == "texts" else "prompts")
+    bare = [one for one in estimates if one.value is not None and one.low is None]
+    if any(reason_of(one) == "no_spread" for one in bare):
         parts.append(f"-: {explain('no_spread')}")
     parts.append("higher means more alike; for distinct n-grams and cosine distance, lower does")
     return parts

@@ -275,12 +275,8 @@ def calibration_tables(
     """
     items = item_column(rubric)
     n_here, n_all = n_stories
-    parts: list[Block] = [
-        f"the {n_here} stories that the judge read: experts among themselves",
-        "",
-        _panel_rows(here, items, "experts"),
-        "",
-    ]
+    heading = f"the {n_here} stories that the judge read: experts among themselves"
+    parts: list[Block] = [heading, "", _panel_rows(here, items, "experts"), ""]
     for judge, trusts in judges:
         parts += _judge_parts(judge, items)
         overall = next((trust for trust in trusts if trust.item == "all"), None)
@@ -390,12 +386,8 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> list[str]:
             share = f"{theme.n_rationales} of {theme.n_of}"
             lines.append(f"  {theme.side}: {theme.label} ({share})")
             for reason in theme.reasons[:_N_REASONS]:
-                lines += textwrap.wrap(
-                    f"“{reason['text']}” ({reason['document']})",
-                    _WIDTH,
-                    initial_indent="    ",
-                    subsequent_indent="    ",
-                )
+                said = f"“{reason['text']}” ({reason['document']})"
+                lines += (f"    {line}" for line in textwrap.wrap(said, _WIDTH - 4))
             lines.append("")
     if lines:
         lines.append(

@@ -142,11 +142,8 @@ def missing_lines(
 
 def judge_reasons(graded: GradedAgreement) -> list[str]:
     """Why figures of judges on items that are not yes-no are missing."""
-    return [
-        line
-        for rater, by_item in graded.judges.items()
-        for line in missing_lines(by_item.items(), rater)
-    ]
+    each = (missing_lines(by_item.items(), rater) for rater, by_item in graded.judges.items())
+    return [line for lines in each for line in lines]
 
 
 def category_tables(

@@ -19,12 +19,8 @@ from fabula.text.parsing import Parsed, Phrase, Token
 from fabula.text.speech import READER, SAYING, flags_within, speech_spans
 from fabula.text.words import word_set
 
-_WORDS = {
-    name: word_set(words)
-    for name, words in tomllib.loads(
-        files("fabula.measures.linguistic").joinpath("noun_words.toml").read_text(encoding="utf-8")
-    ).items()
-}
+_NOUNS = files("fabula.measures.linguistic").joinpath("noun_words.toml").read_text(encoding="utf-8")
+_WORDS = {name: word_set(words) for name, words in tomllib.loads(_NOUNS).items()}
 _PRONOUNS: dict[str, tuple[int, str, str]] = {
     **dict.fromkeys(("i", "me", "myself", "mine"), (1, "s", "mf")),
     **dict.fromkeys(("we", "us", "ourselves", "ours", "'s"), (1, "p", "mfn")),

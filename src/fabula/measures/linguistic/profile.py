@@ -279,17 +279,11 @@ def _occurring_again(sentences: Sequence[tuple[str, ...]]) -> dict[tuple[str, ..
     again: dict[tuple[str, ...], int] = {}
     starts = [list(range(len(words) - _MIN_REPEATED + 1)) for words in sentences]
     for n_words in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
-        counts = Counter(
-            words[k : k + n_words]
-            for words, places in zip(sentences, starts, strict=True)
-            for k in places
-        )
+        pairs = list(zip(sentences, starts, strict=True))
+        counts = Counter(words[k : k + n_words] for words, places in pairs for k in places)
         again |= {phrase: count for phrase, count in counts.items() if count > 1}
         # A longer phrase occurs again only if both the words without its last and those without
         # its first do.
-        kept = [
-            [k for k in places if words[k : k + n_words] in again]
-            for words, places in zip(sentences, starts, strict=True)
-        ]
+        kept = [[k for k in places if words[k : k + n_words] in again] for words, places in pairs]
         starts = [[k for k, after in pairwise(places) if after == k + 1] for places in kept]
     return again

@@ -240,8 +240,7 @@ def panel_agreement(
         similar = None if percent is None else percent / 100
         reasons = _reasons(kappa=(kappa, why), alpha=(alphas, why))
         share_yes = float(np.nanmean(ratings)) if ratings.size else None
-        figures = kappa.n, kappa, alphas, similar, reasons, ac1, share_yes
-        rows.append(AmongPeople(name, *figures))
+        rows.append(AmongPeople(name, kappa.n, kappa, alphas, similar, reasons, ac1, share_yes))
     return rows
 
 
@@ -270,8 +269,7 @@ def judge_agreement(
     is_so = np.array([truth[subject] for subject in subjects])
     signature = f"{measurements[0].signature}|experts:{panel.source}"
     rows = []
-    authors = {**panel.authors, **_authors(measurements)}
-    for name, places in _groups(subjects, rubric, by, authors):
+    for name, places in _groups(subjects, rubric, by, {**panel.authors, **_authors(measurements)}):
         a, b = said[places], is_so[places]
         stories, items = ([subjects[place][k] for place in places] for k in (0, 1))
         kappa, ac1 = (
@@ -687,8 +685,7 @@ def _judge(
     kappa = _kappa(mine, theirs, names, item, signature, seed)
     people = _kappa(a, b, among, item, signature, seed)
     sides = (_statistic(mine, theirs, item), names), (_statistic(a, b, item), among)
-    method = f"difference of kappas, {_OVER}"
-    apart = stats.difference(*sides, method=method, signature=signature)
+    apart = stats.difference(*sides, method=f"difference of kappas, {_OVER}", signature=signature)
     ordered = means if has_order else np.full(len(means), np.nan)
     correlation = stats.pearson(own, ordered).estimate(
         both, seed=seed, method="Pearson with people's means over documents", signature=signature

@@ -138,8 +138,7 @@ def _names(read: Reading) -> set[str]:
             people = (entity for entity in doc.ents if entity.label_ == "PERSON")
             yield frozenset(token.idx for entity in people for token in entity)
 
-    found_in = _people_memo(nlp).each(parts, find, _BATCH)
-    for part, people in zip(parts, found_in, strict=True):
+    for part, people in zip(parts, _people_memo(nlp).each(parts, find, _BATCH), strict=True):
         for match in _WORD.finditer(part):
             if match[0] in candidates:
                 asked[match[0]] += 1

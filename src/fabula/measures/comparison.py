@@ -294,9 +294,8 @@ def compare_groups(
         mine = {}
         for name in sorted(values):
             mean = stats.mean_estimate(list(cell_means(values[name]).values()), signature=signature)
-            lacking = dict(missing.get(name, {}))
             mine[name] = ComparedGroup(
-                number, name, mean, lacking, values[name], clusters is not None
+                number, name, mean, dict(missing.get(name, {})), values[name], clusters is not None
             )
         groups += mine.values()
         known = {name: one for name, one in mine.items() if one.values}

@@ -134,8 +134,8 @@ class Kind:
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Kind:
         """Read output of `to_row`. Raises `KeyError`, `TypeError` or `ValueError` if damaged."""
-        ends = ((name, row["ranges"][name]) for name in _NAMES)
-        ranges = {name: (float(low), float(high)) for name, (low, high) in ends}
+        ends = {name: row["ranges"][name] for name in _NAMES}
+        ranges = {name: (float(low), float(high)) for name, (low, high) in ends.items()}
         vocabulary = np.frombuffer(base64.b64decode(row["vocabulary"], validate=True), "<u2")
         runs = np.frombuffer(base64.b64decode(row["runs"], validate=True), "<u8")
         return cls(ranges, vocabulary, runs, frozenset(map(str, row["digests"])))
@@ -396,9 +396,8 @@ def _calibration_error(
     # Texts of equal probability share a bin, so that the order of texts does not matter.
     middle = (np.cumsum(counts) - counts / 2) / max(1, int(known.sum()))
     bins = (middle * _N_BINS).astype(np.int64)[which]
-    total = np.bincount(bins, minlength=_N_BINS)
     gap = np.bincount(bins, stated[known] - truth, minlength=_N_BINS)
-    return float(np.abs(gap).sum() / total.sum())
+    return float(np.abs(gap).sum() / np.bincount(bins, minlength=_N_BINS).sum())
 
 
 def calibration_row(calibration: Calibration) -> dict[str, Any]:

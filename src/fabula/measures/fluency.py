@@ -116,8 +116,7 @@ class FluencyMeasure:
         """The result for a document, from this model's `read_tokens`."""
         text = document.text
         if tokens is None:
-            foreign = not_english(text)
-            return Fluency(document, 0, None, (), foreign, self.signature, _NO_TOKENS)
+            return Fluency(document, 0, None, (), not_english(text), self.signature, _NO_TOKENS)
         (whole,) = _of_spans(text, tokens, [(0, len(text))])
         places = sentence_spans(without_headings(document), self._nlp)
         return Fluency(

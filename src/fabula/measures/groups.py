@@ -114,8 +114,7 @@ class GroupBook:
             differing = asked.differences(Signature.parse(group.signature))
             if {part.partition(":")[0] for part in differing} <= _TOLERATED:
                 close.append((group, differing))
-        order = get_args(GroupKind)
-        close.sort(key=lambda pair: order.index(pair[0].kind))
+        close.sort(key=lambda pair: get_args(GroupKind).index(pair[0].kind))
         named = dict.fromkeys(part for _, differing in close for part in differing)
         remark = f"groups measured with {'; '.join(named)}" if named else ""
         return Found(tuple(group for group, _ in close), remark)

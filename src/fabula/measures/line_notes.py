@@ -57,9 +57,8 @@ class LineReview:
         left = sorted((set(kinds) | off) & LINE_KINDS.keys())
         if not left:
             return self
-        signature = f"{self.signature}|without:{'+'.join(left)}"
         notes = tuple(note for note in self.notes if note.kind not in left)
-        return replace(self, notes=notes, signature=signature)
+        return replace(self, notes=notes, signature=f"{self.signature}|without:{'+'.join(left)}")
 
     def to_row(self, document: Document, per_thousand: int) -> dict[str, Any]:
         """As written to JSON: the first notes, and how many there are of each kind."""

@@ -443,8 +443,7 @@ def _repeated_sentences(read: Reading) -> Iterator[LineNote]:
         before = first.setdefault(key, sentence)
         if before is not sentence:
             place, also = (sentence.start, sentence.end), [(before.start, before.end)]
-            line = line_of(read.text, before.start)
-            why = f"The same sentence already occurs in line {line}."
+            why = f"The same sentence already occurs in line {line_of(read.text, before.start)}."
             yield note_of("sentence", place, why, min(1.0, len(key) / _LONG_REPEATED), also)
 
 
@@ -559,8 +558,7 @@ def _stock(read: Reading) -> Iterator[LineNote]:
     # Looking for each phrase first is fast, and a text has few of them.
     phrases = tuple(one for one in _stock_phrases() if one in plain)
     for found in _pattern_of(phrases).finditer(read.text) if phrases else ():
-        phrase = " ".join(found[0].split())
-        yield note_of("stock", found.span(), f"“{phrase}” is a stock phrase.")
+        yield note_of("stock", found.span(), f"“{' '.join(found[0].split())}” is a stock phrase.")
 
 
 @functools.cache

@@ -126,8 +126,7 @@ class QuoteJudge(HeldOpen):
         Raises `CallFailed`.
         """
         question = f"Paragraph A: {a}\nParagraph B: {b}\nAnswer:"
-        asked = self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
-        answer = self.run(asked)
+        answer = self.run(self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE))
         for line in answer.text.splitlines() if answer.stop in ("end", "length") else ():
             if word := line.strip().removeprefix("Answer:").strip(" *\"'.").casefold():
                 first = word.split(maxsplit=1)[0].strip(".,;:*")

@@ -286,9 +286,8 @@ def label_accuracy(
     A piece without a label is neither right nor wrong. The interval is over stories.
     """
     both = [document for document in gold if labels.get(document) is not None]
-    right = np.array([labels[document] in gold[document] for document in both], np.float64)
     return pooled_estimate(
-        right,
+        np.array([labels[document] in gold[document] for document in both], np.float64),
         np.ones(len(both)),
         [story_of(document) for document in both],
         method="share of labels among the gold ones, over stories",

@@ -316,8 +316,7 @@ def book_tables(
                 Column("times", "d", name="n", of=lambda one: len(one.places)),
                 Column(f"{book.unit}s", name="chapters", of=lambda one: _ranges(one.chapters)),
             ]
-            shown = book.repeated[:_MAX_REPEATED]
-            parts += [Sheet.of("repeated", shown, columns, about=about), ""]
+            parts += [Sheet.of("repeated", book.repeated[:_MAX_REPEATED], columns, about=about), ""]
     return [*parts, signature]
 
 

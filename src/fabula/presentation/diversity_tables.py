@@ -134,13 +134,12 @@ def _pairs(
             Column(pair.a, name="in_a", of=lambda run: _words(run.a, texts, most_words)),
             Column(pair.b, name="in_b", of=lambda run: _words(run.b, texts, most_words)),
         ]
-        names = ("pair", f"{pair.a} | {pair.b}")
         parts += [
             "",
             f"{pair.a} and {pair.b}: {pair.n_words:,} words in common runs "
             f"({pair.share_a:.0%} and {pair.share_b:.0%} of the texts), the longest of "
             f"{pair.longest:,}; direction unknown",
-            Sheet.of("pairs", pair.runs[:_N_RUNS], columns, about=names),
+            Sheet.of("pairs", pair.runs[:_N_RUNS], columns, about=("pair", f"{pair.a} | {pair.b}")),
         ]
         if len(pair.runs) > _N_RUNS:
             parts.append(f"and {len(pair.runs) - _N_RUNS:,} more runs")
@@ -208,8 +207,7 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
         ]
         if any(one.background is not None for one in phrases):
             columns.append(Column("elsewhere", ".1f", name="background"))
-        about = ("group", group.name)
-        parts.append(Sheet.of("phrases", phrases[:n_listed], columns, about=about))
+        parts.append(Sheet.of("phrases", phrases[:n_listed], columns, about=("group", group.name)))
         if n_more := max(0, len(phrases) - n_listed):
             parts.append(f"and {n_more:,} more; the file set by `out` has them all")
         parts.append("")

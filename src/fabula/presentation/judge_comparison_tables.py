@@ -58,13 +58,12 @@ def judge_comparison_tables(
         raters = [one.judge.rater for one in everybody if one.judge.rater in corrected]
         rows = [replace(corrected[rater], name=rater) for rater in raters]
         columns = corrected_columns(said, "experts would say", form, ".1f")
-        sheet = Sheet.of("corrected", rows, [Column("", name="rater", of="name"), *columns])
         parts += [
             "",
             f"{said} over all documents: from the judge alone, and corrected by the labels; worth: "
             "how many labelled documents give the same precision without the judge",
             "",
-            sheet,
+            Sheet.of("corrected", rows, [Column("", name="rater", of="name"), *columns]),
         ]
     if judges:
         columns = [

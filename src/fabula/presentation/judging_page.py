@@ -36,9 +36,8 @@ def write_judging_page(
     answers, which are shown next to the judge's reasons.
     """
     shown = list(documents)[:_MAX_STORIES]
-    title = visible(shown[0].title) if len(documents) == 1 else f"{len(documents):,} stories"
     page = {
-        "title": title,
+        "title": visible(shown[0].title) if len(documents) == 1 else f"{len(documents):,} stories",
         "rubric": rubric,
         "judges": [
             judge_view(summary, measurements, shown, rubric, people) for summary in summaries

@@ -200,10 +200,9 @@ def segments_of(borrowed: Iterable[S]) -> list[tuple[int, int, S]]:
     Both the starts and the ends of maximal spans ascend, so a sweep over their edges is enough.
     """
     spans = list(borrowed)
-    edges = sorted({edge for span in spans for edge in (span.start, span.end)})
     segments: list[tuple[int, int, S]] = []
     first = 0
-    for a, b in pairwise(edges):
+    for a, b in pairwise(sorted({edge for span in spans for edge in (span.start, span.end)})):
         while first < len(spans) and spans[first].end <= a:
             first += 1
         k, best = first, None

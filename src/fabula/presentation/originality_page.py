@@ -283,8 +283,7 @@ def borrowed_of(
             if mark.is_common or mark.is_near == ("similarity" in run):
                 owners[run["start"] : run["end"]] = k
     marked = []
-    edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(text)]
-    for a, b in pairwise(edges):
+    for a, b in pairwise([0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(text)]):
         piece = text[a:b]
         if a < b and owners[a] >= 0 and any(map(str.isalnum, piece)):
             begin = a + len(piece) - len(piece.lstrip())
@@ -343,9 +342,8 @@ def near_of(row: Row, text: str) -> list[Borrowed]:
 
 def source_of(source: Row) -> dict[str, Any]:
     """A source as it is cited, with the surrounding words."""
-    shown = {key: visible(str(source[key])) for key in ("before", "text", "after")}
     return {
-        **shown,
+        **{key: visible(str(source[key])) for key in ("before", "text", "after")},
         "id": source["id"],
         "title": visible(str(source["title"] or source["id"])),
         "author": None if source["author"] is None else visible(str(source["author"])),

@@ -79,13 +79,12 @@ def profile_view(profile: Profile) -> dict[str, Any]:
     bars = []
     for k, group in enumerate(groups):
         n_words = sum(s.n_words for s in group) / len(group)
-        n_quoted = sum(s.n_quoted for s in group) / len(group)
         bars.append(
             {
                 "x": k * width,
                 "width": max(0.8, width - 1),
                 "height": height(n_words),
-                "quoted": height(n_quoted),
+                "quoted": height(sum(s.n_quoted for s in group) / len(group)),
                 "label": visible(group[0].text[:160]) if step == 1 else "",
                 "n_words": round(n_words),
             }

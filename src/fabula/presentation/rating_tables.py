@@ -171,8 +171,7 @@ def category_tables(
         if any(one.n_missing for one in mine):
             rows.append(["no label", *(cell for one in mine for cell in (one.n_missing, ""))])
         notes = interval_notes((e for one in mine for e in one.intervals.values()), "stories")
-        sheet = Sheet("categories", columns, rows, about=("writer", writer))
-        parts += [writer, sheet, *notes, ""]
+        parts += [writer, Sheet("categories", columns, rows, about=("writer", writer)), *notes, ""]
     if accuracy is not None:
         parts.append(
             f"right on the labels given: {number(accuracy.value, '.0%')} of {accuracy.n:,} "
@@ -201,10 +200,9 @@ def save_categories(
         for axes, writer in zip(panels, writers, strict=True):
             for group in (one for one in shares if one.group[0] == writer):
                 k = methods.index(group.group[1])
-                values = [100 * group.shares.get(name, 0.0) for name in categories]
                 axes.barh(
                     places + (k - (len(methods) - 1) / 2) * height,
-                    values,
+                    [100 * group.shares.get(name, 0.0) for name in categories],
                     height * 0.92,
                     color=COLOURS[k % len(COLOURS)],
                     label=f"{group.group[1]} (n = {group.n:,})",

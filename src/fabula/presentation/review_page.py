@@ -72,8 +72,7 @@ def write_review_page(path: Path, review: Review, *, n_marks: int | None = None)
 
 def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
     """What the template shows; `n_marks` borrowed passages are marked per 1,000 words."""
-    whole = review.texts[:_MAX_WHOLE]
-    texts = [_text(k, text, review, n_marks) for k, text in enumerate(whole, 1)]
+    texts = [_text(k, text, review, n_marks) for k, text in enumerate(review.texts[:_MAX_WHOLE], 1)]
     one = len(review.texts) == 1
     asked = [judge.rater for judge in review.judges]
     asked += [advice.model for text in review.texts for advice in text.advice]
@@ -87,8 +86,7 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
 
         # By judge, its figures next to what experts would have said.
         for rater, correction in review.corrected.items():
-            tables = correction_tables(correction, review.rubric)
-            corrected[rater] = Markup(html_of(tables[1:]))
+            corrected[rater] = Markup(html_of(correction_tables(correction, review.rubric)[1:]))
     remarks = [f"{visible(remark)}." for remark in review.remarks]
     for part in parts_of(review):
         if not part.has_groups or part.id not in review.signatures:

@@ -319,8 +319,7 @@ def findings_view(
 
     def where(one: Finding) -> str:
         """The chapter of a finding in a book that has them; else its line."""
-        inside = (c["number"] for c in chapters if c["start"] <= one.start < c["end"])
-        chapter = next(inside, None)
+        chapter = next((c["number"] for c in chapters if c["start"] <= one.start < c["end"]), None)
         return f"line {one.line}" if chapter is None else f"chapter {chapter}"
 
     whole = text.document.text

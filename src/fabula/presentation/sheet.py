@@ -310,8 +310,7 @@ def _terminal_table(sheet: Sheet) -> Table:
     table = Table(box=None, pad_edge=False)
     cells = sheet.shown(_MAX_ROWS if sheet.many else None)
     # The rows; if they are too wide for the terminal, with long names on several lines.
-    columns = zip(cells.titles, *cells.rows, strict=True)
-    widths = [max(map(len, column)) for column in columns]
+    widths = [max(map(len, column)) for column in zip(cells.titles, *cells.rows, strict=True)]
     if sum(2 + n_chars for n_chars in widths) - 2 <= terminal_width():
         rows = cells.rows
     else:

@@ -83,8 +83,7 @@ class Speech:
 def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
     """Which tokens of consecutive sentences are in quoted speech, and who speaks in each."""
     starts = itertools.accumulate((len(one.text) + 1 for one in sentences), initial=0)
-    text = " ".join(sentence.text for sentence in sentences)
-    spans = speech_spans(text, has_paragraphs=False)
+    spans = speech_spans(" ".join(sentence.text for sentence in sentences), has_paragraphs=False)
     found = []
     for start, sentence in zip(starts, sentences, strict=False):
         inside = flags_within((start + token.start for token in sentence.tokens), spans)
@@ -410,8 +409,7 @@ def in_context(
     for sentences in continuations:
         # Quoted speech left open by the context may end here.
         speech = read_speech([*context, *sentences])[len(context) :]
-        after = state.copy()
-        found = map(after.read, sentences, speech)
+        found = map(state.copy().read, sentences, speech)
         flags.append([entity in known for part in found for entity in part])
     return flags
 

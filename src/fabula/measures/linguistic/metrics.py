@@ -295,8 +295,7 @@ def score_continuations(
             n_words = [0, *accumulate(token.is_word for token in parsed.tokens)]
             ends = (*(n_words[start] for start in parsed.sentence_starts[1:]), n_words[-1])
             values = {key: None if key in missing else outcome[key] for key in _EACH}
-            errors = tuple(outcome["errors"])
-            scored.append(Scored(values, missing, parsed.words, ends, errors))
+            scored.append(Scored(values, missing, parsed.words, ends, tuple(outcome["errors"])))
     return scored
 
 

@@ -150,8 +150,7 @@ def score_rows(
         by_story.setdefault(continuation.story_id, []).append(continuation)
     pairs = [(story, by_story[story.id]) for story in stories if story.id in by_story]
     blocks = [pairs[k : k + _BLOCK] for k in range(0, len(pairs), _BLOCK)]
-    run = spread or partial(in_order, n_jobs=n_jobs)
-    measure = partial(run, partial(_score_block, choice))
+    measure = partial(spread or partial(in_order, n_jobs=n_jobs), partial(_score_block, choice))
     if out is None:
         found: list[Row] = []
         for rows in measure(blocks):

@@ -76,8 +76,7 @@ class SystemTable:
         """Whether A's value is above B's, at the corrected level."""
         for test in self.tests:
             if test.number == metric and {test.a, test.b} == {a, b}:
-                is_holm = self.correction == "holm"
-                p = test.p_adjusted if is_holm else test.details["p_bonferroni"]
+                p = test.p_adjusted if self.correction == "holm" else test.details["p_bonferroni"]
                 difference = test.difference.value
                 if p is None or difference is None or p > self.level:
                     return False

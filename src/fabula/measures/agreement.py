@@ -75,8 +75,11 @@ class Panel:
     def on(self, documents: Collection[str]) -> Panel:
         """The part that covers these documents."""
         kept = [k for k, (document, _) in enumerate(self.subjects) if document in documents]
+        return self.take(kept)
+
+    def take(self, kept: Sequence[int]) -> Panel:
         subjects = tuple(self.subjects[k] for k in kept)
-        return Panel(subjects, self.ratings[kept], self.source, self.authors)
+        return Panel(subjects, self.ratings[list(kept)], self.source, self.authors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +276,10 @@ def judge_agreement(
         a, b = said[places], is_so[places]
         stories, items = ([subjects[place][k] for place in places] for k in (0, 1))
         kappa, ac1 = (
-            statistic.estimate(
-                stories, seed=seed, method=f"{name} with the majority", signature=signature
-            )
-            for statistic, name in (
-                (stats.cohen(a, b, items), "Cohen kappa"),
-                (stats.gwet(np.column_stack([a, b]), items), "Gwet's AC1"),
+            statistic.estimate(stories, seed=seed, method=method, signature=signature)
+            for statistic, method in (
+                (stats.cohen(a, b, items), "Cohen kappa with the majority"),
+                (stats.gwet(np.column_stack([a, b]), items), "Gwet's AC1 with the majority"),
             )
         )
         counts = Confusion.of(a, b)
@@ -531,12 +532,10 @@ def graded_pairs(
     pairs = []
     for item in graded_items(rubric):
         people = numbers_said(labels, item)
+        given = {name: numbers_said(own, item) for name, own in judges.items()}
         answers = {
-            name: {
-                document: next(iter(one.values()))
-                for document, one in numbers_said(measurements, item).items()
-            }
-            for name, measurements in judges.items()
+            name: {document: next(iter(one.values())) for document, one in own.items()}
+            for name, own in given.items()
         }
         for first, second in combinations([name for name in answers if answers[name]], 2):
             both = [name for name in answers[first] if name in answers[second]]

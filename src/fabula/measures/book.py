@@ -219,9 +219,7 @@ def measure_book(document: Document, *, always: bool = False) -> Book | None:
             characters=named,
         )
         rows.append(row)
-    compared = [
-        one for one in rows if one.n_words >= _MIN_CHAPTER_WORDS and one.sentence_words is not None
-    ]
+    compared = [one for one in rows if one.n_words >= _MIN_CHAPTER_WORDS and one.sentence_words]
     if len(compared) >= _MIN_COMPARED:
         scores: dict[int, list[float]] = defaultdict(list)
         for name, sign in (("sentence_words", -1), ("paragraph_words", -1), ("dialogue", 1)):

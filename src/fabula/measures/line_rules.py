@@ -428,9 +428,8 @@ def is_misspelt(name: str, other: str) -> bool:
         is_swap = [name[k] for k in differ] == [other[k] for k in reversed(differ)]
         return len(differ) == 1 or (len(differ) == 2 and differ[1] == differ[0] + 1 and is_swap)
     short, long = sorted((name, other), key=len)
-    return len(long) == len(short) + 1 and any(
-        long[:k] + long[k + 1 :] == short for k in range(len(long))
-    )
+    without_one = (long[:k] + long[k + 1 :] for k in range(len(long)))
+    return len(long) == len(short) + 1 and short in without_one
 
 
 def _repeated_sentences(read: Reading) -> Iterator[LineNote]:

@@ -47,9 +47,7 @@ def advice_notes(advice: Advice) -> list[str]:
 
     notes = []
     if advice.n_perfect:
-        notes.append(
-            f"{advice.n_perfect} of {advice.n_answers} readings would not change anything."
-        )
+        notes += [f"{advice.n_perfect} of {advice.n_answers} readings would not change anything."]
     if advice.n_pointless:
         notes.append(
             f"{advice.n_pointless} of {advice.n_answers} readings make no point about words of the "

@@ -105,9 +105,7 @@ def book_view(
     chapters = [{**one, **other} for one, other in zip(book["chapters"], more, strict=True)]
     panels = [one for one in _PANELS if any(row[one[0]] is not None for row in chapters)]
     is_folded = book["unit"] == "chapter" and book["n_words"] >= BOOK_WORDS
-    targets = {
-        one["number"]: f"#ch{number}-{one['number']}" if is_folded else "" for one in chapters
-    }
+    targets = {c["number"]: f"#ch{number}-{c['number']}" if is_folded else "" for c in chapters}
     return {
         "unit": book["unit"],
         "missing": explain(book["missing_reason"]) if book["missing_reason"] else "",

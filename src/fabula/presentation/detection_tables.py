@@ -83,9 +83,7 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
     if silent:
         why = "; ".join(dict.fromkeys(OUTCOMES[one.outcome] for one in silent.values()))
         footer.append(f"No verdicts are given by {', '.join(map(str, silent))}: {why}.")
-    footer.append(
-        "ECE: expected calibration error of the probabilities, measured on other clusters."
-    )
+    footer += ["ECE: expected calibration error of the probabilities, measured on other clusters."]
     for k, one in enumerate(found, 1):
         field = one.collected and one.collected.cluster
         by = "" if field is None else f" by {field}"

@@ -167,9 +167,7 @@ def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[Contrast]) -> list[st
     for (figure, reason), raters in by_figure.items():
         who = "all" if len(raters) == len(alone) else ", ".join(raters)
         by_reason.setdefault((who, reason), []).append(figure.replace("_", " "))
-    lines = [
-        f"no {', '.join(figures)} ({who}): {reason}" for (who, reason), figures in by_reason.items()
-    ]
+    lines = [f"no {', '.join(figures)} ({who}): {why}" for (who, why), figures in by_reason.items()]
     if not pairs:
         lines.append("no pairs: fewer than two judges")
     shown = [pair.difference for pair in pairs if "why_missing" not in pair.details]

@@ -210,10 +210,8 @@ def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block
             part = Column(by or "", name="part", once=True, of=lambda one: of_names[one.thing])
             columns.insert(0, part)
         if any(above.values()):
-            is_above = Column(
-                "above the next", name="is_above_next", of=lambda s: above.get(s.thing)
-            )
-            columns.append(is_above)
+            more = Column("above the next", name="is_above_next", of=lambda s: above.get(s.thing))
+            columns.append(more)
         name, many = ("ranking", "stories") if found.of == "story" else ("group_ranking", "")
         table = (name, ranking.strengths, columns)
         parts += [Sheet.of(*table, about=("judge", rater), many=many), ""]
@@ -230,9 +228,7 @@ def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block
             )
         parts += [*notes, *interval_notes([one.estimate for one in strengths], units)]
     else:
-        parts.append(
-            f"the preferences cannot be distinguished from chance ({how}): no order is shown"
-        )
+        parts += [f"the preferences cannot be distinguished from chance ({how}): no order is shown"]
     place = ranking.place
     if place.value is None:
         helps = f"place: no effect can be estimated ({explain(ranking.place_reason)})"

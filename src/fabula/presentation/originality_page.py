@@ -46,9 +46,7 @@ def write_page(
 ) -> None:
     """Write the page of these texts, each with its row of scores; `n_texts` counts all scored,
     `against` is the size of the reference, `n_marks` as in `passages_of`."""
-    articles = [
-        article_of(k, document, row, n_marks=n_marks) for k, (document, row) in enumerate(texts, 1)
-    ]
+    articles = [article_of(k, one, row, n_marks=n_marks) for k, (one, row) in enumerate(texts, 1)]
     page = {
         "title": articles[0]["title"] if len(articles) == 1 else f"{n_texts:,} texts",
         "articles": articles,

@@ -37,9 +37,7 @@ def means_table(
         return f"{mean.mean:.3f}" + ("" if mean.error is None else f" ±{mean.error:.2f}")
 
     columns = [Column(title), *(Column(item.replace("_", " "), ".3f", name=item) for item in items)]
-    rows = [
-        [group, *(shown(by_item.get(item)) for item in items)] for group, by_item in means.items()
-    ]
+    rows = [[group, *(shown(own.get(item)) for item in items)] for group, own in means.items()]
     return Sheet(f"means_{title}", columns, rows)
 
 

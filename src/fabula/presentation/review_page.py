@@ -359,11 +359,8 @@ class Band:
         if self.share_below is None:
             return ""
         share = round(100 * self.share_below)
-        if share == 0:
-            return "lower than nearly all of them"
-        return (
-            "higher than nearly all of them" if share == 100 else f"higher than {share} % of them"
-        )
+        nearly = {0: "lower than nearly all of them", 100: "higher than nearly all of them"}
+        return nearly.get(share, f"higher than {share} % of them")
 
 
 def bands_of(groups: Sequence[GroupNumbers], item: str, value: float | None) -> list[Band]:

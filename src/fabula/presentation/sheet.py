@@ -177,9 +177,7 @@ class Sheet:
     @classmethod
     def of(cls, name: str, things: Iterable[Any], columns: Sequence[Column], **more: Any) -> Sheet:
         """A row for each thing, whose cells the columns take from it."""
-        return cls(
-            name, columns, [[one.cell(thing) for one in columns] for thing in things], **more
-        )
+        return cls(name, columns, [[c.cell(thing) for c in columns] for thing in things], **more)
 
     def estimates(self) -> Iterator[Estimate]:
         """All cells that have an interval next to them."""
@@ -272,11 +270,8 @@ def interval_notes(estimates: Iterable[Estimate], units: str) -> list[str]:
     notes = []
     if any(_is_of_few(estimate) for estimate in estimates):
         notes.append(f"- (n ...): no interval from fewer than {MIN_UNITS} {units}")
-    if any(
-        one.value is not None and one.low is None and not _is_of_few(one)
-        for one in estimates
-        if one.n_units is not None
-    ):
+    valued = [one for one in estimates if one.value is not None and one.n_units is not None]
+    if any(one.low is None and not _is_of_few(one) for one in valued):
         notes.append(
             "-: no interval where nothing varies, or an answer is too rare to tell how far others "
             "would differ"

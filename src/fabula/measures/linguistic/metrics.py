@@ -246,9 +246,8 @@ def read_texts(tools: Tools, texts: Sequence[str]) -> list[Encoded]:
     """Parse and encode texts in one batch."""
     parsed = list(tools.parser.parse(texts))
     spoken = [k for k, part in enumerate(parsed) if part.words]
-    encodings = dict(
-        zip(spoken, encode_texts([parsed[k].text for k in spoken], tools.encoder), strict=True)
-    )
+    vectors = encode_texts([parsed[k].text for k in spoken], tools.encoder)
+    encodings = dict(zip(spoken, vectors, strict=True))
     return [
         Encoded(part, *tools.parser.content_vectors(part), encodings.get(k))
         for k, part in enumerate(parsed)

@@ -37,11 +37,8 @@ Values = NDArray[np.float64]
 
 Ratings = Mapping[tuple[str, str], float]
 """One rater's verdicts: 1 for Yes, 0 for No, by document and item."""
-_METHODS = {
-    "interval": "kappa with quadratic weights",
-    "ordinal": "kappa with quadratic weights",
-    "nominal": "Cohen kappa",
-}
+_METHODS = dict.fromkeys(("interval", "ordinal"), "kappa with quadratic weights")
+_METHODS["nominal"] = "Cohen kappa"
 _OVER = "over pairs of raters and documents"
 _SAME = "all answers are the same"
 _ALONE = "no document has answers from two people"
@@ -412,11 +409,8 @@ def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], flo
 
 
 def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:
-    return {
-        one.document_id: str(one.details["author"])
-        for one in measurements
-        if one.details.get("author")
-    }
+    said = ((one.document_id, one.details.get("author")) for one in measurements)
+    return {document: str(author) for document, author in said if author}
 
 
 def _groups(
@@ -659,13 +653,8 @@ def _with_people(
     given: Mapping[str, float], said: Mapping[str, Mapping[str, float]]
 ) -> tuple[Values, Values, list[str]]:
     """A judge's answers with each person's of the same document, and the documents."""
-    return _columns(
-        [
-            (mine, value, name)
-            for name, mine in given.items()
-            for value in said.get(name, {}).values()
-        ]
-    )
+    both = ((name, mine, said.get(name, {}).values()) for name, mine in given.items())
+    return _columns([(mine, value, name) for name, mine, values in both for value in values])
 
 
 def _judge(

@@ -107,9 +107,7 @@ class QuoteJudge(HeldOpen):
                 )
             if verdict:
                 title = document.meta.get("title")
-                own, _ = shared_runs(
-                    text.words.words, reference.locate(document.text).words, rule.cover_run
-                )
+                own, _ = shared_runs(text.words.words, located.words, rule.cover_run)
                 named, share = None if title is None else str(title), sum(own) / len(own)
                 found[number] = Copy(number, document.id, named, n, share, by_model=True)
         n_unasked = max(0, len(doubtful) - _MAX_DOCUMENTS)

@@ -19,10 +19,7 @@ from fabula.presentation.sheet import (
 )
 from fabula.types import Estimate, Rubric
 
-_ABOUT = {
-    "texts": "intervals are about these texts",
-    "source": "intervals are about the source of these texts",
-}
+_ABOUT = {"texts": "these texts", "source": "the source of these texts"}
 
 
 def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
@@ -31,7 +28,7 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
     items = item_column(rubric)
     parts: list[Block] = [
         f"{found.judge}, {found.unit}: as judged, and corrected by experts' labels; "
-        f"{_ABOUT[found.about]}",
+        f"intervals are about {_ABOUT[found.about]}",
         "",
         _rows("corrected", [*found.groups, found.overall], replace(items, of="name"), form),
         "",

@@ -83,9 +83,9 @@ def together_tables(
     elsewhere: by id, the share of a text's words found as near matches in the other texts, or in a
     reference; texts are then ordered by it.
     """
-    elsewhere = elsewhere or {}
-    listed = [one for one in found.shared if one.share or elsewhere.get(one.id)]
-    listed.sort(key=lambda one: -(elsewhere.get(one.id) or 0.0))
+    there = elsewhere or {}
+    listed = [one for one in found.shared if one.share or there.get(one.id)]
+    listed.sort(key=lambda one: -(there.get(one.id) or 0.0))
     parts: list[Block] = []
     if listed:
         # The texts that share anything, most shared first.
@@ -97,16 +97,14 @@ def together_tables(
             Column("most with"),
             Column("texts", ",", name="n_others"),
         ]
-        if elsewhere:
-            share = Column(
-                "found elsewhere", ".0%", name="elsewhere", of=lambda one: elsewhere.get(one.id)
-            )
+        if there:
+            share = Column("found elsewhere", ".0%", name="elsewhere", of=lambda t: there.get(t.id))
             columns.insert(2, share)
         parts.append(Sheet.of("shared", listed, columns, many="texts"))
         if n_without := len(found.shared) - len(listed):
             said = "1 text shares" if n_without == 1 else f"{n_without:,} texts share"
             parts.append(f"{said} no run with another")
-        if elsewhere:
+        if there:
             parts.append(
                 "found elsewhere: in the other texts or in a reference, including matches in other "
                 "words if requested"

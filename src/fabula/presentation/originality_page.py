@@ -139,13 +139,10 @@ def article_of(
 
 def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     notices = []
-    if row["excluded"]:
-        shown = [
-            f"{visible(str(copy['title'] or copy['id']))} {copy['reason']}"
-            for copy in row["excluded"][:5]
-        ]
-        if len(row["excluded"]) > 5:
-            shown.append(f"and {len(row['excluded']) - 5} more")
+    if out := row["excluded"]:
+        shown = [f"{visible(str(one['title'] or one['id']))} {one['reason']}" for one in out[:5]]
+        if len(out) > 5:
+            shown.append(f"and {len(out) - 5} more")
         notices.append(
             f"Left out of the reference as copies or quotations of this text: {'; '.join(shown)}."
         )

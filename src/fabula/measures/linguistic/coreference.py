@@ -225,10 +225,7 @@ class _State:
 
     def copy(self) -> _State:
         other = copy.copy(self)
-        other.entities = [
-            replace(entity, keys=set(entity.keys), heads=set(entity.heads))
-            for entity in self.entities
-        ]
+        other.entities = [replace(e, keys=set(e.keys), heads=set(e.heads)) for e in self.entities]
         return other
 
     def read(self, parsed: Parsed, speech: Speech) -> list[int]:

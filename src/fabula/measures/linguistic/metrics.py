@@ -248,10 +248,8 @@ def read_texts(tools: Tools, texts: Sequence[str]) -> list[Encoded]:
     spoken = [k for k, part in enumerate(parsed) if part.words]
     vectors = encode_texts([parsed[k].text for k in spoken], tools.encoder)
     encodings = dict(zip(spoken, vectors, strict=True))
-    return [
-        Encoded(part, *tools.parser.content_vectors(part), encodings.get(k))
-        for k, part in enumerate(parsed)
-    ]
+    content = tools.parser.content_vectors
+    return [Encoded(part, *content(part), encodings.get(k)) for k, part in enumerate(parsed)]
 
 
 class Context:

@@ -257,12 +257,7 @@ def _outcomes(
 def _repeated(sentences: Sequence[tuple[str, ...]]) -> list[Repeated]:
     """Phrases that occur more than once, none part of a longer one that occurs as often."""
     again = _occurring_again(sentences)
-    inner = {
-        piece
-        for phrase, n in again.items()
-        for piece in (phrase[1:], phrase[:-1])
-        if again.get(piece) == n
-    }
+    inner = {p for run, n in again.items() for p in (run[1:], run[:-1]) if again.get(p) == n}
     shown: list[Repeated] = []
     taken = set[tuple[tuple[str, str, str], int]]()
     for phrase in sorted(again.keys() - inner, key=lambda p: (-(again[p] - 1) * len(p), p)):

@@ -226,10 +226,7 @@ def _clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64],
 
     A passage whose chapter is unknown is a unit by itself.
     """
-    names = [
-        ("passage", id_) if chapter is None else ("chapter", chapter)
-        for id_, chapter in chapters.items()
-    ]
+    names = [("chapter", of) if of is not None else ("passage", k) for k, of in chapters.items()]
     units = Units.by(names)
     kind = "chapters" if any(kind == "chapter" for kind, _ in names) else "passages"
     return units.of, units.n, kind

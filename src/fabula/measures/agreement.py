@@ -282,9 +282,8 @@ def judge_agreement(
         counts = Confusion.of(a, b)
         why = "judge and experts said the same" if counts.n else "the judge has no verdict"
         reasons = _reasons(kappa=(kappa, why))
-        rows.append(
-            JudgeWithPeople(name, counts.n, kappa, reasons, int(np.isnan(a).sum()), ac1, counts)
-        )
+        n_missing = int(np.isnan(a).sum())
+        rows.append(JudgeWithPeople(name, counts.n, kappa, reasons, n_missing, ac1, counts))
     # The numbers of tests passed, for stories that have both.
     counted = aggregates(judge, rubric)
     passed = {

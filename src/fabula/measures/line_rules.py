@@ -174,9 +174,7 @@ def _spelt_twice(
 
     Two capitalized words of the language, such as Count and Court, are not compared.
     """
-    found = {
-        name: sorted([*places.get(name, ()), *nouns.get(name, ())]) for name in {**places, **nouns}
-    }
+    found = {k: sorted([*places.get(k, ()), *nouns.get(k, ())]) for k in {**places, **nouns}}
     by_frequency = sorted(found, key=lambda name: (-len(found[name]), name))
     often = [name for name in by_frequency if len(name) >= _MIN_NAME]
     for rank, name in enumerate(often):

@@ -128,9 +128,7 @@ def write_advice_page(
         "nothing": visible(nothing_left(advice)),
         "paragraphs": cut_text(advice.document.text, notes=notes),
         "remarks": advice_notes(advice),
-        "fates": [
-            (FATES[one.fate], one.fate, visible(one.quotation), visible(one.text)) for one in fates
-        ],
+        "fates": [(FATES[e.fate], e.fate, visible(e.quotation), visible(e.text)) for e in fates],
     }
     write_page_file(path, "advice.html.j2", page)
 

@@ -39,9 +39,7 @@ def write_judging_page(
     page = {
         "title": visible(shown[0].title) if len(documents) == 1 else f"{len(documents):,} stories",
         "rubric": rubric,
-        "judges": [
-            judge_view(summary, measurements, shown, rubric, people) for summary in summaries
-        ],
+        "judges": [judge_view(one, measurements, shown, rubric, people) for one in summaries],
         "n_left_out": len(documents) - len(shown),
         "never_checked": NEVER_CHECKED,
         "one": len(documents) == 1,

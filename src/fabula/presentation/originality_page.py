@@ -84,14 +84,9 @@ def article_of(
         entry["n_more"] = max(0, len(entry["passages"]) - _MAX_NUMBERS)
     sources = sorted(found.values(), key=lambda e: (-e["n_words"], e["passages"][0].number))
     curve = [
-        {
-            "level": level,
-            "x": _x(level, low, high),
-            "y": round(128 - 114 * value, 1),
-            "shown": f"{value:.1%}",
-        }
-        for level, value in levels.items()
-        if value is not None
+        {"level": k, "x": _x(k, low, high), "y": round(128 - 114 * v, 1), "shown": f"{v:.1%}"}
+        for k, v in levels.items()
+        if v is not None
     ]
     lowest, n_words, too_small = levels[low], row["n_reference_words"], ""
     is_small = n_words is not None and n_words < _ENOUGH_WORDS

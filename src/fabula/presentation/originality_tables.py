@@ -86,9 +86,7 @@ def ranked_sheet(passages: Sequence[dict[str, Any]]) -> list[Block]:
         Column("rank", "d"),
         Column("passage", of=passage),
         *_WORDS,
-        Column(
-            "bits over chance", ".0f", name="over_chance", of=lambda one: known(one["over_chance"])
-        ),
+        Column("bits over chance", ".0f", name="over_chance", of=lambda p: known(p["over_chance"])),
         _PLACES,
         Column("documents", ",", name="n_documents"),
         _SOURCE,

@@ -25,10 +25,7 @@ def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
     sheet = Sheet(
         "profile",
         [Column("", name="metric"), *(Column(profile.document.id, "g") for profile in shown)],
-        [
-            [metric.title, *(_cell(profile, metric.item) for profile in shown)]
-            for metric in PROFILE_METRICS
-        ],
+        [[m.title, *(_cell(profile, m.item) for profile in shown)] for m in PROFILE_METRICS],
         forms=[metric.form for metric in PROFILE_METRICS],
     )
     remarks = [
@@ -37,10 +34,8 @@ def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
         for profile in shown
         if profile.repeated
     ]
-    if len(profiles) > len(shown):
-        remarks.append(
-            f"and {len(profiles) - len(shown):,} more texts; the page and the JSON output show all"
-        )
+    if n_more := len(profiles) - len(shown):
+        remarks.append(f"and {n_more:,} more texts; the page and the JSON output show all")
     return [sheet, "", *remarks, profiles[0].signature]
 
 
@@ -93,7 +88,7 @@ def profile_view(profile: Profile) -> dict[str, Any]:
     counts = [0] * _ZIPF_STEPS
     for value in profile.zipf:
         counts[min(_ZIPF_STEPS - 1, max(0, int(value)))] += 1
-    largest = max(counts, default=0) or 1
+    largest, total = max(counts, default=0) or 1, max(1, len(profile.zipf))
     names = (
         "in a billion", "in 100 million", "in 10 million", "in a million", "in 100,000",
         "in 10,000", "in 1,000", "in 100 or more often",
@@ -115,11 +110,7 @@ def profile_view(profile: Profile) -> dict[str, Any]:
         "longest": longest,
         "mean": height(profile.values["sentence_length"] or 0),
         "zipf": [
-            {
-                "name": f"1 {name}",
-                "share": n / max(1, len(profile.zipf)),
-                "width": 100 * n / largest,
-            }
+            {"name": f"1 {name}", "share": n / total, "width": 100 * n / largest}
             for name, n in zip(names, counts, strict=True)
         ],
         "repeated": [(visible(r.phrase), r.count) for r in profile.repeated],

@@ -127,10 +127,7 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         "bibtex": bibtex_of(review),
         "signatures": signatures,
         # The lines of a strip, from above.
-        "legend": [
-            {"kind": group.kind, "title": visible(group.title)}
-            for group in _groups(review, "profile")
-        ],
+        "legend": [{"kind": g.kind, "title": visible(g.title)} for g in _groups(review, "profile")],
         "remarks": remarks,
         "never_checked": NEVER_CHECKED,
         "rubric": review.rubric,

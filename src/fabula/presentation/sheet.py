@@ -312,10 +312,7 @@ def _terminal_table(sheet: Sheet) -> Table:
         are_names = [not is_number for is_number in cells.are_numbers]
         are_names[0] &= not sheet.columns[0].cut
         rows = [
-            [
-                _split(cell) if is_name else cell
-                for cell, is_name in zip(row, are_names, strict=True)
-            ]
+            [_split(one) if is_name else one for one, is_name in zip(row, are_names, strict=True)]
             for row in cells.rows
         ]
     # The minimum width of a column: its numbers on one line, its title split at words, and a title

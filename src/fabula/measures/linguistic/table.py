@@ -100,17 +100,11 @@ class SystemTable:
                     "number": metric.number,
                     "title": metric.title,
                     "values": {
-                        system: {
-                            **cell.estimate.ends(),
-                            "n": cell.estimate.n,
-                            "missing": dict(cell.missing),
-                        }
+                        system: {**c.estimate.ends(), "n": c.estimate.n, "missing": dict(c.missing)}
                         for system in self.systems
-                        for cell in (self.cells[metric.id, system],)
+                        for c in (self.cells[metric.id, system],)
                     },
-                    "contrasts": [
-                        test.to_json() for test in self.tests if test.number == metric.id
-                    ],
+                    "contrasts": [one.to_json() for one in self.tests if one.number == metric.id],
                 }
                 for metric in self.metrics
             ],

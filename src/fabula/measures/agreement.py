@@ -346,9 +346,8 @@ def pass_rates(
     panel: Panel, rubric: Rubric, author_of: Callable[[str], str]
 ) -> dict[str, dict[str, float]]:
     """Percent of the verdicts that are Yes, by author and item."""
-    found: dict[str, dict[str, float]] = {
-        author: {} for author in sorted({author_of(story) for story, _ in panel.subjects})
-    }
+    authors = sorted({author_of(story) for story, _ in panel.subjects})
+    found: dict[str, dict[str, float]] = {author: {} for author in authors}
     for author, rates in found.items():
         for item in rubric.items:
             mine = [of == item.id and author_of(story) == author for story, of in panel.subjects]

@@ -119,15 +119,9 @@ class FluencyMeasure:
             return Fluency(document, 0, None, (), not_english(text), self.signature, _NO_TOKENS)
         (whole,) = _of_spans(text, tokens, [(0, len(text))])
         places = sentence_spans(without_headings(document), self._nlp)
-        return Fluency(
-            document=document,
-            n_words=whole.n_words,
-            bits_per_word=whole.bits_per_word,
-            sentences=_of_spans(text, tokens, places),
-            missing_reason=whole.missing_reason,
-            signature=self.signature,
-            tokens=tokens,
-        )
+        sentences = _of_spans(text, tokens, places)
+        found = whole.n_words, whole.bits_per_word, sentences, whole.missing_reason
+        return Fluency(document, *found, self.signature, tokens)
 
 
 def read_tokens(

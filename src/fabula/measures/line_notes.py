@@ -96,16 +96,10 @@ class LineReview:
 
 def read_lines(tools: TextTools, document: Document) -> LineReview:
     """The notes on a text; headings are not sentences."""
-    signature = str(
-        Signature.of(
-            "lines",
-            rules=LINE_RULES,
-            grammar="none" if tools.checker is None else tools.checker.name,
-            freq=tools.frequencies.name,
-            heads=CHAPTER_RULES,
-            **tools.parser.signature_parts,
-        )
-    )
+    grammar = "none" if tools.checker is None else tools.checker.name
+    parts = {"rules": LINE_RULES, "grammar": grammar, "freq": tools.frequencies.name}
+    parts |= {"heads": CHAPTER_RULES, **tools.parser.signature_parts}
+    signature = str(Signature.of("lines", **parts))
     text = without_headings(document)
     if (foreign := not_english(text)) is not None:
         return LineReview(None, (), signature, foreign)

@@ -299,10 +299,8 @@ def correlation_line(correlation: Estimate) -> str:
     if correlation.value is None:
         return "tests passed: no two people answered all of a story, or all passed as many"
     interval = f" [{interval_shown(correlation, '.2f')}]" if correlation.low is not None else ""
-    return (
-        f"tests passed: Pearson {number(correlation.value, '.2f')}{interval} between two people on "
-        f"a story"
-    )
+    r = number(correlation.value, ".2f")
+    return f"tests passed: Pearson {r}{interval} between two people on a story"
 
 
 def _panel_rows(panel: Sequence[AmongPeople], items: Column, name: str) -> Sheet:

@@ -178,11 +178,8 @@ def cut_text(
     after = {end for _, end in borders}
     # Existing breaks, and places outside the text, split nothing.
     borders += [(k, k) for k in {*breaks} - after if 0 < k < len(text)]
-    borders.sort()
-    found = [
-        Paragraph(start, pieces(start, end))
-        for (_, start), (end, _) in pairwise([(0, 0), *borders, (len(text), len(text))])
-    ]
+    borders = [(0, 0), *sorted(borders), (len(text), len(text))]
+    found = [Paragraph(start, pieces(start, end)) for (_, start), (end, _) in pairwise(borders)]
     return [paragraph for paragraph in found if any(one.text.strip() for one in paragraph)]
 
 

@@ -22,12 +22,9 @@ _ZIPF_STEPS = 8
 def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
     """Texts side by side, at most six; missing values with their reasons."""
     shown = profiles[:_MAX_COLUMNS]
-    sheet = Sheet(
-        "profile",
-        [Column("", name="metric"), *(Column(profile.document.id, "g") for profile in shown)],
-        [[m.title, *(_cell(profile, m.item) for profile in shown)] for m in PROFILE_METRICS],
-        forms=[metric.form for metric in PROFILE_METRICS],
-    )
+    columns = [Column("", name="metric"), *(Column(one.document.id, "g") for one in shown)]
+    rows = [[m.title, *(_cell(profile, m.item) for profile in shown)] for m in PROFILE_METRICS]
+    sheet = Sheet("profile", columns, rows, forms=[metric.form for metric in PROFILE_METRICS])
     remarks = [
         f"{profile.document.id}: said again: "
         + "; ".join(f"“{r.phrase}” ({r.count})" for r in profile.repeated[:5])

@@ -280,8 +280,7 @@ def score_continuations(
         parsed = reading.parsed
         reason = "no_text" if text is None else not_english(text) if parsed.words else None
         if reason is not None:
-            nothing, reasons = dict.fromkeys(_EACH), dict.fromkeys(_EACH, reason)
-            scored.append(Scored(nothing, reasons, (), ()))
+            scored.append(Scored(dict.fromkeys(_EACH), dict.fromkeys(_EACH, reason), (), ()))
         elif not parsed.words:
             others = [key for key in _EACH if key != "sentence_length"]
             values = {**dict.fromkeys(_EACH), "sentence_length": 0.0}

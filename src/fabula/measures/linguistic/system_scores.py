@@ -206,20 +206,16 @@ def _score_block(choice: metrics.ToolChoice, block: _Block) -> list[Row]:
         for continuation, result in zip(continuations, scored, strict=True):
             # Rounded to six digits: further digits depend on the processor.
             values = {k: v if v is None else round(v, 6) for k, v in result.values.items()}
-            made_of = _expected(story, continuation, str(tools.signature))
-            digest, signature = made_of.pop("digest"), made_of.pop("signature")
-            rows.append(
-                {
-                    **made_of,
-                    "values": values,
-                    "missing": dict(result.missing),
-                    "words": " ".join(result.words),
-                    "sentence_ends": list(result.sentence_ends),
-                    "errors": [list(place) for place in result.errors],
-                    "digest": digest,
-                    "signature": signature,
-                }
-            )
+            row = _expected(story, continuation, str(tools.signature))
+            last = {key: row.pop(key) for key in ("digest", "signature")}
+            row |= {
+                "values": values,
+                "missing": dict(result.missing),
+                "words": " ".join(result.words),
+                "sentence_ends": list(result.sentence_ends),
+                "errors": [list(place) for place in result.errors],
+            }
+            rows.append(row | last)
     return rows
 
 

@@ -148,8 +148,8 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
             "no fence: the template has no [FENCE] around [STORY], so a story can pretend to end "
             "early"
         )
-    own = summary.own_stories.items()
-    remarks += [f"own stories: {n} written by the {who}; judges prefer their own" for who, n in own]
+    for who, n in summary.own_stories.items():
+        remarks.append(f"own stories: {n} written by the {who}; judges prefer their own")
     return remarks
 
 

@@ -41,12 +41,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.schema import SchemaItem
 
 from fabula.errors import FabulaError
 
 metadata = MetaData()
 _ID = BigInteger().with_variant(Integer, "sqlite")
 """The type of keys: SQLite numbers rows automatically only if the key is an integer."""
+
+
+def _table(name: str, *parts: SchemaItem) -> Table:
+    return Table(name, metadata, *parts)
 
 
 def _key() -> Column[int]:
@@ -66,9 +71,8 @@ def _number(name: str) -> Column[int]:
     return Column(name, BigInteger, nullable=False)
 
 
-participants = Table(
+participants = _table(
     "participants",
-    metadata,
     _key(),
     # Hash of the token in the invitation: read access to the database is not enough to answer as
     # another participant.
@@ -86,11 +90,10 @@ IS_ACTIVE = participants.c.state.not_in(("removed", "forgotten"))
 """Whether a participant counts."""
 
 # A participant sent again by a platform, from another browser or by a second click, has several.
-tokens = Table("tokens", metadata, _text("token_hash", primary_key=True), _of("participant"))
+tokens = _table("tokens", _text("token_hash", primary_key=True), _of("participant"))
 
-assignments = Table(
+assignments = _table(
     "assignments",
-    metadata,
     _key(),
     _of("participant"),
     _text("unit"),
@@ -105,9 +108,8 @@ assignments = Table(
     Index("assignments_by_unit", "unit", "state"),
 )
 
-answers = Table(
+answers = _table(
     "answers",
-    metadata,
     _key(),
     _of("assignment"),
     _text("part"),
@@ -118,9 +120,8 @@ answers = Table(
     Index("answers_by_assignment", "assignment_id", "id"),
 )
 
-page_views = Table(
+page_views = _table(
     "page_views",
-    metadata,
     _key(),
     _of("assignment"),
     _text("page"),
@@ -128,38 +129,25 @@ page_views = Table(
     Index("page_views_by_assignment", "assignment_id", "id"),
 )
 
-sessions = Table("sessions", metadata, _text("token_hash", primary_key=True), _number("ends_ms"))
+sessions = _table("sessions", _text("token_hash", primary_key=True), _number("ends_ms"))
 
-audit = Table(
-    "audit",
-    metadata,
-    _key(),
-    _number("at_ms"),
-    _text("who"),
-    _text("what"),
-    _text("detail", default=""),
+audit = _table(
+    "audit", _key(), _number("at_ms"), _text("who"), _text("what"), _text("detail", default="")
 )
 
-settings = Table("settings", metadata, _text("key", primary_key=True), _text("value"))
+settings = _table("settings", _text("key", primary_key=True), _text("value"))
 
 # What follows is about the people of a study, in addition to their answers.
 
 # Consent texts shown, and the response: agreed, declined, withdrawn.
-consents = Table(
-    "consents",
-    metadata,
-    _key(),
-    _of("participant"),
-    _text("what"),
-    _text("version"),
-    _number("at_ms"),
+consents = _table(
+    "consents", _key(), _of("participant"), _text("what"), _text("version"), _number("at_ms")
 )
 
-consent_texts = Table("consent_texts", metadata, _text("version", primary_key=True), _text("text"))
+consent_texts = _table("consent_texts", _text("version", primary_key=True), _text("text"))
 
-quiz_tries = Table(
+quiz_tries = _table(
     "quiz_tries",
-    metadata,
     _key(),
     _of("participant"),
     Column("n_right", Integer, nullable=False),
@@ -169,17 +157,12 @@ quiz_tries = Table(
 )
 
 # Completed pages before the first unit: tutorial, about.
-steps = Table(
-    "steps",
-    metadata,
-    _of("participant", primary_key=True),
-    _text("step", primary_key=True),
-    _number("at_ms"),
+steps = _table(
+    "steps", _of("participant", primary_key=True), _text("step", primary_key=True), _number("at_ms")
 )
 
-about_answers = Table(
+about_answers = _table(
     "about_answers",
-    metadata,
     _of("participant", primary_key=True),
     _text("item", primary_key=True),
     _text("value"),
@@ -187,9 +170,8 @@ about_answers = Table(
 )
 
 # Arrivals from a platform: one row per submission, with the latest status reported there.
-visits = Table(
+visits = _table(
     "visits",
-    metadata,
     _key(),
     _of("participant"),
     _text("platform"),

@@ -47,17 +47,12 @@ def save_answers(
     """
     facts = assignment.unit.facts
     current, shown, newest = _now_and_then(connection, assignment.id, revision)
-    locked = {
-        key
-        for page in locked_pages(pages, assignment)
-        for q in page.questions
-        for key in (q.key, q.why)
-    }
+    locked = {k for p in locked_pages(pages, assignment) for q in p.questions for k in q.keys}
     # If pages build on each other, only those shown can be answered.
     reached = pages
     if any(page.is_final for page in pages):
         reached = _shown(pages, assignment) or pages[:1]
-    questions = {key: q for page in reached for q in page.questions for key in (q.key, q.why)}
+    questions = {key: q for page in reached for q in page.questions for key in q.keys}
     problems: list[tuple[Key, str]] = []
     now = now_ms()
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -32,7 +31,7 @@ _LIMIT_S = 3.0
 _CHECKPOINT_S = 60.0
 
 
-@contextlib.asynccontextmanager
+@asynccontextmanager
 async def checkpointed(store: Store) -> AsyncIterator[None]:
     """Checkpoint the database file every minute, not only when it is closed."""
 
@@ -46,7 +45,7 @@ async def checkpointed(store: Store) -> AsyncIterator[None]:
         yield
     finally:
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
+        with suppress(asyncio.CancelledError):
             await task
 
 
@@ -78,9 +77,8 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
     # More threads than this would only wait for each other.
     current_default_thread_limiter().total_tokens = 8
     study = app.state.study
-    every_s = study.design.people.entry.every_s
     async with checkpointed(study.store):
-        with followed(study.store, study.statuses, every_s):
+        with followed(study.store, study.statuses, study.design.people.entry.every_s):
             yield
 
 

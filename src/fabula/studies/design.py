@@ -27,7 +27,6 @@ from fabula.types import Item, Rubric
 Kind = Literal["ttcw", "feedback", "pairs"]
 NewKind = Literal["ttcw", "feedback", "pairs", "best-worst"]
 """Starter files; `best-worst` is a pairs study with four stories at a time."""
-DESIGNS: tuple[NewKind, ...] = ("ttcw", "feedback", "pairs", "best-worst")
 _HERE = Path(__file__).parent
 ShortText = Annotated[str, Field(min_length=1, max_length=300)]
 LongText = Annotated[str, Field(max_length=60_000)]
@@ -309,24 +308,11 @@ class StudyDesign:
 
         Readers per unit are not included, because they may be increased while a study runs.
         """
-        shown = repr(
-            (
-                self.id,
-                self.kind,
-                self.rubric.digest,
-                self.group_rubric and self.group_rubric.digest,
-                self.reason_words,
-                self.seed,
-                self.texts,
-                self.quiz,
-                self.quiz_pass,
-                self.ties,
-                self.at_once,
-                self.labels.language,
-                self.labels.digest,
-            )
-        )
-        return hashlib.sha256((shown + self.people.questions_digest).encode()).hexdigest()[:8]
+        group_digest, labels = self.group_rubric and self.group_rubric.digest, self.labels
+        shown: tuple[object, ...] = (self.id, self.kind, self.rubric.digest, group_digest)
+        shown += (self.reason_words, self.seed, self.texts, self.quiz, self.quiz_pass)
+        shown += (self.ties, self.at_once, labels.language, labels.digest)
+        return hashlib.sha256(f"{shown}{self.people.questions_digest}".encode()).hexdigest()[:8]
 
 
 def load_study(path: Path) -> StudyDesign:

@@ -30,7 +30,7 @@ from fabula.studies.participants import Invitation, pseudonym
 from fabula.studies.quality import PageTime, Standing
 from fabula.studies.units import Unit, pair_key
 from fabula.text.feedback_pieces import OWN_FEEDBACK
-from fabula.types import Measurement, Rubric, Signature
+from fabula.types import Measurement, Signature
 
 _COLUMNS = (
     "id", "rubric", "item", "rater", "value", "missing_reason", "rationale", "details", "signature",
@@ -58,10 +58,8 @@ def export(
     ).all()
     # The current answers by assignment, with the time each was saved, in one query.
     given: dict[int, dict[Key, tuple[str, int]]] = {}
-    query = select(
-        answers.c.assignment_id, answers.c.part, answers.c.item, answers.c.value, answers.c.saved_ms
-    ).order_by(answers.c.id)
-    for assignment_id, part, item, value, saved_ms in connection.execute(query):
+    query = select(answers).order_by(answers.c.id)
+    for _, assignment_id, part, item, value, saved_ms in connection.execute(query):
         current = given.setdefault(assignment_id, {})
         if value:
             current[part, item] = value, saved_ms
@@ -88,29 +86,20 @@ def _of_assignment(
             reason = None
             if value is None:
                 reason = "no_answer" if question in applicable else "not_asked"
-            rubric = question.rubric
+            rubric = OWN_FEEDBACK if question.rubric is None else question.rubric.key
             part = question.part if question.part.isdecimal() else "1"
             document = held.unit.documents[held.document(part)]
             details: dict[str, object] = {"unit": held.unit.key, "place": int(part), "state": state}
             read = None if value is None else question.item.scale.read(value)
-            if rubric is None:
+            if question.rubric is None:
                 # What a labeller has to know about the story it concerns.
                 known = ("story_id", "method")
                 details |= {n: document.meta[n] for n in known if n in document.meta}
             if value is not None:
                 details["saved"] = time_of(kept[question.key][1])
-            yield Measurement(
-                document_id=document.id,
-                rubric=OWN_FEEDBACK if rubric is None else rubric.key,
-                item=question.item.id,
-                rater=rater,
-                value=read,
-                missing_reason=reason,
-                evidence=(),
-                rationale=given.get(question.why),
-                signature=str(_signature(design, rubric)),
-                details=details,
-            )
+            about, why = (document.id, rubric, question.item.id, rater), given.get(question.why)
+            signature = _signature(design, rubric)
+            yield Measurement(*about, read, reason, (), why, signature, details)
 
 
 def _of_pairs(
@@ -124,18 +113,11 @@ def _of_pairs(
     documents = held.unit.documents
     for item in design.rubric.items:
         reasons = [(part, item.id + WHY) for part in ("unit", BEST)]
-        whole = Measurement(
-            document_id=held.unit.key,
-            rubric=design.rubric.key,
-            item=item.id,
-            rater=pseudonym(held.participant_id),
-            value=None,
-            missing_reason="no_answer",
-            evidence=(),
-            rationale=next((kept[key][0] for key in reasons if key in kept), None),
-            signature=str(_signature(design, design.rubric)),
-            details={"unit": held.unit.key, "state": state},
-        )
+        why = next((kept[key][0] for key in reasons if key in kept), None)
+        about = held.unit.key, design.rubric.key, item.id, pseudonym(held.participant_id)
+        details = {"unit": held.unit.key, "state": state}
+        signature = _signature(design, design.rubric.key)
+        whole = Measurement(*about, None, "no_answer", (), why, signature, details)
         parts = [part for part in ("unit", BEST, WORST) if (part, item.id) in kept]
         given = {part: kept[part, item.id] for part in parts}
         saved = time_of(max((at_ms for _, at_ms in given.values()), default=None))
@@ -163,7 +145,7 @@ def _of_pairs(
                 document_id=pair_key(*(documents[place] for place in pair)),
                 value=None if preferred is None else documents[preferred].id,
                 missing_reason="no_preference" if preferred is None else None,
-                details={**whole.details, "orders": orders, "saved": saved},
+                details={**details, "orders": orders, "saved": saved},
             )
         if not is_whole:
             yield whole
@@ -195,14 +177,9 @@ def said_of(pair: tuple[int, int], preferred: int | None, order: Sequence[int]) 
     return [said, None] if is_straight else [None, said]
 
 
-def _signature(design: StudyDesign, rubric: Rubric | None) -> Signature:
-    return Signature.of(
-        "study",
-        id=design.id,
-        rubric=OWN_FEEDBACK if rubric is None else rubric.key,
-        design=f"{design.kind}@{design.digest}",
-        v=__version__,
-    )
+def _signature(design: StudyDesign, rubric: str) -> str:
+    asked = f"{design.kind}@{design.digest}"
+    return str(Signature.of("study", id=design.id, rubric=rubric, design=asked, v=__version__))
 
 
 def write_measurements(found: Sequence[Measurement], path: Path, format_: str) -> None:

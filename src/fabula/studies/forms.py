@@ -70,10 +70,14 @@ class Question:
         return self.part, self.item.id + WHY
 
     @property
+    def keys(self) -> tuple[Key, Key]:
+        return self.key, self.why
+
+    @property
     def options(self) -> tuple[str, ...]:
         """The choices; empty for free text."""
         if self.item.scale.is_ranking:
-            return tuple(str(place) for place in range(1, self.n_ranks + 1))
+            return tuple(map(str, range(1, self.n_ranks + 1)))
         return self.item.scale.answers
 
     def applies(self, answers: Answers, facts: Mapping[str, object]) -> bool:
@@ -262,7 +266,7 @@ def retired(
     gone: list[Key] = []
     while True:
         questions = [q for page in pages for q in page.applicable(current, facts)]
-        applying = {key for q in questions for key in (q.key, q.why)}
+        applying = {key for q in questions for key in q.keys}
         over = [key for key in current if key not in applying]
         if not over:
             return current, gone

@@ -69,13 +69,7 @@ def checks_of_all(
     right = {id_: one.answer for id_, one in people.attention_items.items()}
     first_part = "1" if design.kind == "ttcw" else "unit" if design.at_once == 2 else BEST
     query = (
-        select(
-            assignments.c.participant_id,
-            answers.c.assignment_id,
-            answers.c.part,
-            answers.c.item,
-            answers.c.value,
-        )
+        select(assignments.c.participant_id, answers)
         .join(assignments, assignments.c.id == answers.c.assignment_id)
         .where(
             assignments.c.state == "done",
@@ -369,7 +363,7 @@ def _events(
 ) -> list[tuple[Row[Any], list[Event]]]:
     """Return each assignment with its events: assigned, opened, saved, submitted."""
     of_key = {
-        unit: {key: page.name for page in own for q in page.questions for key in (q.key, q.why)}
+        unit: {key: page.name for page in own for q in page.questions for key in q.keys}
         for unit, own in pages.items()
     }
     query = select(assignments).order_by(assignments.c.participant_id, assignments.c.id)

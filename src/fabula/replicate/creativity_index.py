@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.clusters import cluster_field, find_clusters, has_value, own_field
+from fabula.measures.clusters import cluster_field, find_clusters, own_field
 from fabula.measures.comparison import (
     INDEX,
     ComparedGroup,
@@ -277,10 +277,10 @@ def cluster_set(
     Each has its `cluster`, by the named field or the usual ones, and by what the whole texts,
     including what is dropped, have in common.
     """
-    fields = list(map(_fields, found))
+    fields = [d.fields for d in found]
     field = cluster_field(fields, cluster)
     clusters = find_clusters(
-        [_key(d, own, field) for d, own in zip(found, fields, strict=True)],
+        [_key(d, field) for d in found],
         [sketch_of(d.text) for d in found],
         [str(own.get(label.field)) == label.human for own in fields],
         [text_digest(d.text) for d in found],
@@ -295,25 +295,20 @@ def cluster_set(
     return cut
 
 
-def _key(document: Document, fields: Mapping[str, Any], field: str | None) -> str:
-    if field is not None and has_value(fields.get(field)):
-        return f"{field}={fields[field]}"
-    return f"id={document.id}"
+def _key(document: Document, field: str | None) -> str:
+    value = None if field is None else own_field(document, field)
+    return f"id={document.id}" if value is None else f"{field}={value}"
 
 
 def made_of(texts: Sequence[Document], label: Label, cluster: str | None) -> Texts:
     """The number of texts, people and clusters in a set from `read_set`."""
-    field = cluster_field(list(map(_fields, texts)), cluster)
+    field = cluster_field([d.fields for d in texts], cluster)
     return Texts(
         n_texts=len(texts),
         n_human=sum(str(d.meta.get(label.field)) == label.human for d in texts),
         n_clusters=len({d.meta[CLUSTER] for d in texts}),
-        n_clusters_before=len({_key(d, _fields(d), field) for d in texts}),
+        n_clusters_before=len({_key(d, field) for d in texts}),
     )
-
-
-def _fields(document: Document) -> dict[str, Any]:
-    return {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
 
 
 def release_plan(folder: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
@@ -365,6 +360,7 @@ def run_analyses(
         above = {one.b: one for one in adjusted(compared)}
         rows = list(read_rows(file))
         known = [one for one in others if one.values]
+        cleared = Counter(str(row[plan.label.field]) for row in rows if row.get("excluded"))
         scored.append(
             Scored(
                 texts=name,
@@ -372,9 +368,7 @@ def run_analyses(
                 match=match,
                 path=file,
                 n_copied=sum((row["in_reference"] or 0) >= COPIED_SHARE for row in rows),
-                n_cleared=Counter(
-                    str(row[plan.label.field]) for row in rows if row.get("excluded")
-                ),
+                n_cleared=cleared,
                 groups=groups,
                 above=above,
                 people=_grouped(file, plan.label.field, plan),
@@ -390,12 +384,8 @@ def run_analyses(
         how: Any = {"cluster": CLUSTER, "scores": ["creativity_index"], "seed": plan.seed}
         for group in [None, *(by if len(by) > 1 else [])]:
             some = [row for row in sides[False] if group is None or str(row.get(plan.by)) == group]
-            detectors += [
-                Detector(name, f"{reference}, {match}", group, calibrated)
-                for calibrated in calibrate_rows(
-                    [*sides[True], *some], plan.label, str(file), **how
-                )
-            ]
+            found = calibrate_rows([*sides[True], *some], plan.label, str(file), **how)
+            detectors += [Detector(name, f"{reference}, {match}", group, one) for one in found]
     if plan.model is not None:
         # What a language model's probabilities say about the same texts.
         with SurprisalModel(plan.model) as model:
@@ -408,11 +398,10 @@ def run_analyses(
                 how = {"cluster": CLUSTER, "seed": plan.seed}
                 for calibrated in calibrate_rows(read_rows(file), plan.label, str(file), **how):
                     detectors.append(Detector(name, "a language model", None, calibrated))
-    spreads = [_spread(one, plan) for one in scored]
     return Analyses(
         {name: made_of(texts, plan.label, plan.cluster) for name, texts in plan.texts.items()},
         tuple(scored),
-        tuple(s for s in spreads if s is not None),
+        tuple(filter(None, (_spread(one, plan) for one in scored))),
         tuple(detectors),
         plan.label.human,
         plan.release is not None,
@@ -442,7 +431,7 @@ def _score_files(
             # A machine's text may be in the reference; those of a text's cluster are excluded for
             # it. Clusters are known for the texts; the reference's documents have their field.
             same = None
-            field = cluster_field(list(map(_fields, texts)), plan.cluster)
+            field = cluster_field([d.fields for d in texts], plan.cluster)
             documents = reference.documents(reference.numbers())
             if field and any(own_field(document, field) is not None for document in documents):
                 joined = {
@@ -463,10 +452,9 @@ def _score_files(
                     n_threads=plan.n_threads,
                 )
                 file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
+                what = f"{name} against {reference_name}, {match}"
                 for k, _ in enumerate(run_measure(measure, texts, file), 1):
-                    report(
-                        f"{name} against {reference_name}, {match}: {k:,} of {len(texts):,} texts"
-                    )
+                    report(f"{what}: {k:,} of {len(texts):,} texts")
                 yield name, reference_name, match, file
     if plan.release is not None:
         for name, match, rows in read_outputs(plan.release, plan.texts, plan.levels):
@@ -598,10 +586,8 @@ def analyses_tables(found: Analyses) -> list[Block]:
     for name, texts in found.texts.items():
         n_joined = texts.n_clusters_before - texts.n_clusters
         more = f"; {n_joined:,} more before near-duplicates were joined" if n_joined else ""
-        listed.append(
-            f"{name}: {texts.n_texts:,} texts, {texts.n_human:,} by people, in "
-            f"{texts.n_clusters:,} clusters{more}"
-        )
+        by = f"{texts.n_texts:,} texts, {texts.n_human:,} by people"
+        listed.append(f"{name}: {by}, in {texts.n_clusters:,} clusters{more}")
     parts: list[Block] = [
         "TEXTS: those of one cluster (a prompt, and copies of each other) count as one in every "
         "mean, interval and test, and are left out of the reference together.",
@@ -705,12 +691,9 @@ def _spread_parts(spreads: Sequence[Spread], mark: _Mark) -> Iterator[Block]:
     ]
     for name, some in grouped(spreads).items():
         n, n_documents = some[0].n, len(some[0].curves["human"]) - 1
-        yield ""
-        yield (
-            f"{name}: {n_documents} documents, clusters: {n['human']} of "
-            f"people's texts, {n['machine']} of machines'"
-        )
-        yield Sheet.of("documents", some, columns, about=("texts", name))
+        clusters = f"{n['human']} of people's texts, {n['machine']} of machines'"
+        line = f"{name}: {n_documents} documents, clusters: {clusters}"
+        yield from ("", line, Sheet.of("documents", some, columns, about=("texts", name)))
 
 
 def _half(mean: float | None, n: int, n_all: int) -> str:
@@ -731,12 +714,9 @@ def _detection_parts(found: Analyses, mark: _Mark) -> Iterator[Block]:
     for texts in dict.fromkeys(one.texts for one in found.detectors):
         some = [one for one in found.detectors if one.texts == texts]
         first = some[0].calibration
-        yield ""
-        yield (
-            f"{texts}: {first.n_human} by people, {first.n_machine} by machines, in "
-            f"{first.n_clusters} clusters"
-        )
-        yield Sheet.of("detection", some, columns, about=("texts", texts))
+        by = f"{first.n_human} by people, {first.n_machine} by machines"
+        line = f"{texts}: {by}, in {first.n_clusters} clusters"
+        yield from ("", line, Sheet.of("detection", some, columns, about=("texts", texts)))
         yield from calibration_remarks([one.calibration for one in some if one.machines is None])
 
 
@@ -814,13 +794,10 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
         # By reference, with the sets of texts below each other.
         panels.sort(key=lambda panel: panel[0].texts)
         size = (4.2 * n_columns, 0.4 + 3.2 * n_rows)
-        with figure_of(written[-1], n_rows, n_columns, figsize=size, sharey=True) as (
-            figure,
-            all_axes,
-        ):
-            for axes in all_axes[len(panels) :]:
+        with figure_of(written[-1], n_rows, n_columns, figsize=size, sharey=True) as (figure, grid):
+            for axes in grid[len(panels) :]:
                 axes.set_axis_off()
-            for axes, panel in zip(all_axes, panels, strict=False):
+            for axes, panel in zip(grid, panels, strict=False):
                 for spread in panel:
                     for side, colour in (("human", COLOURS[0]), ("machine", COLOURS[1])):
                         axes.plot(
@@ -830,13 +807,12 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
                             linewidth=1.5,
                             label=f"{side}, {spread.match}, n {spread.n[side]}",
                         )
-                axes.set_title(
-                    f"{panel[0].texts}\nagainst {panel[0].reference}", loc="left", fontsize=9
-                )
+                title = f"{panel[0].texts}\nagainst {panel[0].reference}"
+                axes.set_title(title, loc="left", fontsize=9)
                 axes.set_xlabel("best documents that may be used")
                 axes.grid(axis="y", color=LINE, linewidth=0.8)
                 axes.legend(frameon=False, fontsize=7)
-            for axes in all_axes[::n_columns]:
+            for axes in grid[::n_columns]:
                 axes.set_ylabel("uniqueness, % of words")
             lines = dict.fromkeys(one.signature for one in found.spreads)
             figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")

@@ -647,13 +647,7 @@ def replica_tables(replica: Replica) -> list[Block]:
                 values = {question: mean.mean, question + ERROR: mean.error}
                 shown = [claims.get((*place, column), value) for column, value in values.items()]
                 rows.append([question, label, mean.n, *shown])
-        columns = [
-            Column("", name="question", once=True),
-            Column("", name="feedback"),
-            Column("n", ","),
-            Column("mean", ".3f"),
-            Column("standard error", ".2f"),
-        ]
+        columns = _columns("question", Column("mean", ".3f"), Column("standard error", ".2f"))
         parts += section(
             f"Tables 3, 4 and 5 (printed), rated by {who}: {rated.n:,} answers",
             Sheet("ratings", columns, rows, about=("rater", rated.rater)),
@@ -696,6 +690,11 @@ def replica_tables(replica: Replica) -> list[Block]:
     return parts
 
 
+def _columns(what: str, *numbers: Column) -> list[Column]:
+    first = [Column("", name=what, once=True), Column("", name="feedback"), Column("n", ",")]
+    return [*first, *numbers]
+
+
 def _of(claims: Claims, *tables: str, by: str = "") -> list[Claim]:
     """The claims of some tables; `by` is the rater whose claims these are."""
     return [
@@ -729,12 +728,7 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
                         for by in sources
                     ]
                     cells.append([_TITLES[metric], label, row.n, *values])
-        columns = [
-            Column("", name="measure", once=True),
-            Column("", name="feedback"),
-            Column("n", ","),
-            *(Column(by, ".2f") for by in sources),
-        ]
+        columns = _columns("measure", *(Column(by, ".2f") for by in sources))
         sheet = Sheet(table.lower().replace(" ", ""), columns, cells)
         if sheet.rows:
             yield from section(title, sheet, claims=_of(claims, table))

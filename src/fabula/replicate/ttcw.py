@@ -272,23 +272,13 @@ def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
     """Read a file of recorded answers, as strictly as those of a live judge."""
     items = {item.index: item.id for item in rubric.items}
     name = file.stem.removeprefix("annotations_")
+    signature = f"judge|model:{name}|rubric:{rubric.key}|answers:released"
     found = []
     for (story, index), text in read_judge_answers(file).items():
         verdict = read_verdict(Answer(text), Scale("yes-no"), "verdict-first")
         if index in items:
-            found.append(
-                Measurement(
-                    document_id=story,
-                    rubric=rubric.key,
-                    item=items[index],
-                    rater=name,
-                    value=verdict.value,
-                    missing_reason=verdict.missing_reason,
-                    evidence=(),
-                    rationale=verdict.rationale,
-                    signature=f"judge|model:{name}|rubric:{rubric.key}|answers:released",
-                )
-            )
+            about = story, rubric.key, items[index], name, verdict.value, verdict.missing_reason
+            found.append(Measurement(*about, (), verdict.rationale, signature))
     return found
 
 

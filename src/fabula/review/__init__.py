@@ -415,16 +415,8 @@ class _Registered(ReportPart):
 
 
 _OWN = {
-    part.id: part
-    for part in (
-        _Originality(),
-        _Fluency(),
-        _Profile(),
-        _Lines(),
-        _Verdicts(),
-        _Feedback(),
-        _Diversity(),
-    )
+    part.id: part()
+    for part in (_Originality, _Fluency, _Profile, _Lines, _Verdicts, _Feedback, _Diversity)
 }
 OWN_PARTS: tuple[ReportPart, ...] = tuple(_OWN[name] for name in PARTS)
 """Fabula's own parts, in the order of the registry."""
@@ -518,24 +510,17 @@ def share_below(
 
 def group_numbers(review: Review, group: str, kind: GroupKind, title: str) -> list[GroupNumbers]:
     """The distribution of every number over the texts, one entry per instrument."""
-    of_sentences = (
-        Measurement(
-            document_id=text.document.id,
-            rubric="fluency",
-            item=SENTENCE_ITEM,
-            rater="fabula",
-            value=sentence.bits_per_word,
-            missing_reason=sentence.missing_reason,
-            evidence=(),
-            rationale=None,
-            signature=str(text.fluency.signature),
-        )
-        for text in review.texts
-        if text.fluency is not None
-        for sentence in text.fluency.sentences
-        if sentence.n_words >= _MIN_SENTENCE_WORDS
-    )
-    return measure_group(group, kind, title, [*review.measurements(), *of_sentences])
+    found = review.measurements()
+    for text in review.texts:
+        if text.fluency is not None:
+            about = text.document.id, "fluency", SENTENCE_ITEM, "fabula"
+            signature = str(text.fluency.signature)
+            found += [
+                Measurement(*about, one.bits_per_word, one.missing_reason, (), None, signature)
+                for one in text.fluency.sentences
+                if one.n_words >= _MIN_SENTENCE_WORDS
+            ]
+    return measure_group(group, kind, title, found)
 
 
 def by_chapter(

@@ -10,37 +10,13 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
+from fabula.studies import assigning, participants
 from fabula.studies.answer_log import current_answers, opened_pages, save_answers, show_page
-from fabula.studies.assigning import (
-    Assignment,
-    begin_now,
-    count_units,
-    current_assignment,
-    finish,
-    is_paused,
-    is_wanted,
-    next_assignment,
-    take_up_again,
-)
+from fabula.studies.assigning import Assignment
 from fabula.studies.design import Outcome
 from fabula.studies.forms import Answers, Key, Page, Question
 from fabula.studies.labels import Labels
-from fabula.studies.participants import (
-    Participant,
-    consent_version,
-    decide,
-    find_by_token,
-    give_back,
-    has_passed,
-    hash_of,
-    keep_about,
-    pass_step,
-    quiz_so_far,
-    read_about,
-    set_state,
-    take_quiz,
-    withdraw,
-)
+from fabula.studies.participants import Participant
 from fabula.studies.platforms import NotAdmitted, arrival_of, check_arrival, join
 from fabula.studies.quality import is_inattentive
 from fabula.studies.views import Field, OpenPage, base_of, go, let_in, render, respond, told
@@ -57,7 +33,7 @@ def cookie_of(study_id: str) -> str:
 
     A study's id may reveal what it is about, so the name does not contain it.
     """
-    return f"fabula_study_{hash_of(study_id)[:8]}"
+    return f"fabula_study_{participants.hash_of(study_id)[:8]}"
 
 
 def token_of(request: Request) -> str:
@@ -104,7 +80,7 @@ def visit(request: Request) -> Visit:
 
 
 def _visit(connection: Connection, request: Request, token: str) -> Visit:
-    participant = find_by_token(connection, token) if token else None
+    participant = participants.find_by_token(connection, token) if token else None
     if participant is None:
         raise HTTPException(403)
     return Visit(request, token, participant)
@@ -126,8 +102,8 @@ Posted = Annotated[dict[str, str], Depends(posted)]
 def arrive(request: Request, token: str) -> Response:
     """Arrive by an invitation; asks first if this browser belongs to another participant."""
     with request.app.state.study.store.reading() as connection:
-        comes = find_by_token(connection, token)
-        is_here = find_by_token(connection, token_of(request))
+        comes = participants.find_by_token(connection, token)
+        is_here = participants.find_by_token(connection, token_of(request))
     if comes is None:
         raise HTTPException(403)
     is_other = is_here is not None and is_here.id != comes.id and is_here.state != "forgotten"
@@ -172,23 +148,23 @@ def home(visitor: Visitor) -> Response:
     if (waiting := _next_step(visitor)) is not None:
         return waiting
     with visitor.store.writing() as connection:
-        if paused := is_paused(connection):
-            assignment = current_assignment(connection, who, study.units)
+        if paused := assigning.is_paused(connection):
+            held = assigning.current_assignment(connection, who, study.units)
         else:
-            assignment = next_assignment(connection, who, design, study.units, visitor.store)
-        n_mine = 0 if assignment is None else len(current_answers(connection, assignment.id)[0])
-        n_done = count_units(connection, who, "done")
-        was_inattentive = assignment is None and is_inattentive(connection, design, who.id)
-    if assignment is None and paused:
+            held = assigning.next_assignment(connection, who, design, study.units, study.store)
+        n_mine = 0 if held is None else len(current_answers(connection, held.id)[0])
+        n_done = assigning.count_units(connection, who, "done")
+        was_inattentive = held is None and is_inattentive(connection, design, who.id)
+    if held is None and paused:
         return _ending(visitor, "rests", [visitor.say("come_later")])
-    if assignment is None and not n_done:
+    if held is None and not n_done:
         return _nothing_left(visitor)
-    if assignment is None:
+    if held is None:
         outcome: Outcome = "attention" if was_inattentive else "done"
         return _ending(visitor, "that_was_all", told(design.texts.thanks), outcome)
-    names = [page.name for page in study.pages(assignment)]
+    names = [page.name for page in study.pages(held)]
     after = visitor.request.query_params.get("after", "")
-    is_new = not (n_mine or n_done or assignment.page)
+    is_new = not (n_mine or n_done or held.page)
     if is_new and design.texts.instructions and not design.quiz and not design.people.tutorial:
         return visitor.page(
             "instructions.html.j2",
@@ -197,7 +173,7 @@ def home(visitor: Visitor) -> Response:
             note=visitor.note(after),
             instructions=told(design.texts.instructions),
         )
-    here = assignment.page if assignment.page in names else names[0]
+    here = held.page if held.page in names else names[0]
     return visitor.go(f"/page/{here}" + (f"?after={after}" if after in _NOTES else ""))
 
 
@@ -219,10 +195,11 @@ def _ending(
 
 def _not_reading(visitor: Visit) -> Response:
     """Show the current step of a participant who is not reading yet, or no longer."""
-    state, design, say = visitor.participant.state, visitor.design, visitor.say
+    who, design, say = visitor.participant, visitor.design, visitor.say
+    state = who.state
     if state == "invited":
         with visitor.store.writing() as connection:
-            is_left = is_wanted(connection, visitor.participant, design, visitor.study.units)
+            is_left = assigning.is_wanted(connection, who, design, visitor.study.units)
         # Do not ask for consent to something that is no longer available.
         if not is_left:
             return _nothing_left(visitor)
@@ -231,13 +208,13 @@ def _not_reading(visitor: Visit) -> Response:
             title=design.title,
             welcome=told(design.texts.welcome),
             consent=told(design.texts.consent),
-            version=consent_version(design),
+            version=participants.consent_version(design),
         )
     if state == "consented":
         if (waiting := _next_step(visitor)) is not None:
             return waiting
         with visitor.store.reading() as connection:
-            n_before, n_right = quiz_so_far(connection, visitor.participant)
+            n_before, n_right = participants.quiz_so_far(connection, who)
         return visitor.page(
             "quiz.html.j2",
             title=say("before_you_begin"),
@@ -260,7 +237,7 @@ def _not_reading(visitor: Visit) -> Response:
         return _ending(visitor, "thank_you", [say("part_has_ended", contact=contact)])
     # Their submission was returned, or timed out at the platform.
     with visitor.store.reading() as connection:
-        n_done = count_units(connection, visitor.participant, "done")
+        n_done = assigning.count_units(connection, who, "done")
     told_them = " ".join(map(say, ["platform_says", *(["handed_in_is_kept"] if n_done else [])]))
     paragraphs = [told_them, say("questions_to", contact=contact)]
     return _ending(visitor, "place_given_back", paragraphs, "done" if n_done else None)
@@ -268,7 +245,7 @@ def _not_reading(visitor: Visit) -> Response:
 
 def _nothing_left(visitor: Visit) -> Response:
     with visitor.store.reading() as connection:
-        was_away = count_units(connection, visitor.participant, "returned") > 0
+        was_away = assigning.count_units(connection, visitor.participant, "returned") > 0
     said = ("was_away" if was_away else "others_were_quicker", "may_try_again")
     return _ending(visitor, "nothing_left", [" ".join(map(visitor.say, said))], "full")
 
@@ -278,12 +255,12 @@ def _next_step(visitor: Visit) -> Response | None:
 
     That is the tutorial, or the questions about the participant once they may read.
     """
-    people = visitor.design.people
+    people, who = visitor.design.people, visitor.participant
+    asks_about = who.state == "ready" and people.about
     with visitor.store.reading() as connection:
-        if people.tutorial and not has_passed(connection, visitor.participant, "tutorial"):
+        if people.tutorial and not participants.has_passed(connection, who, "tutorial"):
             return tutorial(visitor)
-        is_ready = visitor.participant.state == "ready"
-        if is_ready and people.about and not has_passed(connection, visitor.participant, "about"):
+        if asks_about and not participants.has_passed(connection, who, "about"):
             return _about(visitor, {}, {})
     return None
 
@@ -294,20 +271,21 @@ def answer_consent(visitor: Visitor, form: Posted) -> Response:
     study, who = visitor.study, visitor.participant
     design, units = study.design, study.units
     # Participants who were shown an outdated text are shown the current one.
-    if form.get("version", consent_version(design)) == consent_version(design):
+    version = participants.consent_version(design)
+    if form.get("version", version) == version:
         with study.store.writing() as connection:
             if form.get("again") == "yes":
                 # Those who declined may read the text again.
-                set_state(connection, who.id, "invited", was="declined")
+                participants.set_state(connection, who.id, "invited", was="declined")
             elif form.get("agree") == "no":
-                decide(connection, who, design, agrees=False)
+                participants.decide(connection, who, design, agrees=False)
             # If the last place was taken in the meantime, their state is unchanged.
             elif (
-                is_wanted(connection, who, design, units)
-                and decide(connection, who, design, agrees=True)
-                and not is_paused(connection)
+                assigning.is_wanted(connection, who, design, units)
+                and participants.decide(connection, who, design, agrees=True)
+                and not assigning.is_paused(connection)
             ):
-                next_assignment(connection, who, design, units, study.store)
+                assigning.next_assignment(connection, who, design, units, study.store)
     return visitor.go("/")
 
 
@@ -329,8 +307,8 @@ def tutorial(visitor: Visitor) -> Response:
 def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
     if visitor.participant.state in ("consented", "ready"):
         with visitor.store.writing() as connection:
-            pass_step(connection, visitor.participant, "tutorial")
-            begin_now(connection, visitor.participant)
+            participants.pass_step(connection, visitor.participant, "tutorial")
+            assigning.begin_now(connection, visitor.participant)
     return visitor.go("/")
 
 
@@ -345,11 +323,11 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
     number = int(said) if said.isdecimal() and len(said) < 6 else None
     who = visitor.participant
     with visitor.store.writing() as connection:
-        state = take_quiz(connection, who, design, given, number)
+        state = participants.take_quiz(connection, who, design, given, number)
         if state == "ready":
-            begin_now(connection, who)
+            assigning.begin_now(connection, who)
         elif state == "failed":
-            give_back(connection, who.id)
+            participants.give_back(connection, who.id)
     if state != "ready":
         return visitor.go("/")
     return visitor.page(
@@ -363,14 +341,13 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
 
 
 def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]) -> Response:
-    asked = visitor.design.people.about
-    questions = [Question("about", one.item, labels=visitor.say) for one in asked]
+    asked, say = visitor.design.people.about, visitor.say
     answers = {("about", item): value for item, value in given.items()}
-    fields = [Field(question, answers, problems) for question in questions]
+    questions = (Question("about", one.item, labels=say) for one in asked)
     return visitor.page(
         "about.html.j2",
-        title=visitor.say("about_you"),
-        fields=fields,
+        title=say("about_you"),
+        fields=[Field(question, answers, problems) for question in questions],
         is_group=False,
         has_optional=not all(one.required for one in asked),
     )
@@ -379,12 +356,12 @@ def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]
 @router.post("/about")
 def answer_about(visitor: Visitor, form: Posted) -> Response:
     if visitor.participant.state == "ready":
-        given, problems = read_about(visitor.design.people.about, form, visitor.say)
+        given, problems = participants.read_about(visitor.design.people.about, form, visitor.say)
         if problems:
             return _about(visitor, given, problems)
         with visitor.store.writing() as connection:
-            keep_about(connection, visitor.participant, given)
-            begin_now(connection, visitor.participant)
+            participants.keep_about(connection, visitor.participant, given)
+            assigning.begin_now(connection, visitor.participant)
     return visitor.go("/")
 
 
@@ -401,7 +378,7 @@ def stop(visitor: Visitor, form: Posted) -> Response:
     if not visitor.participant.may_stop or form.get("do") not in ("keep", "delete"):
         return visitor.go("/")
     with visitor.store.writing() as connection:
-        withdraw(connection, visitor.participant, visitor.design, delete=delete)
+        participants.withdraw(connection, visitor.participant, visitor.design, delete=delete)
     if not delete:
         return visitor.go("/")
     visitor.store.after_forgetting()
@@ -455,7 +432,7 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
                 return visitor.go(f"/page/{_page(pages, go).name}")
             if any(p.open(here.answers, facts) for p in pages):
                 return _open_list(visitor, held, here.answers, here.revision)
-            finish(connection, held)
+            assigning.finish(connection, held)
             return visitor.go("/?after=hand-in")
     said = [] if rejected or (problems and go in ("finish", "next")) else ["saved"]
     if problems and go in following:
@@ -541,21 +518,19 @@ def _saved(
     named = ((field.partition(":"), value) for field, value in form.items())
     given = {(part, item): value for (part, colon, item), value in named if colon}
     saved = save_answers(connection, held, pages, given, revision)
-    opened = opened_pages(connection, held.id)
-    design = visitor.design
-    here = OpenPage(design, held, pages, page, saved.answers, saved.revision, opened)
-    return here, saved.problems
+    current = saved.answers, saved.revision, opened_pages(connection, held.id)
+    return OpenPage(visitor.design, held, pages, page, *current), saved.problems
 
 
 def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = None) -> Assignment:
     """Return the participant's open unit; without one, redirect to the current step."""
     held, study, who = None, visitor.study, visitor.participant
     if who.state == "ready":
-        held = current_assignment(connection, who, study.units, for_update=True)
+        held = assigning.current_assignment(connection, who, study.units, for_update=True)
         if held is None and form is not None:
             # A participant who reads past the study's time limit keeps their answers.
             unit = form.get("unit", "")
-            held = take_up_again(connection, who, study.design, study.units, unit)
+            held = assigning.take_up_again(connection, who, study.design, study.units, unit)
     # A stale tab may send answers to a unit submitted in the meantime.
     if held is None or (form is not None and form.get("unit") != str(held.number)):
         raise HTTPException(303, base_of(visitor.request) + "/")

@@ -58,7 +58,7 @@ from fabula.judging.judge_prompts import ExampleTemplate, Template, choice_of
 from fabula.judging.judging_plan import WORDING_STEP, Asked, Judged, JudgePlan
 from fabula.judging.measurements import to_measurements
 from fabula.judging.run import call_seed, depends_on, is_asked
-from fabula.judging.trust import Mode, Trust, TrustBook
+from fabula.judging.trust import TrustBook
 from fabula.measures.agreement import (
     graded_agreement,
     judge_agreement,
@@ -74,7 +74,7 @@ from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_st
 from fabula.scales import Scale
 from fabula.settings import fields_of
 from fabula.text import TextSettings, find_files, read_documents
-from fabula.types import Document, Estimate, Item, Measurement, Rubric, Signature
+from fabula.types import Document, Estimate, Item, Measurement, Rubric
 
 
 @contextmanager
@@ -237,21 +237,14 @@ def trust(scores: list[SampleScore]) -> Value:
     if not scores:
         return found
     tests = {_meta(one)["item"] for one in scores if _scale(one).is_test}
-    for item, one in _trust_in(scores[0].score.metadata or {}, _meta(scores[0])).items():
+    about, signature = _meta(scores[0]), (scores[0].score.metadata or {})["signature"]
+    for item, one in TrustBook().of_judge(signature, about["rubric"]).items():
         if item in tests:
             continue
         name = "trust in another mode" if one.is_other_mode else "trust"
         name = name if item == "all" else f"{name}: {item}"
         found |= _ends(name, Estimate(one.kappa, one.low, one.high, one.n, "", ""))
     return found
-
-
-def _trust_in(metadata: Mapping[str, Any], about: Mapping[str, Any]) -> Mapping[str, Trust]:
-    """The trust of the judge with a score's signature, by item."""
-    parts = dict(Signature.parse(metadata["signature"]).parts)
-    return TrustBook().find(
-        parts["model"], about["rubric"], parts["style"], parts["prompt"], Mode.of(parts)
-    )
 
 
 def _ends(name: str, estimate: Estimate) -> dict[str, float]:
@@ -339,7 +332,8 @@ def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
 
     def scored(found: Measurement, state: TaskState, item: Item) -> Score:
         metadata = {"signature": found.signature, **found.details}
-        known = _trust_in(metadata, state.metadata).get(found.item)
+        book = TrustBook().of_judge(found.signature, state.metadata["rubric"])
+        known = book.get(found.item)
         metadata["trust"] = NEVER_CHECKED if known is None else f"kappa {known.shown}"
         if found.value is None:
             reason, said = found.missing_reason or "", state.output.completion or None
@@ -492,16 +486,8 @@ def _samples(
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """A model's output for an item, once or several times (`choices`), and the mode.
-
-    `message` has the item in its own words.
-    """
-
-    message: ChatMessageUser
-    output: ModelOutput
-    mode: Mapping[str, Any]
+_Reply = tuple[ChatMessageUser, ModelOutput, dict[str, Any]]
+"""The item in its own words, what a model answered, once or several times (`choices`), its mode."""
 
 
 async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
@@ -535,7 +521,7 @@ async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
         choices = [one.choices[0] if one.choices else nothing for one in outputs]
         whole = {"choices": choices, "usage": usage, "completion": choices[0].message.text}
         together = together.model_copy(update={**whole, "error": None})
-    return _Reply(messages[0], together, mode | {"effort": used.reasoning_effort})
+    return messages[0], together, mode | {"effort": used.reasoning_effort}
 
 
 def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
@@ -566,7 +552,7 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
             if isinstance(reply, str):
                 is_open |= reply == "gate_missing"
                 continue
-            found = judged_of(reply.output, story.id, gate, plan)
+            found = judged_of(reply[1], story.id, gate, plan)
             values = [one.verdict.value for one in found if one.verdict.value is not None]
             known[gate.id] = gate.scale.named(gate.scale.combine(values) if values else None)
             is_open |= known[gate.id] is None
@@ -580,9 +566,9 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
         if isinstance(reply, str):
             state.metadata["not_asked"] = reply
         else:
-            state.metadata["mode"] = dict(reply.mode)
-            state.output = reply.output
-            state.messages = [reply.message, *(one.message for one in reply.output.choices[:1])]
+            message, state.output, mode = reply
+            state.metadata["mode"] = dict(mode)
+            state.messages = [message, *(one.message for one in state.output.choices[:1])]
         state.completed = True
         return state
 

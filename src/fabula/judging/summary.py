@@ -11,11 +11,11 @@ import numpy as np
 
 from fabula.errors import NEVER_CHECKED
 from fabula.judging.run import RETEST
-from fabula.judging.trust import Mode, Trust, TrustBook
+from fabula.judging.trust import Trust, TrustBook
 from fabula.measures.agreement import aggregates
 from fabula.stats.agreement import spearman
 from fabula.text import count_words
-from fabula.types import Document, Item, Measurement, Rubric, Signature, by_rater
+from fabula.types import Document, Item, Measurement, Rubric, by_rater
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +139,7 @@ def summarise(
             if one.document_id.endswith(RETEST)
         }
         signature = mine[0].signature
-        parts = dict(Signature.parse(signature).parts)
-        trust = book.find(
-            parts["model"], rubric.key, parts["style"], parts["prompt"], Mode.of(parts)
-        )
+        trust = book.of_judge(signature, rubric.key)
         ratings = {
             (one.document_id, one.item): side
             for one in first

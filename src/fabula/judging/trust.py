@@ -284,6 +284,11 @@ class TrustBook:
                 found[trust.item] = replace(trust, is_other_mode=other)
         return found
 
+    def of_judge(self, signature: str, rubric: str) -> Mapping[str, Trust]:
+        """The trust by item in the judge with this signature, for its mode."""
+        parts = dict(Signature.parse(signature).parts)
+        return self.find(parts["model"], rubric, parts["style"], parts["prompt"], Mode.of(parts))
+
     def best(self, model: str, rubric: str) -> Trust | None:
         """The figure of a model over all items of a rubric, in the style that was checked best.
 

@@ -14,20 +14,12 @@ from sqlalchemy import Connection, delete, select
 
 from fabula.errors import InputError
 from fabula.store import measurement_row
+from fabula.studies import participants
 from fabula.studies.assigning import is_paused
 from fabula.studies.database import audit, now_ms, sessions, write_setting
 from fabula.studies.exporting import export, invitations_csv, json_lines
 from fabula.studies.forms import clean_text
-from fabula.studies.participants import (
-    Invitation,
-    forget,
-    hash_of,
-    invite_each,
-    log,
-    pseudonym,
-    reissue,
-    remove,
-)
+from fabula.studies.participants import Invitation, hash_of, log, pseudonym
 from fabula.studies.quality import agreement_by_item, progress, standings
 from fabula.studies.views import base_of, go, let_in, respond
 from fabula.web.guard import address_of, csrf_of, form_fields, is_secret
@@ -200,7 +192,7 @@ def invite_more(login: Organiser, form: Asked) -> Response:
     if not 1 <= len(notes) <= _MAX_INVITED:
         raise HTTPException(422)
     with login.store.writing() as connection:
-        invitations = invite_each(connection, notes, "organiser")
+        invitations = participants.invite_each(connection, notes, "organiser")
     if form.get("as") != "csv":
         return _overview(login, invitations)
     data = invitations_csv(invitations, str(login.request.base_url).rstrip("/"))
@@ -240,20 +232,20 @@ _ACTIONS: dict[str, tuple[str, str, Callable[[Connection, int, str], object]]] =
     "reissue": (
         "Make a new link for",
         "Their old link stops working at once, also in a browser where they are reading.",
-        reissue,
+        participants.reissue,
     ),
     "remove": (
         "Remove",
         "Their answers are excluded from everything from now on, and their places go to others. "
         "This cannot be undone.",
-        remove,
+        participants.remove,
     ),
     # As participants may request by their number.
     "forget": (
         "Delete all answers of",
         "Everything that they answered, everything about them and every id is deleted; only their "
         "number stays. This cannot be undone. Backups and exports keep what they contain.",
-        forget,
+        participants.forget,
     ),
 }
 """What the page for confirmation says of each action, and what does it."""

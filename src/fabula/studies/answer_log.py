@@ -58,11 +58,8 @@ def save_answers(
 
     def write(key: Key, value: str | None) -> None:
         nonlocal newest
-        connection.execute(
-            answers.insert().values(
-                assignment_id=assignment.id, part=key[0], item=key[1], value=value, saved_ms=now
-            )
-        )
+        row = {"assignment_id": assignment.id, "part": key[0], "item": key[1], "value": value}
+        connection.execute(answers.insert().values(row | {"saved_ms": now}))
         newest += 1
 
     for key, raw in given.items():
@@ -86,9 +83,8 @@ def save_answers(
     current, gone = retired(pages, current, facts)
     for key in gone:
         write(key, None)
-    connection.execute(
-        assignments.update().where(assignments.c.id == assignment.id).values(seen_ms=now)
-    )
+    own = assignments.c.id == assignment.id
+    connection.execute(assignments.update().where(own).values(seen_ms=now))
     return Saved(current, newest, tuple(problems))
 
 
@@ -130,11 +126,8 @@ def show_page(
     is_free = not any(page.is_final for page in pages)
     is_further = assignment.page not in names or names.index(name) > names.index(assignment.page)
     is_new = is_further or (is_free and name != assignment.page)
-    connection.execute(
-        assignments.update()
-        .where(assignments.c.id == assignment.id)
-        .values(page=name if is_new else assignment.page, seen_ms=now_ms())
-    )
+    own, page = assignments.c.id == assignment.id, name if is_new else assignment.page
+    connection.execute(assignments.update().where(own).values(page=page, seen_ms=now_ms()))
     if is_new_view:
         view = {"assignment_id": assignment.id, "page": name, "at_ms": now_ms()}
         connection.execute(page_views.insert().values(view))

@@ -164,17 +164,9 @@ def next_assignment(
         unit=f"{design.seed} {key}",
         reader=f"{design.seed} {participant.id} {key}",
     )
-    connection.execute(
-        assignments.insert().values(
-            participant_id=participant.id,
-            unit=key,
-            order=",".join(map(str, order)),
-            state="open",
-            page="",
-            given_ms=now,
-            seen_ms=now,
-        )
-    )
+    row = {"participant_id": participant.id, "unit": key, "order": ",".join(map(str, order))}
+    row |= {"state": "open", "page": "", "given_ms": now, "seen_ms": now}
+    connection.execute(assignments.insert().values(row))
     return current_assignment(connection, participant, units)
 
 
@@ -245,9 +237,8 @@ def choose_unit(
 
 def _open_again(connection: Connection, id_: int) -> None:
     """Reopen a released assignment, in the order its participant already knows."""
-    connection.execute(
-        assignments.update().where(assignments.c.id == id_).values(state="open", seen_ms=now_ms())
-    )
+    own = assignments.c.id == id_
+    connection.execute(assignments.update().where(own).values(state="open", seen_ms=now_ms()))
 
 
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
@@ -278,16 +269,11 @@ def is_wanted(
 
 def begin_now(connection: Connection, participant: Participant) -> None:
     """Start the clock of the unit reserved at consent: the participant starts reading."""
-    now = now_ms()
-    connection.execute(
-        assignments.update()
-        .where(
-            assignments.c.participant_id == participant.id,
-            assignments.c.state == "open",
-            assignments.c.page == "",
-        )
-        .values(given_ms=now, seen_ms=now)
+    now, own = now_ms(), assignments.c.participant_id == participant.id
+    unread = assignments.update().where(
+        own, assignments.c.state == "open", assignments.c.page == ""
     )
+    connection.execute(unread.values(given_ms=now, seen_ms=now))
 
 
 def take_up_again(
@@ -330,11 +316,9 @@ def _take_turns(connection: Connection) -> None:
 
 
 def finish(connection: Connection, assignment: Assignment) -> None:
-    connection.execute(
-        assignments.update()
-        .where(assignments.c.id == assignment.id, assignments.c.state == "open")
-        .values(state="done", done_ms=now_ms(), seen_ms=now_ms())
-    )
+    is_own = assignments.c.id == assignment.id
+    own = assignments.update().where(is_own, assignments.c.state == "open")
+    connection.execute(own.values(state="done", done_ms=now_ms(), seen_ms=now_ms()))
 
 
 def _taken(connection: Connection) -> Counter[str]:

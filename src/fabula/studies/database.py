@@ -356,20 +356,18 @@ class Store:
     def _trouble_of(self, error: DBAPIError | PoolTimeoutError) -> Trouble | None:
         if isinstance(error, PoolTimeoutError):
             return "failed"
-        original = error.orig
-        if isinstance(original, sqlite3.Error):
+        why = error.orig
+        if isinstance(why, sqlite3.Error):
             # The low byte is the primary code; PostgreSQL has a five-character state.
-            code = getattr(original, "sqlite_errorcode", 0) & 0xFF
+            code = getattr(why, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 return "locked"
             is_full = code == sqlite3.SQLITE_FULL
             if is_full or (code == sqlite3.SQLITE_IOERR and not self._has_room()):
                 return "full"
-            is_ours = code == sqlite3.SQLITE_ERROR or not isinstance(
-                original, sqlite3.OperationalError
-            )
+            is_ours = code == sqlite3.SQLITE_ERROR or not isinstance(why, sqlite3.OperationalError)
             return None if is_ours else "failed"
-        state = str(getattr(original, "sqlstate", None) or "")
+        state = str(getattr(why, "sqlstate", None) or "")
         if state == "55P03":
             return "locked"
         if state == "53100":

@@ -355,9 +355,8 @@ def load_study(path: Path) -> StudyDesign:
     known = {item.id: item for item in rubric.items}
     for id_ in file.repeat:
         if id_ not in known:
-            raise InputError(
-                f"{path}: repeat: {rubric.id} has no item {id_}; it has {', '.join(known)}"
-            )
+            has = ", ".join(known)
+            raise InputError(f"{path}: repeat: {rubric.id} has no item {id_}; it has {has}")
         if known[id_].show_if or known[id_].reveals:
             raise InputError(
                 f"{path}: repeat: {id_} is not always asked; name items that are, of {rubric.id}"

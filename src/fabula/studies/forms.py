@@ -182,20 +182,14 @@ def pages_of(
         middle = len(page.questions) // 2
         questions = (*page.questions[:middle], *checks, *page.questions[middle:])
         pages[k] = replace(page, questions=questions)
-    is_due = (
-        n_documents > 1
-        if design.kind == "ttcw"
-        else (has_first and number in (None, design.people.repeat_at))
-    )
+    is_due = has_first and number in (None, design.people.repeat_at)
+    if design.kind == "ttcw":
+        is_due = n_documents > 1
     if design.people.repeat and is_due:
         place = n_documents if design.kind == "ttcw" else len(pages)
         # The repeated questions, next to the texts they are about.
-        items = {
-            q.item.id: q.item
-            for page in pages
-            for q in page.questions
-            if page.name != "group" and q.part != WORST
-        }
+        asked = (q for page in pages if page.name != "group" for q in page.questions)
+        items = {q.item.id: q.item for q in asked if q.part != WORST}
         together = tuple(f"again-{number}" for number in range(1, design.at_once + 1))
         texts = {"ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": together}
         questions = tuple(Question(AGAIN, items[id_]) for id_ in design.people.repeat)

@@ -91,17 +91,13 @@ def log_in(request: Request, given: Annotated[object, Depends(sent_password)]) -
             log(connection, "somebody", "login refused")
         problem = "This is not the password."
         return respond(request, "login.html.j2", status=401, title="Organiser", problem=problem)
-    token = secrets.token_urlsafe(24)
+    token, seconds = secrets.token_urlsafe(24), _HOURS * 3600
     with store.writing() as connection:
         connection.execute(delete(sessions).where(sessions.c.ends_ms < now_ms()))
-        connection.execute(
-            sessions.insert().values(
-                token_hash=_session_hash(request, token), ends_ms=now_ms() + _HOURS * 3_600_000
-            )
-        )
+        row = {"token_hash": _session_hash(request, token), "ends_ms": now_ms() + 1000 * seconds}
+        connection.execute(sessions.insert().values(row))
         log(connection, "organiser", "login")
     cookie, path = f"{_COOKIE}{state.study.design.id}", "/organise"
-    seconds = _HOURS * 3600
     return let_in(request, cookie, token, path=path, max_age_s=seconds, samesite="strict")
 
 

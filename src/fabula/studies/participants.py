@@ -84,9 +84,8 @@ def lock(connection: Connection, id_: int) -> Row[Any]:
 
     Raises `InputError` if no participant has this number.
     """
-    row = connection.execute(
-        select(participants).where(participants.c.id == id_).with_for_update()
-    ).first()
+    own = select(participants).where(participants.c.id == id_)
+    row = connection.execute(own.with_for_update()).first()
     if row is None:
         raise InputError(f"{pseudonym(id_)}: no such participant")
     return row
@@ -110,10 +109,8 @@ def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[
     found = []
     for note in notes:
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        row = participants.insert().values(
-            token_hash=hash_of(token), state="invited", note=note, made_ms=now_ms()
-        )
-        key = connection.execute(row).inserted_primary_key
+        row = {"token_hash": hash_of(token), "state": "invited", "note": note, "made_ms": now_ms()}
+        key = connection.execute(participants.insert().values(row)).inserted_primary_key
         assert key is not None
         found.append(Invitation(key[0], note, token))
     log(connection, who, "invite", str(len(notes)))
@@ -132,9 +129,8 @@ def reissue(connection: Connection, id_: int, who: str) -> Invitation:
         raise InputError(f"{pseudonym(id_)}: no such participant")
     token = secrets.token_urlsafe(TOKEN_BYTES)
     connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
-    connection.execute(
-        participants.update().where(participants.c.id == id_).values(token_hash=hash_of(token))
-    )
+    own = participants.c.id == id_
+    connection.execute(participants.update().where(own).values(token_hash=hash_of(token)))
     log(connection, who, "new link", pseudonym(id_))
     return Invitation(id_, row.note, token)
 
@@ -155,11 +151,9 @@ def check_known(connection: Connection, id_: int) -> None:
 
 def find_by_token(connection: Connection, token: str) -> Participant | None:
     others = select(tokens.c.participant_id).where(tokens.c.token_hash == hash_of(token))
-    row = connection.execute(
-        select(participants.c.id, participants.c.state).where(
-            or_(participants.c.token_hash == hash_of(token), participants.c.id.in_(others))
-        )
-    ).first()
+    is_own = or_(participants.c.token_hash == hash_of(token), participants.c.id.in_(others))
+    found = select(participants.c.id, participants.c.state).where(is_own)
+    row = connection.execute(found).first()
     return None if row is None else Participant(row.id, row.state)
 
 
@@ -167,11 +161,9 @@ def remove(connection: Connection, id_: int, who: str) -> int:
     """Exclude a participant's answers and release all their units; return how many."""
     if lock(connection, id_).state != "forgotten":
         set_state(connection, id_, "removed")
-    changed = connection.execute(
-        assignments.update()
-        .where(assignments.c.participant_id == id_, assignments.c.state.in_(("open", "done")))
-        .values(state="removed")
-    )
+    own, is_held = assignments.c.participant_id == id_, assignments.c.state.in_(("open", "done"))
+    held = assignments.update().where(own, is_held)
+    changed = connection.execute(held.values(state="removed"))
     log(connection, who, "remove", pseudonym(id_))
     return int(changed.rowcount)
 
@@ -196,9 +188,8 @@ def forget(connection: Connection, id_: int, who: str) -> int:
 
 
 def log(connection: Connection, who: str, what: str, detail: str = "") -> None:
-    connection.execute(
-        audit.insert().values(at_ms=now_ms(), who=who, what=what, detail=detail[:500])
-    )
+    row = {"at_ms": now_ms(), "who": who, "what": what, "detail": detail[:500]}
+    connection.execute(audit.insert().values(row))
 
 
 def give_back(connection: Connection, participant: int) -> int:
@@ -253,11 +244,8 @@ def _record(
     version = consent_version(design)
     if not count_rows(connection, consent_texts, consent_texts.c.version == version):
         connection.execute(insert(consent_texts).values(version=version, text=design.texts.consent))
-    connection.execute(
-        insert(consents).values(
-            participant_id=participant.id, what=what, version=version, at_ms=now_ms()
-        )
-    )
+    row = {"participant_id": participant.id, "what": what, "version": version, "at_ms": now_ms()}
+    connection.execute(insert(consents).values(row))
 
 
 def has_passed(connection: Connection, participant: Participant, step: str) -> bool:
@@ -270,9 +258,8 @@ def pass_step(connection: Connection, participant: Participant, step: str) -> No
     """Record that a page is completed. Call within `Store.writing`."""
     lock(connection, participant.id)
     if not has_passed(connection, participant, step):
-        connection.execute(
-            insert(steps).values(participant_id=participant.id, step=step, at_ms=now_ms())
-        )
+        row = {"participant_id": participant.id, "step": step, "at_ms": now_ms()}
+        connection.execute(insert(steps).values(row))
 
 
 def quiz_so_far(connection: Connection, participant: Participant) -> tuple[int, int | None]:
@@ -303,14 +290,9 @@ def take_quiz(
         state = "ready"
     elif n_before + 1 >= design.people.quiz_tries:
         state = "failed"
-    connection.execute(
-        insert(quiz_tries).values(
-            participant_id=participant.id,
-            n_right=n_right,
-            at_ms=now,
-            given=json.dumps(list(given), ensure_ascii=False),
-        )
-    )
+    row = {"participant_id": participant.id, "n_right": n_right, "at_ms": now}
+    said = json.dumps(list(given), ensure_ascii=False)
+    connection.execute(insert(quiz_tries).values(given=said, **row))
     set_state(connection, participant.id, state, quiz_ms=now, n_right=n_right)
     log(connection, participant.name, "quiz", f"{n_right} of {len(design.quiz)}")
     return state

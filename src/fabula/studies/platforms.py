@@ -201,11 +201,9 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
         came_from = hash_of(f"{key} {address}")
     known = select(participants.c.id).where(participants.c.platform_id == arrival.worker)
     if connection.scalar(known) is None and came_from and entry.joins_per_address:
-        n = connection.execute(
-            select(func.count(visits.c.participant_id.distinct())).where(
-                visits.c.address == came_from, visits.c.at_ms > now_ms() - _DAY_MS
-            )
-        ).scalar_one()
+        people = select(func.count(visits.c.participant_id.distinct()))
+        recent = visits.c.at_ms > now_ms() - _DAY_MS
+        n = connection.execute(people.where(visits.c.address == came_from, recent)).scalar_one()
         if n >= entry.joins_per_address:
             raise NotAdmitted("too_many_from_network")
     token = join_from_platform(connection, arrival.worker)

@@ -90,11 +90,8 @@ def checks_of_all(
         first = next(iter(units.values()))
         asked = [one for unit in units.values() for one in unit.items()]
         said = [value == right[item] for (part, item), value in asked if part == CHECK and value]
-        same = [
-            value == first.get((first_part, item))
-            for (part, item), value in asked
-            if part == AGAIN and value
-        ]
+        again = [(item, value) for (part, item), value in asked if part == AGAIN and value]
+        same = [value == first.get((first_part, item)) for item, value in again]
         found[id_] = Checks(len(said), said.count(True), len(same), same.count(True))
     return found
 
@@ -165,16 +162,11 @@ def progress(
     connection: Connection, design: StudyDesign, units: Mapping[str, Unit]
 ) -> list[UnitProgress]:
     """Return the progress of every unit, in the order of the documents."""
-    rows = connection.execute(
-        select(assignments.c.unit, assignments.c.state, func.count())
-        .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(IS_ACTIVE)
-        .group_by(assignments.c.unit, assignments.c.state)
-    )
+    of_unit = assignments.c.unit, assignments.c.state
+    counted = select(*of_unit, func.count()).join(participants).where(IS_ACTIVE)
+    rows = connection.execute(counted.group_by(*of_unit))
     counts = Counter({(unit, state): n for unit, state, n in rows})
-    return [
-        UnitProgress(key, counts[key, "done"], counts[key, "open"], design.raters) for key in units
-    ]
+    return [UnitProgress(k, counts[k, "done"], counts[k, "open"], design.raters) for k in units]
 
 
 def standings(
@@ -187,11 +179,8 @@ def standings(
         if row.state == "done":
             seconds = sum(int(ms) for ms in spent_ms(events).values()) / 1000
             times.setdefault(pseudonym(row.participant_id), []).append(seconds)
-    rows = connection.execute(
-        select(assignments.c.participant_id, assignments.c.state, func.count()).group_by(
-            assignments.c.participant_id, assignments.c.state
-        )
-    )
+    of_person = assignments.c.participant_id, assignments.c.state
+    rows = connection.execute(select(*of_person, func.count()).group_by(*of_person))
     counts = Counter({(id_, state): n for id_, state, n in rows})
     facts: dict[int, PersonFacts] = {}
 
@@ -351,10 +340,8 @@ def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> l
         for page in pages.get(row.unit, ()):
             saves = [one.is_save for one in events if one.page == page.name]
             if saves:
-                seconds, n_opened = spent.get(page.name, 0) / 1000, saves.count(False)
-                found.append(
-                    PageTime(rater, row.unit, page.name, seconds, n_opened, saves.count(True))
-                )
+                where, seconds = (rater, row.unit, page.name), spent.get(page.name, 0) / 1000
+                found.append(PageTime(*where, seconds, saves.count(False), saves.count(True)))
     return found
 
 

@@ -167,16 +167,13 @@ def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where:
         for one in unit.documents:
             own = sorted((str(name), str(value)) for name, value in one.meta.items())
             things[f"document {one.id}"] = (own, one.text, one.author)
-    things["the groups of documents"] = sorted(
-        (unit.key, [one.id for one in unit.documents]) for unit in units
-    )
-    store.shown = json.dumps(
-        {
-            name: hashlib.sha256(repr(value).encode(errors="replace")).hexdigest()[:16]
-            for name, value in things.items()
-        },
-        sort_keys=True,
-    )
+    groups = ((unit.key, [one.id for one in unit.documents]) for unit in units)
+    things["the groups of documents"] = sorted(groups)
+    digests = {
+        name: hashlib.sha256(repr(value).encode(errors="replace")).hexdigest()[:16]
+        for name, value in things.items()
+    }
+    store.shown = json.dumps(digests, sort_keys=True)
     with store.writing() as connection:
         held = read_setting(connection, "study")
         if held not in (None, design.id):

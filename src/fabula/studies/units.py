@@ -228,10 +228,8 @@ def chosen_pairs(
         for pair in combinations(range(start, start + len(group)), 2)
     ]
     if n is not None and n < len(every):
-        if n < (least := least_pairs(every)):
-            raise InputError(
-                f"max_pairs: at least {least:,} pairs are needed to connect all stories"
-            )
+        if n < (low := least_pairs(every)):
+            raise InputError(f"max_pairs: at least {low:,} pairs are needed to connect all stories")
         every = sorted(drawn_pairs(every, n, np.random.default_rng([seed, 3])))
     return [(stories[a], stories[b]) for a, b in every]
 
@@ -248,13 +246,11 @@ def chosen_sets(
     every = [sum(1 for _ in combinations(range(len(group)), size)) for group in groups]
     shares = [min(of, _SETS_A_STORY * len(group)) for of, group in zip(every, groups, strict=True)]
     if n is not None:
-        shares = least = [-(-(len(group) - 1) // (size - 1)) for group in groups]
-        if n < sum(least):
-            raise InputError(
-                f"max_pairs: at least {sum(least):,} sets are needed to connect all stories"
-            )
+        shares = [-(-(len(group) - 1) // (size - 1)) for group in groups]
+        if n < (low := sum(shares)):
+            raise InputError(f"max_pairs: at least {low:,} sets are needed to connect all stories")
         # Add one at a time, to the group with the fewest sets for its size.
-        for _ in range(min(n, sum(every)) - sum(least)):
+        for _ in range(min(n, sum(every)) - low):
             open_ = [k for k, share in enumerate(shares) if share < every[k]]
             shares[min(open_, key=lambda k: shares[k] / len(groups[k]))] += 1
     for group, share in zip(groups, shares, strict=True):

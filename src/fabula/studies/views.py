@@ -200,9 +200,8 @@ class OpenPage:
         if self.page in stories:
             parts.append(say("where_story", k=stories.index(self.page) + 1, n=len(stories)))
         if number and n_for_one > 1:
-            where = say(
-                "where_four" if self.design.at_once == 4 else _WHERE[self.design.kind], k=number
-            )
+            label = "where_four" if self.design.at_once == 4 else _WHERE[self.design.kind]
+            where = say(label, k=number)
             parts.append(say("at_most", where=where, n=n_for_one) if number <= n_for_one else where)
         if self.design.kind != "feedback":
             # Estimate the minutes to read the stories without answers and to answer what is open.

@@ -216,26 +216,16 @@ class ExampleTemplate(Template):
     def digest(self) -> str:
         items = sorted({item for _, item in self.answers})
         said = [self.answers.get((story.id, item), "") for story in self.stories for item in items]
-        parts = [
-            _SHOTS,
-            _EXAMPLE,
-            _JUDGED_STORY,
-            _ANSWERS,
-            *(story.text for story in self.stories),
-            *said,
-        ]
-        own = Template(self.style).digest
-        return hashlib.sha256("\0".join([*parts, own]).encode()).hexdigest()[:8]
+        own = [*(story.text for story in self.stories), *said, Template(self.style).digest]
+        words = "\0".join([_SHOTS, _EXAMPLE, _JUDGED_STORY, _ANSWERS, *own])
+        return hashlib.sha256(words.encode()).hexdigest()[:8]
 
     def examples(self, document: Document) -> list[Document]:
         """The stories shown before this one."""
         prompt = document.prompt_id
-        others = (
-            story
-            for story in self.stories
-            if story.id != document.id and (prompt is None or story.prompt_id != prompt)
-        )
-        return [story for story, _ in zip(others, range(self.n), strict=False)]
+        others = [story for story in self.stories if story.id != document.id]
+        apart = [story for story in others if prompt is None or story.prompt_id != prompt]
+        return apart[: self.n]
 
     def shown(self, document: Document) -> str:
         return self._texts(self.examples(document), document)
@@ -259,9 +249,8 @@ class ExampleTemplate(Template):
             fence(_EXAMPLE, *all_texts).format(number=number, text=story.text.strip("\n"))
             for number, story in enumerate(examples, 1)
         ]
-        return "".join(parts) + fence(_JUDGED_STORY, *all_texts).format(
-            text=document.text.strip("\n")
-        )
+        judged = fence(_JUDGED_STORY, *all_texts).format(text=document.text.strip("\n"))
+        return "".join([*parts, judged])
 
 
 def example_template(
@@ -295,9 +284,7 @@ def example_template(
     stories = [one for one in documents if one.id in labelled and one.text.strip()]
     stories.sort(key=lambda one: one.id)
     random.Random(f"examples {seed}").shuffle(stories)
-    template = ExampleTemplate(
-        style, name=f"examples-{n}", n=n, stories=tuple(stories), answers=answers
-    )
+    template = ExampleTemplate(style, "", f"examples-{n}", n, tuple(stories), answers)
     for document in documents:
         n_there = len(template.examples(document))
         if n_there < n:

@@ -171,9 +171,7 @@ def judge_panels(judges: Sequence[JudgeAnswers]) -> list[JudgeAnswers]:
     if len(judges) < MIN_JUDGES:
         return []
     subjects = dict.fromkeys(subject for judge in judges for subject in judge.answers)
-    share_yes = {
-        s: float(np.mean([j.answers[s] for j in judges if s in j.answers])) for s in subjects
-    }
+    share_yes = {s: np.mean([j.answers[s] for j in judges if s in j.answers]) for s in subjects}
     decided = {subject: float(p > 0.5) for subject, p in share_yes.items() if p != 0.5}
     n_split = len(share_yes) - len(decided)
     signature = f"panel|rule:majority-of-the-judges|judges:{len(judges)}"
@@ -203,10 +201,8 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
             why["kappa"] = "no document has both an answer and a label; check that the ids match"
         else:
             why["kappa"] = "judge and experts gave the same answer to everything"
-    counts = Confusion.of(
-        np.array([judge.answers[subject] for subject in subjects]),
-        np.array([truth[subject] for subject in subjects]),
-    )
+    mine, theirs = (np.array([of[one] for one in subjects]) for of in (judge.answers, truth))
+    counts = Confusion.of(mine, theirs)
     for name, rate in (("sensitivity", counts.recall), ("specificity", counts.specificity)):
         if rate is None:
             passed = "passed" if name == "sensitivity" else "failed"
@@ -311,12 +307,9 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
         (cohen(np.array([judge.answers[s] for s in judged]), is_so, items), documents)
         for judge in (first, second)
     ]
-    apart = difference(
-        sides[0],
-        sides[1],
-        method="difference of kappas with the experts' majority",
-        signature=f"{signature}|experts:{yardstick.source}",
-    )
+    method = "difference of kappas with the experts' majority"
+    signature += f"|experts:{yardstick.source}"
+    apart = difference(sides[0], sides[1], method=method, signature=signature)
     apart = replace(apart, n=len(judged))
     details = {"agreement": agreement}
     return Contrast("kappa", first.rater, second.rater, apart, details=details)

@@ -41,14 +41,11 @@ def to_measurements(
     signature = str(plan.signature(model, judged))
     documents = list(check_documents(documents))
     authors = {document.id: document.author for document in documents}
-    for (document_id, id_), group in groupby(
-        judged, key=lambda one: (one.asked.document_id, one.asked.item)
-    ):
+    grouped = groupby(judged, key=lambda one: (one.asked.document_id, one.asked.item))
+    for (document_id, id_), group in grouped:
         answers, author, item = list(group), authors[document_id], plan.rubric.item(id_)
         values = [one.verdict.value for one in answers if one.verdict.value is not None]
-        missing = Counter(
-            one.verdict.missing_reason for one in answers if one.verdict.missing_reason
-        )
+        missing = Counter(filter(None, (one.verdict.missing_reason for one in answers)))
         # Of five answers with four refusals, one speaks for none of them.
         is_enough = values and 2 * len(values) >= len(answers)
         value = item.scale.combine(values) if is_enough else None

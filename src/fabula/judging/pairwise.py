@@ -22,15 +22,7 @@ from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models.base import Model
 from fabula.models.concurrency import all_of, in_turn
 from fabula.models.verdicts import Verdict
-from fabula.stats.ranking import (
-    METHOD,
-    Comparisons,
-    Pair,
-    Ranking,
-    drawn_pairs,
-    is_told_apart,
-    rank,
-)
+from fabula.stats.ranking import METHOD, Comparisons, Ranking, drawn_pairs, is_told_apart, rank
 from fabula.stats.resampling import Units
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Estimate, Measurement
@@ -88,14 +80,12 @@ def _field(document: Document, name: str) -> str | None:
     return None if value is None else str(value)
 
 
-def numbered(pairs: Pairs) -> tuple[list[str], list[Pair]]:
+def numbered(pairs: Pairs) -> tuple[list[str], list[tuple[int, int]]]:
     """The ids of the stories of pairs, and the pairs as indices into them."""
     places: dict[str, int] = {}
-    found = [
-        (places.setdefault(a.id, len(places)), places.setdefault(b.id, len(places)))
-        for a, b in pairs
-    ]
-    return list(places), found
+    for one in (one for pair in pairs for one in pair):
+        places.setdefault(one.id, len(places))
+    return list(places), [(places[a.id], places[b.id]) for a, b in pairs]
 
 
 _Both = list[tuple[Judged, Judged]]

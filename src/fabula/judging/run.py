@@ -62,11 +62,9 @@ async def judge_stories(
     asked alone, so that its prefix is cached for the others. Raises `ModelError` when no call can
     succeed, and after `max_unreadable` new answers in a row without a verdict (0: never).
     """
-    documents = list(check_documents(documents))
     caller = Caller(model, plan, book, meter, max_unreadable)
-    by_story = await in_turn(
-        [partial(_judge_story, document, caller, plan) for document in documents], model.n_parallel
-    )
+    calls = [partial(_judge_story, one, caller, plan) for one in check_documents(documents)]
+    by_story = await in_turn(calls, model.n_parallel)
     return [judged for of_story in by_story for judged in of_story]
 
 
@@ -131,14 +129,12 @@ class Caller:
         # By the answer that is unclear: if it is asked for again, so is what it meant.
         number = CLARIFYING_STEP + int(digest[:7], 16)
         again = replace(asked, sample=number, prompt_digest=digest, seed=int(digest[:8], 16) >> 1)
-        reply = self._book.find(again, self._model.name)
+        said = self._book.find(again, self._model.name)
         try:
-            reply = reply or await self._ask(
-                question, again, choice_of(item.scale, "verdict-first")
-            )
+            said = said or await self._ask(question, again, choice_of(item.scale, "verdict-first"))
         except CallFailed:
             return verdict
-        found = read_verdict(reply, item.scale, "verdict-first")
+        found = read_verdict(said, item.scale, "verdict-first")
         if found.value is None:
             return verdict
         return replace(verdict, value=found.value, missing_reason=None, is_clarified=True)

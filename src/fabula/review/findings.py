@@ -308,14 +308,8 @@ def compare_noted(
     taken: set[int] = set()
     gone, still = [], []
     for one, place in zip(old, moved, strict=True):
-        match = next(
-            (
-                k
-                for k, other in enumerate(new)
-                if k not in taken and _is_same(one, place, other, same)
-            ),
-            None,
-        )
+        left = ((k, other) for k, other in enumerate(new) if k not in taken)
+        match = next((k for k, other in left if _is_same(one, place, other, same)), None)
         if match is None:
             gone.append(one)
         else:
@@ -398,9 +392,7 @@ def followed(places: Sequence[Place], before: str, after: str) -> list[Place | N
     numbers: dict[str, deque[int]] = defaultdict(deque)
     for k, (a, b) in enumerate(new):
         numbers[after[a:b]].append(k)
-    same = {
-        k: numbers[one].popleft() for k, (a, b) in enumerate(old) if numbers[one := before[a:b]]
-    }
+    same = {k: numbers[t].popleft() for k, (a, b) in enumerate(old) if numbers[t := before[a:b]]}
     left = sorted(set(range(len(new))) - set(same.values()))
     words = [_words_of(after[slice(*new[k])]) for k in left]
     there: dict[Place, Place] = {}

@@ -41,6 +41,7 @@ from fabula.studies.units import Seen, Unit, count_for_one_person
 
 Order = tuple[int, ...]
 """Indexes of documents in their unit, in reading order."""
+_IS_HELD = assignments.c.state.in_(("open", "done"))
 _MOST_STEPS = 500_000
 """Most steps for which assignment is simulated."""
 
@@ -151,11 +152,8 @@ def next_assignment(
         _open_again(connection, earlier.id)
         return current_assignment(connection, participant, units)
     now, unit = now_ms(), units[key]
-    others = connection.execute(
-        select(assignments.c.order)
-        .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(assignments.c.unit == key, assignments.c.state.in_(("open", "done")), IS_ACTIVE)
-    )
+    orders = select(assignments.c.order).join(participants)
+    others = connection.execute(orders.where(assignments.c.unit == key, _IS_HELD, IS_ACTIVE))
     own = [(order_of(row), units[row.unit]) for row in mine.values() if row.unit in units]
     order = balanced_order(
         [document.author for document in unit.documents],
@@ -176,22 +174,15 @@ def _next_unit(
     """Return a participant's open unit, else the key of the next, if any, and those before."""
     _take_turns(connection)
     # Release idle places of others.
-    now = now_ms()
+    now, own = now_ms(), assignments.c.participant_id == participant.id
     has_answers = exists().where(answers.c.assignment_id == assignments.c.id)
-    connection.execute(
-        assignments.update()
-        .where(
-            assignments.c.state == "open",
-            assignments.c.participant_id != participant.id,
-            or_(
-                assignments.c.seen_ms < now - design.hours * 3_600_000,
-                (assignments.c.seen_ms < now - design.people.minutes * 60_000) & ~has_answers,
-            ),
-        )
-        .values(state="returned")
+    is_idle = or_(
+        assignments.c.seen_ms < now - design.hours * 3_600_000,
+        (assignments.c.seen_ms < now - design.people.minutes * 60_000) & ~has_answers,
     )
+    idle = assignments.update().where(assignments.c.state == "open", ~own, is_idle)
+    connection.execute(idle.values(state="returned"))
     held = current_assignment(connection, participant, units)
-    own = assignments.c.participant_id == participant.id
     mine = {row.unit: row for row in connection.execute(select(assignments).where(own))}
     n_done = sum(row.state == "done" for row in mine.values())
     if held is not None or n_done >= design.per_participant:
@@ -323,12 +314,8 @@ def finish(connection: Connection, assignment: Assignment) -> None:
 
 def _taken(connection: Connection) -> Counter[str]:
     """Count the active participants who have each unit open or done."""
-    rows = connection.execute(
-        select(assignments.c.unit, func.count().label("n"))
-        .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(assignments.c.state.in_(("open", "done")), IS_ACTIVE)
-        .group_by(assignments.c.unit)
-    )
+    held = select(assignments.c.unit, func.count().label("n")).join(participants)
+    rows = connection.execute(held.where(_IS_HELD, IS_ACTIVE).group_by(assignments.c.unit))
     return Counter({row.unit: row.n for row in rows})
 
 

@@ -50,12 +50,10 @@ def export(
 ) -> Iterator[Measurement]:
     """Yield measurements by participant and unit; unsubmitted ones only on request."""
     states = ("done", "open", "returned") if unfinished else ("done",)
-    rows = connection.execute(
-        select(assignments, participants.c.platform_id)
-        .join(participants, participants.c.id == assignments.c.participant_id)
-        .where(assignments.c.state.in_(states), IS_ACTIVE)
-        .order_by(assignments.c.participant_id, assignments.c.id)
-    ).all()
+    held = select(assignments).join(participants)
+    held = held.where(assignments.c.state.in_(states), IS_ACTIVE)
+    order = assignments.c.participant_id, assignments.c.id
+    rows = connection.execute(held.order_by(*order)).all()
     # The current answers by assignment, with the time each was saved, in one query.
     given: dict[int, dict[Key, tuple[str, int]]] = {}
     query = select(answers).order_by(answers.c.id)
@@ -66,10 +64,9 @@ def export(
         else:
             current.pop((part, item), None)
     for row in rows:
-        unit, order = units[row.unit], order_of(row)
-        held = Assignment(row.id, row.participant_id, unit, order, row.page)
+        about = row.id, row.participant_id, units[row.unit], order_of(row), row.page
         said = _of_pairs if design.kind == "pairs" else _of_assignment
-        yield from said(design, held, given.get(row.id, {}), row.state)
+        yield from said(design, Assignment(*about), given.get(row.id, {}), row.state)
 
 
 def _of_assignment(

@@ -380,12 +380,9 @@ def apply_statuses(
     by_worker: dict[str, list[Submission]] = {}
     for one in by_session.values():
         by_worker.setdefault(one.worker, []).append(one)
-    rows = connection.execute(
-        select(visits, participants.c.platform_id, participants.c.state)
-        .join(participants, participants.c.id == visits.c.participant_id)
-        .where(visits.c.study.in_(studies))
-        .order_by(visits.c.id)
-    ).all()
+    came = select(visits, participants.c.platform_id, participants.c.state).join(participants)
+    came = came.where(visits.c.study.in_(studies)).order_by(visits.c.id)
+    rows = connection.execute(came).all()
 
     def note(visit: int, **values: object) -> None:
         connection.execute(update(visits).where(visits.c.id == visit).values(**values))
@@ -426,15 +423,11 @@ def apply_statuses(
 
 def people_with_status(connection: Connection, status: str) -> set[int]:
     """Return active participants whose latest submission has this status at the platform."""
-    rows = connection.execute(
-        select(visits.c.participant_id, visits.c.status)
-        .join(participants, participants.c.id == visits.c.participant_id)
-        .where(participants.c.state != "removed")
-        .order_by(visits.c.id)
-    )
+    found = select(visits.c.participant_id, visits.c.status).join(participants)
+    rows = connection.execute(found.where(participants.c.state != "removed").order_by(visits.c.id))
     # The last row for each participant counts.
     newest = {row.participant_id: row.status for row in rows}
-    return {id_ for id_, found in newest.items() if found == status.upper()}
+    return {id_ for id_, known in newest.items() if known == status.upper()}
 
 
 @dataclass(slots=True)

@@ -36,17 +36,8 @@ from inspect_ai.model import (
     ModelUsage,
     get_model,
 )
-from inspect_ai.scorer import (
-    Metric,
-    SampleScore,
-    Score,
-    Scorer,
-    Target,
-    Value,
-    metric,
-    scorer,
-    stderr,
-)
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import stderr as standard_error
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from rich.markup import escape
 
@@ -163,16 +154,12 @@ def by_item(scores: list[SampleScore]) -> Value:
     return found | ({"all": math.fsum(tests) / len(tests)} if tests else {})
 
 
-@metric(name="stderr", scores="unreduced")
-def tests_stderr() -> Metric:
+@over_epochs
+def stderr(scores: list[SampleScore]) -> Value:
     """The standard error of `all`, over stories."""
-
-    def compute(scores: list[SampleScore]) -> Value:
-        tests = [one for one in scores if _scale(one).is_test]
-        compute_stderr: Any = stderr(cluster="story")
-        return compute_stderr(tests) if tests else float("nan")
-
-    return compute
+    tests = [one for one in scores if _scale(one).is_test]
+    compute: Any = standard_error(cluster="story")
+    return compute(tests) if tests else float("nan")
 
 
 @over_epochs
@@ -197,22 +184,16 @@ def agreement(scores: list[SampleScore]) -> Value:
     given: dict[tuple[str, str], list[SampleScore]] = {}
     for one in scores:
         given.setdefault((_meta(one)["story"], _meta(one)["item"]), []).append(one)
-    said = [
-        _label(
-            _meta(of_item[0]),
-            "judge",
-            _scale(of_item[0]).combine(list(map(_value, of_item))),
-            str((of_item[0].score.metadata or {}).get("signature", "")),
-        )
-        for of_item in given.values()
-    ]
+    said = []
+    for of_item in given.values():
+        value = _scale(of_item[0]).combine(list(map(_value, of_item)))
+        signature = str((of_item[0].score.metadata or {}).get("signature", ""))
+        said.append(_label(_meta(of_item[0]), "judge", value, signature))
     # The items that were answered; a log includes their scales and dimensions.
     items = {}
     for k, one in enumerate(scores):
-        about = _meta(one)
-        items[about["item"]] = Item(
-            about["item"], k, "", "", dimension=about["dimension"], scale=_scale(one)
-        )
+        id_, dimension = _meta(one)["item"], _meta(one)["dimension"]
+        items[id_] = Item(id_, k, "", "", dimension=dimension, scale=_scale(one))
     rubric = Rubric(_meta(scores[0])["rubric"], "", "", tuple(items.values()))
     found: _Metrics = {}
     panel = panel_of_labels(labels, rubric, labels[0].signature.partition(":")[2])
@@ -302,16 +283,14 @@ def _scorer(
                 )
             story, item = str(about["story"]), plan.rubric.item(str(about["item"]))
             if reason := about.get("not_asked"):
-                judged = [
-                    Judged(Asked(story, item.id, 0, "", 0), Verdict(None, reason, None), None)
-                ]
+                asked = Asked(story, item.id, 0, "", 0)
+                judged = [Judged(asked, Verdict(None, reason, None), None)]
             else:
                 judged = judged_of(state.output, story, item, plan)
             document = Document(story, "", author=about.get("author") or None)
             if shown := about.get("examples"):
-                template = _LoggedTemplate(
-                    plan.template.style, name=str(shown["name"]), logged=str(shown["digest"])
-                )
+                called, digest = str(shown["name"]), str(shown["digest"])
+                template = _LoggedTemplate(plan.template.style, name=called, logged=digest)
                 terms = replace(plan, template=template)
             # Inspect's own options override the settings with which the answers were generated.
             terms = replace(terms, **about.get("mode", {}))
@@ -321,7 +300,7 @@ def _scorer(
     return score
 
 
-@scorer(metrics=[by_item(), tests_stderr(), agreement(), trust()])
+@scorer(metrics=[by_item(), stderr(), agreement(), trust()])
 def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
     """Score an item by its scale: 1 for Yes and 0 for No, a number, an option, a text.
 
@@ -337,9 +316,8 @@ def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
         metadata["trust"] = NEVER_CHECKED if known is None else f"kappa {known.shown}"
         if found.value is None:
             reason, said = found.missing_reason or "", state.output.completion or None
-            return Score.unscored(
-                reason=reason, answer=said, explanation=explain(reason), metadata=metadata
-            )
+            told = explain(reason)
+            return Score.unscored(reason=reason, answer=said, explanation=told, metadata=metadata)
         word, why = item.scale.word(found.value), found.rationale
         return Score(value=found.value, answer=word, explanation=why, metadata=metadata)
 
@@ -365,9 +343,8 @@ def answers(name: str = "ttcw", **settings: Any) -> Scorer:
 
     def scored(found: Measurement, state: TaskState, item: Item) -> Score:
         reason = found.missing_reason
-        return Score(
-            value=reason or "answered", reason=reason, explanation=reason and explain(reason)
-        )
+        why = reason and explain(reason)
+        return Score(value=reason or "answered", reason=reason, explanation=why)
 
     return _scorer(name, settings, scored)
 
@@ -514,9 +491,8 @@ async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
     together = outputs[0]
     if len(outputs) > 1:
         # Several answers as the choices of one output; an empty answer is an empty choice.
-        nothing = ChatCompletionChoice(
-            message=ChatMessageAssistant(content=""), stop_reason="unknown"
-        )
+        empty = ChatMessageAssistant(content="")
+        nothing = ChatCompletionChoice(message=empty, stop_reason="unknown")
         usage = sum((one.usage for one in outputs if one.usage), ModelUsage())
         choices = [one.choices[0] if one.choices else nothing for one in outputs]
         whole = {"choices": choices, "usage": usage, "completion": choices[0].message.text}

@@ -47,17 +47,11 @@ def figures(scores: list[SampleScore]) -> Value:
     found: dict[str, float | int | str | bool | None] = {}
     for name in dict.fromkeys(name for one in scores for name in one.score.as_dict()):
         given = [(one.sample_id, one.score.as_dict().get(name)) for one in scores]
-        known = [
-            (id_, value)
-            for id_, value in given
-            if isinstance(value, int | float) and not math.isnan(value)
-        ]
+        known = [(k, v) for k, v in given if isinstance(v, int | float) and not math.isnan(v)]
         if known:
-            values = np.array([value for _, value in known], np.float64)
-            groups = [id_ for id_, _ in known]
-            interval = pooled_estimate(
-                values, np.ones(len(values)), groups, method="mean", signature=""
-            )
+            values, even = np.array([v for _, v in known], np.float64), np.ones(len(known))
+            groups = [k for k, _ in known]
+            interval = pooled_estimate(values, even, groups, method="mean", signature="")
             found[name] = math.fsum(values) / len(values)
             if interval.low is not None and interval.high is not None:
                 found |= {f"{name} low": interval.low, f"{name} high": interval.high}

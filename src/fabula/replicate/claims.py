@@ -140,9 +140,7 @@ def claim_sheet(
     cells: dict[tuple[str, str], Cell] = dict(others or {})
     cells |= {(claim.row, claim.column): claim for claim in claims}
     titles = [Column(title, form, name=column) for column, title in columns.items()]
-    lines = [
-        [title, *(cells.get((row, column)) for column in columns)] for row, title in rows.items()
-    ]
+    lines = [[title, *(cells.get((row, one)) for one in columns)] for row, title in rows.items()]
     return Sheet(name, [Column("", name="row"), *titles], lines, forms=forms)
 
 

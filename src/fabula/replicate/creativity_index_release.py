@@ -116,9 +116,8 @@ def read_outputs(
             if not paths:
                 continue
             digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
-            signature = Signature.of(
-                "originality", match=match, L=str(levels), tok="theirs", ref=f"theirs@{digest}"
-            )
+            parts = {"match": match, "L": str(levels), "tok": "theirs", "ref": f"theirs@{digest}"}
+            signature = Signature.of("originality", **parts)
             rows = [
                 _output_row(row, known[key], levels, str(signature), where)
                 for path in paths
@@ -149,13 +148,11 @@ def _output_row(
     last = max((end for _, end in spans), default=0)
     if last > n_tokens or (n_tokens and abs(n_covered / n_tokens - coverage) > _MAX_ERROR):
         raise InputError(f"{where}: a coverage of {coverage:g} does not match its spans")
-    uniqueness = {
-        level: 1 - _n_covered(spans, level) / n_tokens if n_tokens else 1.0 for level in levels
-    }
+    uniqueness = {str(n): 1 - _n_covered(spans, n) / n_tokens if n_tokens else 1.0 for n in levels}
     return {
         "id": document.id,
         "text_digest": text_digest(document.text),
-        "uniqueness": {str(level): value for level, value in uniqueness.items()},
+        "uniqueness": uniqueness,
         "creativity_index": math.fsum(uniqueness.values()),
         "in_reference": None,
         "missing_reason": None,

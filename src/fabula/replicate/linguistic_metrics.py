@@ -65,11 +65,8 @@ class Replica:
 
     def beats_all(self, metric: Metric) -> bool:
         """Whether gold is above each of the paper's other systems, at the corrected level."""
-        return all(
-            self.table.beats(metric.id, GOLD, system)
-            for system in PAPER_SYSTEMS
-            if system in self.table.systems and system != GOLD
-        )
+        others = set(PAPER_SYSTEMS) & set(self.table.systems) - {GOLD}
+        return all(self.table.beats(metric.id, GOLD, system) for system in others)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values for JSON output."""
@@ -165,17 +162,11 @@ def replicate_table(
         n_measured += n
         report("measuring", n_measured, len(continuations))
 
-    rows = score_rows(
-        stories, continuations, ToolChoice(), out / "scores.jsonl", n_jobs=n_jobs, advance=advance
-    )
+    file, tools = out / "scores.jsonl", ToolChoice()
+    rows = score_rows(stories, continuations, tools, file, n_jobs=n_jobs, advance=advance)
     report("comparing", 0, 1)
-    compare = partial(
-        compare_systems,
-        rows,
-        [*kinds, GOLD],
-        vocabulary=frozenset(corpus.vocabulary.words[1:]),
-        seed=seed,
-    )
+    known = frozenset(corpus.vocabulary.words[1:])
+    compare = partial(compare_systems, rows, [*kinds, GOLD], vocabulary=known, seed=seed)
     table = compare()
     examples = sample_examples(stories, continuations, rows, table.systems, n_examples, seed)
     papers_way = compare(design="two-sample")

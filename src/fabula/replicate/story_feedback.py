@@ -442,10 +442,9 @@ def rate(
         labels = {id_: str(row[dimension]) for id_, row in by_id.items()}
         groups = group_means(means, labels.get)
         known = [name for name in order if name in groups]
-        found += [
-            RatedRow({dimension: name}, printed({dimension: name}), groups[name])
-            for name in known + sorted(set(groups) - set(known))
-        ]
+        for name in known + sorted(set(groups) - set(known)):
+            where = {dimension: name}
+            found.append(RatedRow(where, printed(where), groups[name]))
     n_known = len(documents & by_id.keys())
     return Rated(rater, is_people, n_known, len(documents) - n_known, tuple(found))
 
@@ -477,11 +476,8 @@ def read_released(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], dict[s
     Rows are as `tasks.feedback.answers.read_answers` takes them, with `columns` and `ratings`.
     Raises `InputError` with file, line and remedy.
     """
-    found = {
-        name: list(_released_rows(folder / name))
-        for name in RELEASED_FILES
-        if (folder / name).is_file()
-    }
+    there = [name for name in RELEASED_FILES if (folder / name).is_file()]
+    found = {name: list(_released_rows(folder / name)) for name in there}
     if not found:
         raise InputError(
             f"{folder}: contains neither {FEEDBACK_FILE} nor {RATINGS_FILE}; download them "

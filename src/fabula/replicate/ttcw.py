@@ -392,11 +392,10 @@ def _judge_parts(
             cells["says_yes", judge.name] = judge.pass_rate
             cells["balanced", judge.name] = judge.balanced_accuracy
         if judges:
-            names = {judge.name: judge.name for judge in judges}
+            names, rows = {judge.name: judge.name for judge in judges}, {**tests, **more}
             forms = [*[".2f"] * (len(tests) - 1), ".3f", "d", ".1f", ".2f"]
-            sheets.append(
-                claim_sheet(name, {**tests, **more}, names, claims, cells, form=".2f", forms=forms)
-            )
+            sheet = claim_sheet(name, rows, names, claims, cells, form=".2f", forms=forms)
+            sheets.append(sheet)
     return section(
         "Table 6: judges, Cohen kappa with the majority of three experts (printed)",
         *sheets,

@@ -210,10 +210,8 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 _SAID = {
     "missing": "is missing",
     "string_type": "must be a string in quotes",
-    "int_type": "must be a whole number without quotes",
-    "int_parsing": "must be a whole number without quotes",
-    "float_type": "must be a number without quotes",
-    "float_parsing": "must be a number without quotes",
+    **dict.fromkeys(("int_type", "int_parsing"), "must be a whole number without quotes"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number without quotes"),
     "dataclass_type": "must be a table, such as scale = { kind = 'yes-no' }",
     "tuple_type": "must be a list in brackets",
 }
@@ -242,25 +240,21 @@ def _sentence(kind: str, place: list[Any], message: str, items: Any) -> str:
 
 def _check(rubric: Rubric, where: str) -> None:
     """Check what types cannot express. Raises `InputError`."""
+    plain = "must consist of lowercase letters, digits and _, as in"
     if not _ID.fullmatch(rubric.id):
-        raise InputError(
-            f"{where}: id: must consist of lowercase letters, digits and _, as in my_rubric"
-        )
+        raise InputError(f"{where}: id: {plain} my_rubric")
     if not re.fullmatch(r"[\w.-]+", rubric.version) or not rubric.title.strip():
         raise InputError(f"{where}: needs a title, and a version such as 1 or 2-draft")
-    if rubric.aggregate.counts not in ("Yes", "No"):
-        raise InputError(
-            f"{where}: aggregate must count Yes or No, not {rubric.aggregate.counts!r}"
-        )
+    counted = rubric.aggregate.counts
+    if counted not in ("Yes", "No"):
+        raise InputError(f"{where}: aggregate must count Yes or No, not {counted!r}")
     if not rubric.items:
         raise InputError(f"{where}: has no items; add at least one [[items]]")
     seen: set[str] = set()
     for item in rubric.items:
         at = f"{where}, item {item.id or '?'}"
         if not _ID.fullmatch(item.id):
-            raise InputError(
-                f"{at}: an id must consist of lowercase letters, digits and _, as in my_item"
-            )
+            raise InputError(f"{at}: an id {plain} my_item")
         if item.id in seen:
             raise InputError(f"{at}: this id occurs twice; give each item its own")
         if not item.question.strip() or not item.title.strip():
@@ -273,14 +267,11 @@ def _check(rubric: Rubric, where: str) -> None:
         if fault := item.scale.fault():
             raise InputError(f"{at}: {fault}")
         seen.add(item.id)
-    indices = [item.index for item in rubric.items]
-    if len(set(indices)) != len(indices):
+    if len({item.index for item in rubric.items}) != len(rubric.items):
         raise InputError(f"{where}: two items have the same index; renumber them")
-    counts = rubric.aggregate.rule == "count"
-    if counts and not any(item.scale.is_test for item in rubric.items):
-        raise InputError(
-            f"{where}: aggregate counts {rubric.aggregate.counts}, but no item is yes-no"
-        )
+    has_tests = any(item.scale.is_test for item in rubric.items)
+    if rubric.aggregate.rule == "count" and not has_tests:
+        raise InputError(f"{where}: aggregate counts {counted}, but no item is yes-no")
 
 
 def _line_of(data: bytes, item: int, field: str) -> int | None:

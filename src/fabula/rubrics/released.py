@@ -80,12 +80,8 @@ def released_rubric(name: str, path: Path) -> Rubric:
         missing = sorted(indices - set(tests)) or sorted(set(tests) - indices)
         raise InputError(f"{path}: its tests differ from those of {name} (see {missing})")
     items = tuple(replace(tests[item.index], id=item.id) for item in ours.items)
-    rubric = replace(
-        ours,
-        version=f"{ours.version}-published",
-        wording=f"the authors', from {path.name}",
-        items=items,
-    )
+    version, wording = f"{ours.version}-published", f"the authors', from {path.name}"
+    rubric = replace(ours, version=version, wording=wording, items=items)
     return parse_rubric(rubric_toml(rubric).encode(), str(path))
 
 

@@ -168,16 +168,11 @@ def agreement(scores: list[SampleScore]) -> Value:
     kappa of one of these people with the others; empty if the stories have no verdicts."""
     # People's answers about each story and item, from the samples' metadata.
     of_subjects = {(about["story"], about["item"]): about for about in map(_meta, scores)}
-    labels = [
-        _label(
-            about,
-            rater,
-            value if isinstance(value, str) else float(value),
-            f"labels:{about['experts']}",
-        )
-        for about in of_subjects.values()
-        for rater, value in about.get("labels", {}).items()
-    ]
+    labels = []
+    for about in of_subjects.values():
+        for rater, answer in about.get("labels", {}).items():
+            own = answer if isinstance(answer, str) else float(answer)
+            labels.append(_label(about, rater, own, f"labels:{about['experts']}"))
     if not labels:
         return {}
     # The judge's answers; several epochs are combined like repeated answers.
@@ -473,10 +468,8 @@ async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
     provider = str(model).partition("/")[0]
     held = is_held(provider, plan.structured)
     choice = choice_of(item.scale, plan.template.style)
-    messages = [
-        message_of(plan.template.prompt(story, wording), choice, provider, held=held)
-        for wording in plan.wordings(item)
-    ]
+    prompts = (plan.template.prompt(story, wording) for wording in plan.wordings(item))
+    messages = [message_of(prompt, choice, provider, held=held) for prompt in prompts]
     form = form_of(choice, provider, held=held)
 
     async def output(number: int) -> ModelOutput:

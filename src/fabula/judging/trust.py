@@ -218,24 +218,13 @@ def trust_of(
             "experts always": counts.true_yes + counts.false_no,
         }
         always = (f"{who} {'Yes' if n else 'No'}" for who, n in n_yes.items() if n in (0, counts.n))
-        figures: dict[str, Any] = {
-            "n": counts.n,
-            "n_missing": row.n_missing,
-            "balanced_accuracy": counts.balanced_accuracy,
-            "always": next(always, ""),
-            "date": date,
-        }
+        figures: dict[str, Any] = {"n": counts.n, "n_missing": row.n_missing, "date": date}
+        figures |= {"balanced_accuracy": counts.balanced_accuracy, "always": next(always, "")}
         if (among := (people or {}).get(row.name)) is not None:
             less = among.judge_less or Estimate(None, None, None, 0, "", "")
-            figures |= {
-                "n_documents": among.n_documents,
-                "people": among.one_with_rest,
-                "people_fleiss": among.fleiss,
-                "people_fleiss_mean": among.fleiss_mean,
-                "less": less.value,
-                "less_low": less.low,
-                "less_high": less.high,
-            }
+            figures |= {"n_documents": among.n_documents, "people": among.one_with_rest}
+            figures |= {"people_fleiss": among.fleiss, "people_fleiss_mean": among.fleiss_mean}
+            figures |= {"less": less.value, "less_low": less.low, "less_high": less.high}
         trusts.append(_trust(agreement.signature, rubric, row.name, row.kappa, **figures))
     if all(trust.always.startswith("always") for trust in trusts[:-1]):
         trusts[-1] = replace(trusts[-1], always="says the same of every story")
@@ -247,10 +236,7 @@ def _trust(signature: str, rubric: Rubric, item: str, kappa: Estimate, **figures
     parts = dict(Signature.parse(signature).parts)
     mode = Mode.of(parts)
     figures |= {"kappa": kappa.value, "low": kappa.low, "high": kappa.high}
-    rounded = {
-        name: round(figure, 4) if isinstance(figure, float) else figure
-        for name, figure in figures.items()
-    }
+    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}
     named = {name: parts[name] for name in ("model", "style", "prompt")}
     known = {"rubric": rubric.key, "item": item, "how": str(mode), "data": parts.get("experts")}
     return Trust(**named | known | asdict(mode) | rounded)
@@ -299,11 +285,7 @@ class TrustBook:
             for trust in self._known.values()
             if trust.item == "all" and trust.rubric == rubric and _is_model(trust.model, model)
         ]
-        return max(
-            found,
-            key=lambda trust: (trust.n, -1.0 if trust.kappa is None else trust.kappa),
-            default=None,
-        )
+        return max(found, key=lambda t: (t.n, -1.0 if t.kappa is None else t.kappa), default=None)
 
     def add(self, trusts: Iterable[Trust]) -> None:
         """Store these, replacing earlier figures for the same."""

@@ -434,11 +434,8 @@ def _score_files(
             field = cluster_field([d.fields for d in texts], plan.cluster)
             documents = reference.documents(reference.numbers())
             if field and any(own_field(document, field) is not None for document in documents):
-                joined = {
-                    value: str(document.meta[CLUSTER])
-                    for document in texts
-                    if (value := own_field(document, field)) is not None
-                }
+                own = ((own_field(document, field), document) for document in texts)
+                joined = {k: str(d.meta[CLUSTER]) for k, d in own if k is not None}
                 same = ExcludeSame.of(reference, field, joined)
             for match in plan.matches:
                 measure = OriginalityMeasure(

@@ -362,12 +362,9 @@ def _automatic(
         both = ~(np.isnan(mine) | np.isnan(theirs))
         if both.any():
             apart = np.abs(mine[both] - theirs[both])
-            matches[metric] = Match(
-                n=int(both.sum()),
-                n_equal=int((apart < 1e-6).sum()),
-                mean_difference=float(apart.mean()),
-                correlation=pearson(mine, theirs).value,
-            )
+            n, n_equal = int(both.sum()), int((apart < 1e-6).sum())
+            correlation = pearson(mine, theirs).value
+            matches[metric] = Match(n, n_equal, float(apart.mean()), correlation)
     tables = Automatic(
         rows=tuple(sorted(found, key=place)),
         n_answers=len(answers),

@@ -213,10 +213,8 @@ def panel_replica(
         answered = {(one.document_id, one.item) for one in given}
         if absent := sum(subject not in answered for subject in panel.subjects):
             missing["not_in_file"] = absent
-        mine, theirs = (
-            np.array([of.get(s, np.nan) for s in panel.subjects], np.float64)
-            for of in (said, truth)
-        )
+        both, subjects = (said, truth), panel.subjects
+        mine, theirs = (np.array([of.get(s, np.nan) for s in subjects], float) for of in both)
         replicas.append(
             JudgeReplica(
                 name=file.stem.removeprefix("annotations_"),

@@ -30,22 +30,9 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.In: lambda value, several: operator.contains(several, value),
     ast.NotIn: lambda value, several: not operator.contains(several, value),
 }
-_ALLOWED = (
-    ast.Expression,
-    ast.BoolOp,
-    ast.And,
-    ast.Or,
-    ast.UnaryOp,
-    ast.Not,
-    ast.USub,
-    ast.Compare,
-    ast.Name,
-    ast.Load,
-    ast.Constant,
-    ast.Tuple,
-    ast.List,
-    *_COMPARE,
-)
+_LOGIC = (ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub)
+_VALUES = (ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List)
+_ALLOWED = (ast.Expression, ast.Compare, *_LOGIC, *_VALUES, *_COMPARE)
 _MAX_CHARS = 2000
 
 

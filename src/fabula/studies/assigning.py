@@ -208,12 +208,8 @@ def choose_unit(
     taken: number of participants per unit. mine: units this participant had before; those in
     `returned` may be assigned again.
     """
-    wanted = [
-        key
-        for key, unit in units.items()
-        if taken.get(key, 0) < design.raters
-        and (key in returned if key in mine else seen.allows(unit))
-    ]
+    lacking = (key for key in units if taken.get(key, 0) < design.raters)
+    wanted = [k for k in lacking if (k in returned if k in mine else seen.allows(units[k]))]
     # Units already begun come first, then those with the fewest participants, in an order specific
     # to each participant.
     ranks = {key: (key not in mine, taken.get(key, 0)) for key in wanted}

@@ -330,14 +330,9 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
             participants.give_back(connection, who.id)
     if state != "ready":
         return visitor.go("/")
-    return visitor.page(
-        "passed.html.j2",
-        title=visitor.say("thank_you"),
-        quiz=[
-            (q, told(q.text), answer == q.answer)
-            for q, answer in zip(design.quiz, given, strict=True)
-        ],
-    )
+    answered = zip(design.quiz, given, strict=True)
+    graded = [(q, told(q.text), answer == q.answer) for q, answer in answered]
+    return visitor.page("passed.html.j2", title=visitor.say("thank_you"), quiz=graded)
 
 
 def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]) -> Response:

@@ -282,10 +282,7 @@ def agreement_with_others(
             similar.setdefault(rater, []).extend(
                 1 - abs(value - other) / span for who, other in given if who != rater
             )
-    return {
-        rater: (statistics.fmean(values) if values else None, len(values))
-        for rater, values in similar.items()
-    }
+    return {who: (statistics.fmean(of) if of else None, len(of)) for who, of in similar.items()}
 
 
 def agreement_by_item(marks: Sequence[Measurement], design: StudyDesign) -> dict[str, AmongPeople]:

@@ -151,10 +151,8 @@ class OpenPage:
         """Return everything that the page shows."""
         page, answers, facts = self.page, self.answers, self.held.unit.facts
         is_locked = page in locked_pages(self.pages, self.held)
-        fields = [
-            Field(question, answers, problems, is_locked=is_locked)
-            for question in page.applicable(answers, facts)
-        ]
+        questions = page.applicable(answers, facts)
+        fields = [Field(one, answers, problems, is_locked=is_locked) for one in questions]
         # The questions on all stories, story by story, each with its opening words.
         parts = []
         for number, place in enumerate(self.held.order, 1) if page.name == "group" else ():

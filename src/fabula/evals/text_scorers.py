@@ -147,19 +147,14 @@ def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
 
     def scored(state: TaskState) -> Score:
         # Its prompt is the sample's, shared by its epochs.
-        document = Document(
-            f"{state.sample_id}#{state.epoch}",
-            state.output.completion,
-            author=str(state.model),
-            prompt_id=str(state.sample_id),
-            meta=state.metadata,
-        )
+        text, author, prompt = state.output.completion, str(state.model), str(state.sample_id)
+        document = Document(f"{prompt}#{state.epoch}", text, author, prompt, state.metadata)
         choices, reason, note = state.output.choices, "", ""
         if not choices:
             reason = "no_text"
         elif choices[0].stop_reason == "content_filter":
             reason = "blocked"
-        elif is_refusal(state.output.completion):
+        elif is_refusal(text):
             reason = "refusal"
         found: list[Measurement] = []
         with turn, in_a_sentence():

@@ -55,12 +55,9 @@ class Replica:
 
     def is_highest(self, metric: Metric) -> bool:
         """Whether gold has the largest value of the paper's systems, whatever the tests say."""
-        known = {
-            system: value
-            for system in PAPER_SYSTEMS
-            if system in self.table.systems
-            and (value := self.table.cells[metric.id, system].estimate.value) is not None
-        }
+        there = [system for system in PAPER_SYSTEMS if system in self.table.systems]
+        values = {system: self.table.cells[metric.id, system].estimate.value for system in there}
+        known = {system: value for system, value in values.items() if value is not None}
         return max(known, key=known.__getitem__) == GOLD
 
     def beats_all(self, metric: Metric) -> bool:
@@ -181,11 +178,9 @@ def beside_paper(replica: Replica) -> list[Block]:
     highest = []
     for metric in METRICS:
         if metric.needs_context:
-            parts = [
-                "highest" if replica.is_highest(metric) else "not highest",
-                "above every system" if replica.beats_all(metric) else "not above every system",
-            ]
-            highest.append(f"  {metric.number}. {metric.title}: {', '.join(parts)}")
+            place = "highest" if replica.is_highest(metric) else "not highest"
+            above = "above" if replica.beats_all(metric) else "not above"
+            highest.append(f"  {metric.number}. {metric.title}: {place}, {above} every system")
     otherwise = [
         f"{metric.number} {a} over {b}"
         for metric in METRICS

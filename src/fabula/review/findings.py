@@ -129,11 +129,9 @@ def _all_findings(text: TextReview) -> Iterator[list[tuple[float, Finding]]]:
         ours.sort(key=lambda pair: (-pair[1].strength, pair[1].start))
         yield [(_WEIGHTS[kind], _noted(text, number, note)) for number, note in ours]
     points = [(advice, point) for advice in text.advice for point in advice.points]
+    about = text, "point", "Feedback"
     yield [
-        (
-            _POINT * advice.share(point),
-            _finding(text, "point", "Feedback", point.places[0], point.text, number),
-        )
+        (_POINT * advice.share(point), _finding(*about, point.places[0], point.text, number))
         for number, (advice, point) in enumerate(points, 1)
         if point.places
     ]

@@ -23,6 +23,7 @@ from fabula.store import (
     write_rows,
     write_whole,
 )
+from fabula.store import RowWriter, measurement_row, read_measurements, write_rows, write_whole
 from fabula.types import Measurement, Rubric, Signature
 
 _TEXTS = ("id", "item", "model", "prompt_digest")
@@ -104,7 +105,7 @@ class RunFolder:
         (self.path / "measurements.jsonl").unlink(missing_ok=True)
         write_whole(self.path / "rubric.toml", rubric_toml(self._plan.rubric).encode())
         settings = {**RUN.mark, "kind": "judge", "signature": str(self._plan.signature("*"))}
-        write_whole(self.path / "run.json", (dump_json(settings) + "\n").encode())
+        write_rows(self.path / "run.json", [settings])
 
     def _check_same(self) -> None:
         """Samples and wordings may be added, and answers parsed again; all else must be unchanged.

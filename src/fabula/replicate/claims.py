@@ -68,16 +68,8 @@ class Claim:
 
     def to_json(self) -> dict[str, object]:
         """As plain values."""
-        return {
-            "table": self.table,
-            "row": self.row,
-            "column": self.column,
-            "by": self.by,
-            "printed": float(self.printed),
-            "computed": self.computed,
-            "differs": self.differs,
-            "why": self.why,
-        }
+        names = ("table", "row", "column", "by", "printed", "computed", "differs", "why")
+        return {name: getattr(self, name) for name in names} | {"printed": float(self.printed)}
 
 
 @cache

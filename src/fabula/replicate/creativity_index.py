@@ -719,6 +719,10 @@ def _detection_parts(found: Analyses, mark: _Mark) -> Iterator[Block]:
 
 def analyses_json(found: Analyses) -> dict[str, Any]:
     """As plain values for JSON output."""
+
+    def own(one: object, *names: str) -> dict[str, Any]:
+        return {name: getattr(one, name) for name in names}
+
     return {
         "paper": {
             name: float(printed)
@@ -728,11 +732,7 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
         "texts": {name: asdict(texts) for name, texts in found.texts.items()},
         "index": [
             {
-                "texts": one.texts,
-                "reference": one.reference,
-                "match": one.match,
-                "n_copied": one.n_copied,
-                "n_cleared": one.n_cleared,
+                **own(one, "texts", "reference", "match", "n_copied", "n_cleared"),
                 "by_group": one.groups.to_json(),
                 "people_above_percent": {
                     name: above.details["percent"].ends()
@@ -747,10 +747,7 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
         ],
         "spread": [
             {
-                "texts": one.texts,
-                "reference": one.reference,
-                "match": one.match,
-                "n": one.n,
+                **own(one, "texts", "reference", "match", "n"),
                 "uniqueness": one.curves,
                 "difference_percent": one.difference.details["percent"].value,
                 "p": one.difference.p,
@@ -763,12 +760,7 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
             for one in found.spreads
         ],
         "detection": [
-            {
-                "texts": one.texts,
-                "against": one.against,
-                "machines": one.machines,
-                **calibration_row(one.calibration),
-            }
+            own(one, "texts", "against", "machines") | calibration_row(one.calibration)
             for one in found.detectors
         ],
         "claims": [claim.to_json() for claim in found.claims],

@@ -195,8 +195,7 @@ def agreement(scores: list[SampleScore]) -> Value:
     judged = ratings_of(said)
     if judged.keys() & panel.majority().keys():
         overall = judge_agreement(said, panel, rubric, "item").overall
-        documents = {document for document, _ in judged}
-        people = people_agreement(panel, documents)["all"].one_with_rest
+        people = people_agreement(panel, {document for document, _ in judged})["all"].one_with_rest
         found |= _ends("kappa", overall.kappa) | _known("kappa of one person", people)
     for on_items in graded_agreement(said, labels, rubric).judges.values():
         for item, on_item in on_items.items():
@@ -306,8 +305,7 @@ def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
 
     def scored(found: Measurement, state: TaskState, item: Item) -> Score:
         metadata = {"signature": found.signature, **found.details}
-        book = TrustBook().of_judge(found.signature, state.metadata["rubric"])
-        known = book.get(found.item)
+        known = TrustBook().of_judge(found.signature, state.metadata["rubric"]).get(found.item)
         metadata["trust"] = NEVER_CHECKED if known is None else f"kappa {known.shown}"
         if found.value is None:
             reason, said = found.missing_reason or "", state.output.completion or None
@@ -436,10 +434,9 @@ def _samples(
     for document in documents:
         for item in plan.items:
             subject = document.id, item.id
-            prompt = template.prompt(document, item)
             yield Sample(
                 id="/".join(subject),
-                input=prompt.text,
+                input=template.prompt(document, item).text,
                 target=item.scale.word(majority[subject]) if subject in majority else "",
                 metadata={
                     "story": document.id,

@@ -238,8 +238,7 @@ class ExampleTemplate(Template):
             if (answer := self.answers.get((story.id, item.id)))
         ]
         before = "\n" + "\n".join([_ANSWERS, *said]) + "\n" if said else ""
-        question = self._question(item, item.question)
-        return Prompt(self._texts(examples, document), before + question)
+        return Prompt(self._texts(examples, document), before + self._question(item, item.question))
 
     def _texts(self, examples: Sequence[Document], document: Document) -> str:
         many = "a story" if len(examples) == 1 else f"{len(examples)} stories"

@@ -311,5 +311,4 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
     signature += f"|experts:{yardstick.source}"
     apart = difference(sides[0], sides[1], method=method, signature=signature)
     apart = replace(apart, n=len(judged))
-    details = {"agreement": agreement}
-    return Contrast("kappa", first.rater, second.rater, apart, details=details)
+    return Contrast("kappa", first.rater, second.rater, apart, details={"agreement": agreement})

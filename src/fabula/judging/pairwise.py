@@ -282,8 +282,7 @@ def ranking_row(found: PairRanking, rater: str) -> dict[str, Any]:
 
 
 def _ends(estimate: Estimate) -> dict[str, Any]:
-    names = ("value", "low", "high", "n", "n_units")
-    return {name: getattr(estimate, name) for name in names}
+    return {name: getattr(estimate, name) for name in ("value", "low", "high", "n", "n_units")}
 
 
 def _rankable(

@@ -83,8 +83,7 @@ def run_session(
     ) -> tuple[list[Measurement], Spent]:
         name = spec if isinstance(spec, str) else spec.name
         price = prices.of(spec) if isinstance(spec, str) else prices.each
-        options = replace(session.options, shared_budget=shared_budget)
-        async with open_model(spec, options) as model:
+        async with open_model(spec, replace(session.options, shared_budget=shared_budget)) as model:
             n_before = book.n_new
             agree(name, estimate_calls(session, documents, model, book, price))
             if folder is not None:

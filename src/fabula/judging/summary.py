@@ -145,8 +145,7 @@ def summarise(
             for one in first
             if isinstance(side := _side(one, rubric), float)
         }
-        asked = {one.item for one in first}
-        counted = aggregates(ratings, rubric, asked)
+        counted = aggregates(ratings, rubric, {one.item for one in first})
         scores = {one.document_id: counted.get(one.document_id) for one in first}
         pairs = [(_side(one, rubric), again.get((one.document_id, one.item))) for one in first]
         flips = [before != after for before, after in pairs if None not in (before, after)]

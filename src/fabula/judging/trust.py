@@ -355,8 +355,7 @@ def calibrate(
     results = []
     for mine in by_rater(measurements).values():
         agreement = judge_agreement(mine, panel, plan.rubric, "item", seed=plan.seed)
-        judged = {one.document_id for one in mine}
-        people = people_agreement(panel, judged, ratings_of(mine))
+        people = people_agreement(panel, {one.document_id for one in mine}, ratings_of(mine))
         trusts = trust_of(agreement, plan.rubric, people, date)
         if plan.only:
             # What holds over some items does not hold over all of them.

@@ -495,8 +495,7 @@ def _level_differences(
             if n:
                 table = np.array([[first[name], second[name]] for name in shared], np.float64)
                 apart, means = table[:, 0] - table[:, 1], table.mean(axis=0).tolist()
-                ends = mean_interval(apart)
-                gap = Estimate(float(apart.mean()), *ends, n, _PAIRED, signature, n)
+                gap = Estimate(float(apart.mean()), *mean_interval(apart), n, _PAIRED, signature, n)
             about = {"level": level, "means": means}
             yield Contrast(f"uniqueness_{level}", a, b, gap, details=about)
 

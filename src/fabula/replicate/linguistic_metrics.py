@@ -123,10 +123,9 @@ def replicate_table(
     # Passages of 20 sentences, from tokenised books (a list of sentences) or from any text.
     field = "sentences" if any(".jsonl" in book for book in books) else "text"
     documents = read_documents(find_files(books), text_field=field)
-    chapters = book_chapters(documents, load_pipeline(SENTENCES))
     stories = [
         Story(cut.id, cut.context, cut.gold, f"{cut.book}/{cut.chapter}", cut.book)
-        for cut in passages_of(chapters, 20, stride)
+        for cut in passages_of(book_chapters(documents, load_pipeline(SENTENCES)), 20, stride)
     ]
     report("reading the training texts", 0, 1)
     texts = read_documents(find_files(training))
@@ -138,8 +137,7 @@ def replicate_table(
         from fabula.tasks.continuation.recurrent import Progress, Training, train_recurrent
 
         def show(progress: Progress) -> None:
-            total = n_epochs * progress.n_windows
-            report("training the recurrent network", progress.window, total)
+            report("training the recurrent network", progress.window, n_epochs * progress.n_windows)
 
         train_recurrent(corpus, Training(n_epochs=n_epochs, seed=seed), report=show)
     kinds = {system: kind for system, kind in _KINDS.items() if recurrent or kind != "recurrent"}
@@ -166,8 +164,7 @@ def replicate_table(
     compare = partial(compare_systems, rows, [*kinds, GOLD], vocabulary=known, seed=seed)
     table = compare()
     examples = sample_examples(stories, continuations, rows, table.systems, n_examples, seed)
-    papers_way = compare(design="two-sample")
-    return Replica(table, papers_way, corpus, len(stories), examples)
+    return Replica(table, compare(design="two-sample"), corpus, len(stories), examples)
 
 
 def beside_paper(replica: Replica) -> list[Block]:

@@ -312,8 +312,7 @@ def replicate_run(
                 )
             rated.append(one)
             validations += validate_rater(rater, said, {"ours": measured}, rows, seed)
-    source = ", ".join(map(str, paths))
-    return Replica(source, False, tables, tuple(rated), tuple(validations), {})
+    return Replica(", ".join(map(str, paths)), False, tables, tuple(rated), tuple(validations), {})
 
 
 def _automatic(
@@ -363,8 +362,7 @@ def _automatic(
         if both.any():
             apart = np.abs(mine[both] - theirs[both])
             n, n_equal = int(both.sum()), int((apart < 1e-6).sum())
-            correlation = pearson(mine, theirs).value
-            matches[metric] = Match(n, n_equal, float(apart.mean()), correlation)
+            matches[metric] = Match(n, n_equal, float(apart.mean()), pearson(mine, theirs).value)
     tables = Automatic(
         rows=tuple(sorted(found, key=place)),
         n_answers=len(answers),

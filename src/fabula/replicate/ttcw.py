@@ -392,8 +392,7 @@ def _judge_parts(
         if judges:
             names, rows = {judge.name: judge.name for judge in judges}, {**tests, **more}
             forms = [*[".2f"] * (len(tests) - 1), ".3f", "d", ".1f", ".2f"]
-            sheet = claim_sheet(name, rows, names, claims, cells, form=".2f", forms=forms)
-            sheets.append(sheet)
+            sheets.append(claim_sheet(name, rows, names, claims, cells, form=".2f", forms=forms))
     return section(
         "Table 6: judges, Cohen kappa with the majority of three experts (printed)",
         *sheets,

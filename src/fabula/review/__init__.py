@@ -126,8 +126,7 @@ class Review:
 
         None if it is missing; empty if only the runs shared between texts were searched.
         """
-        signature = Signature.parse(self.signatures.get("originality", "originality"))
-        parts = dict(signature.parts)
+        parts = dict(Signature.parse(self.signatures.get("originality", "originality")).parts)
         is_more = parts.get("match") == "near" or "+" in parts.get("ref", "")
         if self.together is None or not self.together.is_class or not is_more:
             return {}

@@ -100,8 +100,7 @@ def findings_of(text: TextReview) -> list[Finding]:
     weighed: list[tuple[float, Finding]] = []
     for kind in _all_findings(text):
         for k, (weight, finding) in enumerate(kind):
-            again = _AGAIN_BORROWED.get(finding.kind, _AGAIN)
-            weighed.append((weight * again**k, finding))
+            weighed.append((weight * _AGAIN_BORROWED.get(finding.kind, _AGAIN) ** k, finding))
     weighed.sort(key=lambda pair: (-pair[0], pair[1].start))
     found: list[Finding] = []
     for _, one in weighed:
@@ -178,8 +177,7 @@ def _finding(
 ) -> Finding:
     whole, (start, end) = text.document.text, place
     words = " ".join(whole[start:end][:_MAX_WORDS_CHARS].split())
-    line = line_of(whole, start)
-    return Finding(kind, title, start, end, line, why, words, number=number)
+    return Finding(kind, title, start, end, line_of(whole, start), why, words, number=number)
 
 
 def said_of(text: TextReview) -> list[Said]:

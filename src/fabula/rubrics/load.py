@@ -269,8 +269,7 @@ def _check(rubric: Rubric, where: str) -> None:
         seen.add(item.id)
     if len({item.index for item in rubric.items}) != len(rubric.items):
         raise InputError(f"{where}: two items have the same index; renumber them")
-    has_tests = any(item.scale.is_test for item in rubric.items)
-    if rubric.aggregate.rule == "count" and not has_tests:
+    if rubric.aggregate.rule == "count" and not any(item.scale.is_test for item in rubric.items):
         raise InputError(f"{where}: aggregate counts {counted}, but no item is yes-no")
 
 

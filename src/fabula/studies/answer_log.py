@@ -67,8 +67,7 @@ def save_answers(
         if question is None:
             continue
         try:
-            is_reason = key == question.why
-            value = clean_text(raw, question.labels) if is_reason else question.clean(raw)
+            value = clean_text(raw, question.labels) if key == question.why else question.clean(raw)
         except FormError as error:
             problems.append((key, str(error)))
             continue

@@ -95,8 +95,7 @@ def _of_assignment(
             if value is not None:
                 details["saved"] = time_of(kept[question.key][1])
             about, why = (document.id, rubric, question.item.id, rater), given.get(question.why)
-            signature = _signature(design, rubric)
-            yield Measurement(*about, read, reason, (), why, signature, details)
+            yield Measurement(*about, read, reason, (), why, _signature(design, rubric), details)
 
 
 def _of_pairs(
@@ -136,13 +135,12 @@ def _of_pairs(
                 ((min(two), max(two)), two[0]) for two in preferences(best, worst, design.at_once)
             ]
         for pair, preferred in compared:
-            orders = said_of(pair, preferred, held.order)
             yield replace(
                 whole,
                 document_id=pair_key(*(documents[place] for place in pair)),
                 value=None if preferred is None else documents[preferred].id,
                 missing_reason="no_preference" if preferred is None else None,
-                details={**details, "orders": orders, "saved": saved},
+                details={**details, "orders": said_of(pair, preferred, held.order), "saved": saved},
             )
         if not is_whole:
             yield whole
@@ -230,8 +228,7 @@ def write_people(standings: Sequence[Standing], path: Path, format_: str) -> Non
 
 def write_times(times: Sequence[PageTime], path: Path, format_: str) -> None:
     """Write a row for each opened page: how long the participant spent on it."""
-    rows = [asdict(one) for one in times]
-    _write(rows, tuple(PageTime.__slots__), path, format_, frozenset())
+    _write([asdict(one) for one in times], tuple(PageTime.__slots__), path, format_, frozenset())
 
 
 def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:

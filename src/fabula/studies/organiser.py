@@ -42,8 +42,7 @@ class Login:
         self.store = self.study.store
 
     def page(self, template: str, title: str, **values: Any) -> HTMLResponse:
-        csrf = csrf_of(self.token)
-        return respond(self.request, template, title=title, csrf=csrf, **values)
+        return respond(self.request, template, title=title, csrf=csrf_of(self.token), **values)
 
     def back(self) -> Response:
         return go(self.request, "/organise")

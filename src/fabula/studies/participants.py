@@ -162,8 +162,7 @@ def remove(connection: Connection, id_: int, who: str) -> int:
     if lock(connection, id_).state != "forgotten":
         set_state(connection, id_, "removed")
     own, is_held = assignments.c.participant_id == id_, assignments.c.state.in_(("open", "done"))
-    held = assignments.update().where(own, is_held)
-    changed = connection.execute(held.values(state="removed"))
+    changed = connection.execute(assignments.update().where(own, is_held).values(state="removed"))
     log(connection, who, "remove", pseudonym(id_))
     return int(changed.rowcount)
 
@@ -181,8 +180,7 @@ def forget(connection: Connection, id_: int, who: str) -> int:
         connection.execute(delete(table).where(table.c.participant_id == id_))
     connection.execute(delete(audit).where(audit.c.who == pseudonym(id_)))
     nothing = dict.fromkeys(("platform_id", "n_right", "quiz_ms", "consented_ms"))
-    token_hash = f"forgotten-{id_}"
-    set_state(connection, id_, "forgotten", note="", token_hash=token_hash, **nothing)
+    set_state(connection, id_, "forgotten", note="", token_hash=f"forgotten-{id_}", **nothing)
     log(connection, who, "forget", pseudonym(id_))
     return n
 

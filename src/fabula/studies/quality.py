@@ -323,8 +323,7 @@ class Event:
 def spent_ms(events: Iterable[Event]) -> dict[str, int]:
     """Return the time by page until the next event, each gap capped; the last event has none."""
     spent: dict[str, int] = {}
-    in_order = sorted(events, key=lambda event: event.at_ms)
-    for one, after in itertools.pairwise(in_order):
+    for one, after in itertools.pairwise(sorted(events, key=lambda event: event.at_ms)):
         spent[one.page] = spent.get(one.page, 0) + min(after.at_ms - one.at_ms, MOST_MS)
     return spent
 

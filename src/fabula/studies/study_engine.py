@@ -304,8 +304,7 @@ def _copy(source: Connection, target: Connection) -> Backup:
     for table in reversed(_COPIED):
         target.execute(delete(table))
     for table in _COPIED:
-        found = source.execute(select(table), execution_options=_IN_BATCHES)
-        for rows in found.partitions():
+        for rows in source.execute(select(table), execution_options=_IN_BATCHES).partitions():
             target.execute(insert(table), [row._asdict() for row in rows])
     for table in _COPIED:
         if _digest(source, table) != _digest(target, table):

@@ -242,8 +242,7 @@ class OpenPage:
         if shown.isdecimal():
             document = documents[order[int(shown) - 1]]
             # A piece of feedback includes its story; a story may have a column of that name.
-            is_feedback = self.design.kind == "feedback"
-            text = str(document.meta["story"]) if is_feedback else document.text
+            text = str(document.meta["story"]) if self.design.kind == "feedback" else document.text
             title = say("story_n", n=shown) if len(documents) > 1 else say("story")
         elif shown == "feedback":
             text, title = documents[0].text, say("feedback_on_story")

@@ -14,16 +14,7 @@ from fabula.models.replay import recorded
 from fabula.models.verdicts import read_verdict
 from fabula.resume import KeptRows, Row
 from fabula.rubrics.load import load_rubric, rubric_toml
-from fabula.store import (
-    RUN,
-    RowWriter,
-    dump_json,
-    measurement_row,
-    read_measurements,
-    write_rows,
-    write_whole,
-)
-from fabula.store import RowWriter, measurement_row, read_measurements, write_rows, write_whole
+from fabula.store import RUN, RowWriter, measurement_row, read_measurements, write_rows, write_whole
 from fabula.types import Measurement, Rubric, Signature
 
 _TEXTS = ("id", "item", "model", "prompt_digest")

@@ -322,7 +322,9 @@ def story_feedback(
         )
     count = sentence_counter(load_pipeline(SENTENCES))
     means = paper.Means(count, open_encoder(settings.encoder), settings.tokens)
-    released = paper.replicate_released(folder, means=means, seed=seed) if folder else None
+    released = (
+        paper.replicate_released(folder, means=means, seed=seed) if folder is not None else None
+    )
     own = paper.replicate_run(runs, settings.ratings, means=means, seed=seed) if runs else None
     replicas = [replica for replica in (released, own) if replica is not None]
     content = {

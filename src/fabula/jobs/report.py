@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from fabula import review as reviews
+import fabula.review as reviews
 from fabula.errors import InputError, ModelError
 from fabula.instruments import names_of_parts
 from fabula.jobs.engine import Processes

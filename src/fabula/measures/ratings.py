@@ -160,9 +160,12 @@ def rater_agreement(
     both = [document for document in mine if document in theirs]
     a, b = (np.array([side[name] for name in both], np.float64) for side in (mine, theirs))
     stories = list(map(story_of, both))
-    near, method = 1 - np.abs(a - b) / span, "mean of 1 - |a - b| over stories"
     similarity = pooled_estimate(
-        near, np.ones(len(both)), stories, method=method, signature=signature
+        1 - np.abs(a - b) / span,
+        np.ones(len(both)),
+        stories,
+        method="mean of 1 - |a - b| over stories",
+        signature=signature,
     )
     correlation = pearson(a, b).estimate(
         stories, seed=seed, method="Pearson over stories", signature=signature

@@ -71,6 +71,7 @@ class Records:
 
 
 Form = Choice | Records
+"""What an answer must contain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
                 level = int(one.number.rpartition("_")[2])
                 curves.setdefault(one.group, []).append([level, *one.mean.ends().values()])
         for k, (name, curve) in enumerate(curves.items()):
+            # Level, mean and the ends of its interval; None is NaN.
             points = np.array(curve, np.float64) * (1, 100, 100, 100)
             levels, means, low, high = points[~np.isnan(points[:, 1])].T
             if not len(levels):

@@ -107,9 +107,14 @@ def draft_rubric(
         items.append(Item(id_, len(items) + 1, title, question, dimension))
         sources.append(id_)
         sources += [f"  {m.text}" + f" ({m.participant})" * bool(m.participant) for m in members]
-    rubric = Rubric(_id(name), "draft", f"Draft of {name}", tuple(items))
-    passed, wording = "tests passed", "drafted from experts' measures; to be edited"
-    rubric = replace(rubric, aggregate=Aggregate("count", "Yes", passed), wording=wording)
+    rubric = Rubric(
+        id=_id(name),
+        version="draft",
+        title=f"Draft of {name}",
+        items=tuple(items),
+        aggregate=Aggregate("count", "Yes", "tests passed"),
+        wording="drafted from experts' measures; to be edited",
+    )
     return parse_rubric(rubric_toml(rubric).encode(), name), sources
 
 

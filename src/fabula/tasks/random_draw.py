@@ -121,8 +121,14 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
         Cell(cell, len(places), sum(place in drawn for place in places))
         for cell, places in sorted(pools.items())
     ]
-    sampled, left_out = [given[place] for place in sorted(drawn)], count_missing(rows)
-    return Sample(sampled, cells, len(given), len(used), max(used.values()), left_out)
+    return Sample(
+        rows=[given[place] for place in sorted(drawn)],
+        cells=cells,
+        n_there=len(given),
+        n_stories=len(used),
+        n_of_story=max(used.values()),
+        left_out=count_missing(rows),
+    )
 
 
 def _even_cells(

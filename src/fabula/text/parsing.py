@@ -73,6 +73,7 @@ class Parsed:
     noun_phrases: tuple[Phrase, ...]
     """Base noun phrases, pronouns included; none contains another."""
     verb_phrase_words: tuple[int, ...]
+    """The number of words in each verb phrase."""
 
     @functools.cached_property
     def words(self) -> tuple[str, ...]:

@@ -330,8 +330,8 @@ class _State:
                 if entity >= 0 and other.verb == mention.verb and other.is_subject:
                     return entity
         if mention.person == 3:
-            # The most salient compatible entity of the last few sentences. "He saw him": two
-            # arguments of one verb are two entities.
+            # The most salient compatible entity of the last few sentences, never a narrator. "He
+            # saw him": two arguments of one verb are two entities.
             barred = {self.narrator, self.us}
             for other, entity in zip(mentions, found, strict=True):
                 is_either = other.is_subject or mention.is_subject

@@ -26,6 +26,7 @@ from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.store import read_rows
 from fabula.tasks.model_texts import Wanted, ask_for, why_no_text
+from fabula.types import Signature
 
 PERFECT = "The text is perfect as-is."
 """The sentence to answer if nothing is wrong; the paper counts answers that contain it."""
@@ -64,6 +65,7 @@ class PromptSet:
     examples: tuple[tuple[str, str], ...] = ()
     """(story, feedback), with `{perfect}` for the one that has no fault."""
     one_sentence: frozenset[str] = frozenset()
+    """Prompts that ask for a single sentence."""
     label: str = "fabula"
 
     @property
@@ -235,9 +237,8 @@ class ElicitPlan:
 
     def signature(self, model: str) -> str:
         drawn = str(self.sampling).replace("|", ",").replace(":", "=")
-        return (
-            f"feedback|model:{model}|prompts:{self.prompts.name}|sampling:{drawn}|v:{__version__}"
-        )
+        about = {"model": model, "prompts": self.prompts.name, "sampling": drawn}
+        return str(Signature.of("feedback", **about, v=__version__))
 
 
 def read_corrupted(path: Path) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ from fabula.tasks.feedback.story_edits import apply_edits, edits_between
 from fabula.text.feedback_pieces import feedback_id, why_missing
 from fabula.text.sentences import overlaps
 from fabula.text.words import ORDINALS
-from fabula.types import Contrast, Estimate
+from fabula.types import Contrast, Estimate, Signature
 
 Match = Literal["exact", "near"]
 Span = tuple[int, int]
@@ -77,6 +77,7 @@ class Answer:
     question: str
     """The story, prompt and number of examples: the same for all models."""
     labels: Mapping[str, str]
+    """Labels by dimension."""
     story: str
     names_fault: bool
     """Whether it makes at least one point."""
@@ -183,7 +184,9 @@ def read_findings(
             rule = min(rules, default=None)
             answer = replace(answer, found=bool(rules), rule=rule, chance=chance)
         answers.append(answer)
-    own = f"feedback-find|match:{match}@1|run:{_RUN}|sentences:{pipeline}|v:{__version__}"
+    own = Signature.of(
+        "feedback-find", match=f"{match}@1", run=str(_RUN), sentences=pipeline, v=__version__
+    )
     return Findings("quotation", answers, missing, f"{own}|of:{'+'.join(signatures)}")
 
 
@@ -432,6 +435,14 @@ def reader_accuracy(
         table = Confusion.of(a, b)
         hits = [(x == y, 1) for x, y in zip(said, truth, strict=True)]
         accuracy = _ratio(hits, stories, findings.signature)
-        rates = table.recall, table.specificity, cohen(a, b).value
-        counts = len(said), int(b.sum())
-        yield ReaderAccuracy(findings.by, item, *counts, accuracy, *rates, n_unread)
+        yield ReaderAccuracy(
+            findings.by,
+            item,
+            len(said),
+            int(b.sum()),
+            accuracy,
+            table.recall,
+            table.specificity,
+            cohen(a, b).value,
+            n_unread,
+        )

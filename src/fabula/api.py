@@ -24,10 +24,9 @@ from fabula.errors import FabulaError, InputError
 from fabula.jobs.config import NAME, addresses_in, read_config
 from fabula.jobs.given import documents_of
 from fabula.jobs.job import Input
-from fabula.jobs.reading import Reading
 from fabula.jobs.registry import OTHERS, Job, jobs, sections
 from fabula.jobs.result import Made
-from fabula.jobs.result_files import TableFiles
+from fabula.jobs.shared_settings import Reading, TableFiles
 from fabula.provenance import recording
 from fabula.settings import Described, Settings, SettingsError, build, fields_of, in_names
 from fabula.types import Document

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError
-from fabula.jobs.result_files import TableFiles
+from fabula.jobs.shared_settings import TableFiles
 from fabula.presentation.sheet import (
     Column,
     Missing,

@@ -23,10 +23,9 @@ from fabula.errors import FabulaError
 from fabula.jobs.config import NAME, addresses_in, read_config
 from fabula.jobs.job import OneSource, Shape, WholeStream
 from fabula.jobs.progress import Declined
-from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.registry import Job
 from fabula.jobs.result import Result, has
-from fabula.jobs.result_files import TableFiles, is_output, rows_file
+from fabula.jobs.shared_settings import Reading, TableFiles, is_output, read_stories, rows_file
 from fabula.settings import Between, Described, Settings, SettingsError, build, fields_of, values_of
 from fabula.store import dump_json
 from fabula.types import Document

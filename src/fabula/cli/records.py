@@ -17,7 +17,7 @@ import click
 
 from fabula.cli.notices import notify
 from fabula.errors import FabulaError, InputError
-from fabula.jobs.result_files import WRITTEN, is_folder
+from fabula.jobs.shared_settings import WRITTEN, is_folder
 
 _ONLY_SHOWN = ("as_json", "yes")
 """Options that do not affect files."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from fabula.errors import InputError
-from fabula.jobs.engine import Processes
 from fabula.jobs.result import Result
+from fabula.jobs.shared_settings import Processes
 from fabula.settings import Between, setting
 
 

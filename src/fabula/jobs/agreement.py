@@ -16,7 +16,7 @@ from fabula.jobs.job import Stream
 from fabula.jobs.models import ModelSettings, Pricing, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
-from fabula.jobs.result_files import page_setting
+from fabula.jobs.shared_settings import page_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import write_rows
 from fabula.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater

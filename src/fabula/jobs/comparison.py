@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fabula.errors import InputError
-from fabula.jobs.engine import Processes
 from fabula.jobs.given import GivenSource, Rows, located_in
 from fabula.jobs.job import OneSource, Texts
 from fabula.jobs.progress import SILENT, Progress
-from fabula.jobs.reading import encoder_setting
 from fabula.jobs.result import Result, Row, picked
-from fabula.jobs.result_files import plot_setting
+from fabula.jobs.shared_settings import Processes, encoder_setting, plot_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import measurement_row
 from fabula.types import Document, by_rater

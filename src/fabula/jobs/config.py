@@ -37,8 +37,8 @@ class Config:
         tables = {name.partition(".")[0] for name in options if "." in name}
         others = {name for name in self.sets if name.partition(".")[0] in tables} - options.keys()
         if others:
-            from fabula.jobs.reading import Reading
             from fabula.jobs.registry import jobs
+            from fabula.jobs.shared_settings import Reading
             from fabula.settings import Settings, fields_of
 
             # What can be set, of all jobs.

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from fabula.errors import InputError
 from fabula.jobs import models as calls
-from fabula.jobs import result_files
-from fabula.jobs.engine import Engine, Processes, open_cluster
+from fabula.jobs import shared_settings
 from fabula.jobs.job import WholeStream
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.reading import encoder_setting, grammar_setting
 from fabula.jobs.result import Result, Row, picked
+from fabula.jobs.shared_settings import (
+    Engine,
+    Processes,
+    encoder_setting,
+    grammar_setting,
+    open_cluster,
+)
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -127,10 +132,10 @@ class TrainSettings(Settings):
         3, help="Number of passes of the recurrent network over all stories.", check=Between(1)
     )
     seed: int = seed_setting()
-    plot: Path | None = result_files.plot_setting(
+    plot: Path | None = shared_settings.plot_setting(
         "Draw the recurrent network's loss here (.svg, .pdf or .png)."
     )
-    restart: bool = result_files.restart_setting()
+    restart: bool = shared_settings.restart_setting()
     processes: Processes = part(Processes)
 
 
@@ -237,8 +242,8 @@ class GenerateSettings(Settings):
     )
     temperature: float = calls.temperature_setting(0.7, check=Between(0.01, 10))
     seed: int = seed_setting()
-    share: str | None = result_files.share_setting()
-    restart: bool = result_files.restart_setting()
+    share: str | None = shared_settings.share_setting()
+    restart: bool = shared_settings.restart_setting()
     processes: Processes = part(Processes)
     models: calls.NoModelSettings = part(calls.NoModelSettings)
 
@@ -279,7 +284,7 @@ def generate(
     from fabula.text.pipeline import SENTENCES, load_pipeline
 
     models, seed = settings.models, settings.seed
-    share = result_files.share_of(settings.share, settings.out)
+    share = shared_settings.share_of(settings.share, settings.out)
     stories = read_contexts(settings.contexts)
     stories = list(stories if share is None else share.of(stories))
     sources = {
@@ -312,7 +317,7 @@ def generate(
             confirm,
         )
         kept.settle(rows)
-    return Continuations(rows, result_files.rows_file(settings.share, settings.out))
+    return Continuations(rows, shared_settings.rows_file(settings.share, settings.out))
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +364,8 @@ class CompareSettings(Settings):
         tunes="tests",
     )
     seed: int = seed_setting()
-    html: Path | None = result_files.page_setting("Write a page with all results here.")
-    restart: bool = result_files.restart_setting()
+    html: Path | None = shared_settings.page_setting("Write a page with all results here.")
+    restart: bool = shared_settings.restart_setting()
     grammar: str = grammar_setting()
     encoder: Path | None = encoder_setting()
     engine: Engine = part(Engine)

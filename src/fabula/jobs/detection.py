@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.given import Rows, named_parts
 from fabula.jobs.job import Stream
 from fabula.jobs.result import Result, Row
-from fabula.jobs.result_files import plot_setting, restart_setting, share_of, share_setting
+from fabula.jobs.shared_settings import plot_setting, restart_setting, share_of, share_setting
 from fabula.settings import Between, Settings, of_field, seed_setting, setting
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 from fabula.errors import InputError
-from fabula.jobs.reading import Reading, read_stories
+from fabula.jobs.shared_settings import Reading, read_stories
 from fabula.provenance import note_texts
 from fabula.store import located_rows, read_rows
 from fabula.types import Document, Measurement, Rubric

@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 from fabula.cached_results import cache_folder
 from fabula.errors import InputError
-from fabula.jobs.engine import Processes
 from fabula.jobs.job import Corpus as CorpusFolder
 from fabula.jobs.originality import Matching, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result, picked
-from fabula.jobs.result_files import restart_setting
+from fabula.jobs.shared_settings import Processes, restart_setting
 from fabula.measures.groups import Distribution, GroupBook, GroupNumbers, read_groups, write_groups
 from fabula.measures.originality_measure import ExcludeSame
 from fabula.reference import Reference

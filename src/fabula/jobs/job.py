@@ -17,8 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from fabula.jobs.reading import Reading
 from fabula.jobs.result import Result
+from fabula.jobs.shared_settings import Reading
 from fabula.settings import Settings
 from fabula.types import Document
 

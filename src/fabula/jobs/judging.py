@@ -13,7 +13,7 @@ from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
-from fabula.jobs.result_files import page_setting, restart_setting
+from fabula.jobs.shared_settings import page_setting, restart_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.types import Document, Measurement, Rubric, by_rater
 

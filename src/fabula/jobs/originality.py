@@ -10,12 +10,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from fabula.jobs import result_files
-from fabula.jobs.engine import Engine, open_cluster
+from fabula.jobs import shared_settings
 from fabula.jobs.job import Stream
 from fabula.jobs.models import Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, flat, picked, single_values
+from fabula.jobs.shared_settings import Engine, open_cluster
 from fabula.settings import Between, Settings, SettingsError, changed, of_field, part, setting
 
 if TYPE_CHECKING:
@@ -213,14 +213,14 @@ class OriginalitySettings(Settings):
     out: Path | None = setting(
         None, help="Write scores here, one JSON row per text; interrupted runs resume."
     )
-    share: str | None = result_files.share_setting()
-    restart: bool = result_files.restart_setting()
+    share: str | None = shared_settings.share_setting()
+    restart: bool = shared_settings.restart_setting()
     spending: Spending = part(Spending)
     engine: Engine = part(Engine)
-    html: Path | None = result_files.page_setting("Write an HTML page of the results here.")
+    html: Path | None = shared_settings.page_setting("Write an HTML page of the results here.")
 
     def check_together(self) -> None:
-        result_files.share_of(self.share, self.out)
+        shared_settings.share_of(self.share, self.out)
         is_limited = self.spending.max_cost is not None and self.measure.exclude_model is not None
         if is_limited and self.engine.kind != "local":
             raise SettingsError(
@@ -392,14 +392,16 @@ def originality(
     from fabula.resume import Ledger
 
     options, engine, terms = settings.measure, settings.engine, None
-    share = result_files.share_of(settings.share, settings.out)
+    share = shared_settings.share_of(settings.share, settings.out)
     if (spec := options.exclude_model) is not None:
         from fabula.measures.quoting import estimate_quotes
 
         confirm(f"{spec}, for each text", estimate_quotes(settings.spending.prices().of(spec)))
         ledger = None
         if settings.out is not None:
-            ledger = Ledger(result_files.rows_file(settings.share, settings.out), settings.restart)
+            ledger = Ledger(
+                shared_settings.rows_file(settings.share, settings.out), settings.restart
+            )
         terms = settings.spending.options(ledger)
     numbers = groups_of(options.references)
     keeps_texts, n_marks = each is None or settings.html is not None, settings.marking.n_marks

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
-from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Stream
 from fabula.jobs.progress import SILENT, Progress
-from fabula.jobs.reading import grammar_setting
 from fabula.jobs.result import Result, Row, single_values
-from fabula.jobs.result_files import page_setting, plot_setting
+from fabula.jobs.shared_settings import (
+    Engine,
+    grammar_setting,
+    open_cluster,
+    page_setting,
+    plot_setting,
+)
 from fabula.settings import Settings, part, setting
 
 if TYPE_CHECKING:

@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fabula.errors import CallFailed, InputError
-from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.job import Corpus, WholeStream
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting, top_p_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.reading import Reading
 from fabula.jobs.result import Result, Row, picked
-from fabula.jobs.result_files import check_kept, is_folder, restart_setting, share_of, share_setting
+from fabula.jobs.shared_settings import (
+    Engine,
+    Reading,
+    check_kept,
+    is_folder,
+    open_cluster,
+    restart_setting,
+    share_of,
+    share_setting,
+)
 from fabula.jobs.stories import OpeningSettings, openings
 from fabula.resume import Share
 from fabula.settings import Between, Settings, SettingsError, changed, part, seed_setting, setting

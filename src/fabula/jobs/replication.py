@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fabula.jobs.continuation import n_shown
-from fabula.jobs.engine import Processes
 from fabula.jobs.feedback import open_encoder, tokens_setting
 from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result, picked
-from fabula.jobs.result_files import page_setting, plot_setting
+from fabula.jobs.shared_settings import Processes, page_setting, plot_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 
 if TYPE_CHECKING:

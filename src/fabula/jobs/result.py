@@ -99,7 +99,7 @@ class Result:
         Some have a page too (.html), or a picture (.svg, .pdf, .png). A record of how it was made
         is written beside the file. Raises `InputError` for an ending that this result has not.
         """
-        from fabula.jobs.result_files import TableFiles
+        from fabula.jobs.shared_settings import TableFiles
         from fabula.provenance import recording
         from fabula.store import dump_json, write_rows, write_whole
 

@@ -11,9 +11,15 @@ from fabula.errors import explain
 from fabula.jobs import models as calls
 from fabula.jobs.job import Stream, Texts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.reading import Reading, read_stories
 from fabula.jobs.result import Result, Row, picked
-from fabula.jobs.result_files import restart_setting, rows_file, share_of, share_setting
+from fabula.jobs.shared_settings import (
+    Reading,
+    read_stories,
+    restart_setting,
+    rows_file,
+    share_of,
+    share_setting,
+)
 from fabula.resume import kept_rows
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import write_rows

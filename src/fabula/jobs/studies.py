@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from fabula.errors import InputError
 from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
 from fabula.jobs.result import Result, Row, picked
-from fabula.jobs.result_files import check_kept, plot_setting
+from fabula.jobs.shared_settings import check_kept, plot_setting
 from fabula.settings import Between, Settings, SettingsError, changed, seed_setting, setting
 
 if TYPE_CHECKING:

@@ -1,19 +1,151 @@
-"""Output files of a result: its tables, its page and its pictures."""
+"""Settings that many jobs share: how texts are read, where a job runs, which files it writes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError
+from fabula.jobs.progress import Progress
 from fabula.resume import Share
-from fabula.settings import Described, Settings, SettingsError, setting
+from fabula.settings import Between, Described, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
+    from fabula.types import Document
+    from fabula.workers import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Settings):
+    """The format of files, and the fields of tables."""
+
+    format: str | None = setting(
+        None,
+        help="Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl, "
+        "csv, tsv, xlsx, parquet, wet.",
+        unit="FORMAT",
+        tunes="reading",
+    )
+    id_field: str = setting(
+        "id", help="Field of a row that contains its id.", option="id", tunes="reading"
+    )
+    text_field: str = setting(
+        "text", help="Field of a row that contains the text.", option="text", shared="reading"
+    )
+
+    def documents(self, sources: Any, **more: Any) -> Iterator[Document]:
+        """The texts of sources, one after the other; both as `read_documents` takes them."""
+        from fabula.text import read_documents
+
+        return read_documents(
+            sources, text_field=self.text_field, id_field=self.id_field, format_=self.format, **more
+        )
+
+
+def grammar_setting() -> Any:
+    """The checker of grammar."""
+    return setting(
+        "harper",
+        help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
+        unit="CHECKER",
+        tunes="tools",
+    )
+
+
+def encoder_setting() -> Any:
+    """The encoder of sentences."""
+    return setting(
+        None,
+        help="Sentence encoder: a folder with model.onnx and tokenizer.json.",
+        unit="DIR",
+        default_text="MiniLM, packaged",
+        tunes="tools",
+    )
+
+
+def read_stories(
+    sources: Sequence[str], read: Callable[[tuple[str, ...]], Iterable[Document]]
+) -> list[Document]:
+    """The stories that sources name; the authors' released file is recognised by its name.
+
+    `read` gives the texts of all other sources. Raises `InputError`.
+    """
+    from fabula.errors import InputError
+    from fabula.rubrics.released import STORIES_FILE, read_released_stories
+    from fabula.text import check_ids
+
+    others = tuple(source for source in sources if Path(source).name != STORIES_FILE)
+    released = (Path(source) for source in sources if source not in others)
+    stories = [story for path in released for story in read_released_stories(path)]
+    if others:
+        stories += read(others)
+    if not stories:
+        raise InputError(f"{', '.join(sources)}: contains no stories")
+    check_ids(stories)
+    return stories
+
+
+# Without slots, so that a settings class can have two bases.
+@dataclass(frozen=True, kw_only=True)
+class Processes(Settings):
+    """The number of worker processes on this machine."""
+
+    n_jobs: int | None = setting(
+        None,
+        help="Number of processes to use; results do not depend on it.",
+        check=Between(1),
+        default_text="all processors",
+        shared="running",
+    )
+
+    @property
+    def n_processes(self) -> int:
+        """The setting, or the number of processors available to this process."""
+        from fabula.workers import default_jobs
+
+        return self.n_jobs or default_jobs()
+
+
+@dataclass(frozen=True, slots=True)
+class Engine(Processes):
+    """Where to compute. Results are the same bytes everywhere."""
+
+    kind: Literal["local", "ray"] = setting(
+        "local",
+        help="ray: on a Ray cluster, or on `n_jobs` processes of one started for this command.",
+        option="engine",
+        shared="running",
+    )
+    address: str | None = setting(
+        None,
+        help="ray: the cluster, as `ray start` prints it; auto for one that runs on this machine.  "
+        "[env: RAY_ADDRESS]",
+        unit="ADDRESS",
+        tunes="running",
+    )
+
+    def check_together(self) -> None:
+        if self.kind == "local" and self.address is not None:
+            raise SettingsError("address", "is only for `kind` ray")
+
+
+@contextmanager
+def open_cluster(engine: Engine, progress: Progress, stage: str) -> Iterator[Cluster | None]:
+    """The cluster, or None to work on this machine. `stage` names the work for progress reports."""
+    if engine.kind == "local":
+        yield None
+        return
+    from fabula.workers import Cluster
+
+    progress.say("connecting to the cluster")
+    with Cluster(engine.address, n_cpus=engine.n_processes) as cluster:
+        progress.say(stage)
+        yield cluster
 
 
 WRITTEN = (

@@ -518,7 +518,8 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
             if isinstance(reply, str):
                 is_open |= reply == "gate_missing"
                 continue
-            found = judged_of(reply[1], story.id, gate, plan)
+            _, output, _ = reply
+            found = judged_of(output, story.id, gate, plan)
             values = [one.verdict.value for one in found if one.verdict.value is not None]
             known[gate.id] = gate.scale.named(gate.scale.combine(values) if values else None)
             is_open |= known[gate.id] is None

@@ -20,6 +20,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from fabula.errors import InputError
@@ -223,9 +224,12 @@ class ExampleTemplate(Template):
     def examples(self, document: Document) -> list[Document]:
         """The stories shown before this one."""
         prompt = document.prompt_id
-        others = [story for story in self.stories if story.id != document.id]
-        apart = [story for story in others if prompt is None or story.prompt_id != prompt]
-        return apart[: self.n]
+        others = (
+            story
+            for story in self.stories
+            if story.id != document.id and (prompt is None or story.prompt_id != prompt)
+        )
+        return list(islice(others, self.n))
 
     def shown(self, document: Document) -> str:
         return self._texts(self.examples(document), document)

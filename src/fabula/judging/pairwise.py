@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -83,8 +83,8 @@ def _field(document: Document, name: str) -> str | None:
 def numbered(pairs: Pairs) -> tuple[list[str], list[tuple[int, int]]]:
     """The ids of the stories of pairs, and the pairs as indices into them."""
     places: dict[str, int] = {}
-    for one in (one for pair in pairs for one in pair):
-        places.setdefault(one.id, len(places))
+    for story in chain.from_iterable(pairs):
+        places.setdefault(story.id, len(places))
     return list(places), [(places[a.id], places[b.id]) for a, b in pairs]
 
 

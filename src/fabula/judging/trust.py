@@ -271,7 +271,7 @@ class TrustBook:
         return found
 
     def of_judge(self, signature: str, rubric: str) -> Mapping[str, Trust]:
-        """The trust by item in the judge with this signature, for its mode."""
+        """The trust by item in the judge with this signature, as `find` gives it."""
         parts = dict(Signature.parse(signature).parts)
         return self.find(parts["model"], rubric, parts["style"], parts["prompt"], Mode.of(parts))
 

@@ -125,8 +125,9 @@ def show_page(
     is_free = not any(page.is_final for page in pages)
     is_further = assignment.page not in names or names.index(name) > names.index(assignment.page)
     is_new = is_further or (is_free and name != assignment.page)
-    own, page = assignments.c.id == assignment.id, name if is_new else assignment.page
-    connection.execute(assignments.update().where(own).values(page=page, seen_ms=now_ms()))
+    page = name if is_new else assignment.page
+    own = assignments.update().where(assignments.c.id == assignment.id)
+    connection.execute(own.values(page=page, seen_ms=now_ms()))
     if is_new_view:
         view = {"assignment_id": assignment.id, "page": name, "at_ms": now_ms()}
         connection.execute(page_views.insert().values(view))

@@ -50,10 +50,10 @@ def export(
 ) -> Iterator[Measurement]:
     """Yield measurements by participant and unit; unsubmitted ones only on request."""
     states = ("done", "open", "returned") if unfinished else ("done",)
-    held = select(assignments).join(participants)
-    held = held.where(assignments.c.state.in_(states), IS_ACTIVE)
+    wanted = select(assignments).join(participants)
+    wanted = wanted.where(assignments.c.state.in_(states), IS_ACTIVE)
     order = assignments.c.participant_id, assignments.c.id
-    rows = connection.execute(held.order_by(*order)).all()
+    rows = connection.execute(wanted.order_by(*order)).all()
     # The current answers by assignment, with the time each was saved, in one query.
     given: dict[int, dict[Key, tuple[str, int]]] = {}
     query = select(answers).order_by(answers.c.id)
@@ -64,9 +64,9 @@ def export(
         else:
             current.pop((part, item), None)
     for row in rows:
-        about = row.id, row.participant_id, units[row.unit], order_of(row), row.page
+        held = Assignment(row.id, row.participant_id, units[row.unit], order_of(row), row.page)
         said = _of_pairs if design.kind == "pairs" else _of_assignment
-        yield from said(design, Assignment(*about), given.get(row.id, {}), row.state)
+        yield from said(design, held, given.get(row.id, {}), row.state)
 
 
 def _of_assignment(
@@ -94,8 +94,18 @@ def _of_assignment(
                 details |= {n: document.meta[n] for n in known if n in document.meta}
             if value is not None:
                 details["saved"] = time_of(kept[question.key][1])
-            about, why = (document.id, rubric, question.item.id, rater), given.get(question.why)
-            yield Measurement(*about, read, reason, (), why, _signature(design, rubric), details)
+            yield Measurement(
+                document_id=document.id,
+                rubric=rubric,
+                item=question.item.id,
+                rater=rater,
+                value=read,
+                missing_reason=reason,
+                evidence=(),
+                rationale=given.get(question.why),
+                signature=_signature(design, rubric),
+                details=details,
+            )
 
 
 def _of_pairs(
@@ -110,10 +120,19 @@ def _of_pairs(
     for item in design.rubric.items:
         reasons = [(part, item.id + WHY) for part in ("unit", BEST)]
         why = next((kept[key][0] for key in reasons if key in kept), None)
-        about = held.unit.key, design.rubric.key, item.id, pseudonym(held.participant_id)
         details = {"unit": held.unit.key, "state": state}
-        signature = _signature(design, design.rubric.key)
-        whole = Measurement(*about, None, "no_answer", (), why, signature, details)
+        whole = Measurement(
+            document_id=held.unit.key,
+            rubric=design.rubric.key,
+            item=item.id,
+            rater=pseudonym(held.participant_id),
+            value=None,
+            missing_reason="no_answer",
+            evidence=(),
+            rationale=why,
+            signature=_signature(design, design.rubric.key),
+            details=details,
+        )
         parts = [part for part in ("unit", BEST, WORST) if (part, item.id) in kept]
         given = {part: kept[part, item.id] for part in parts}
         saved = time_of(max((at_ms for _, at_ms in given.values()), default=None))

@@ -28,8 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "tasks/random_draw.py": {
         "sum((counts[one] for one in enumerate(cell)))",
-        "sum((counts[k, x] - counts[k, y] - 1 "
-        "for k, (x, y) in enumerate(zip(a, b, strict=True)) if x != y))",
+        "sum((counts[k, x] - counts[k, y] - 1 for k, (x, y) in fields if x != y))",
     },
     "text/grammar.py": {"sum((overlaps(word, marked) for word in words))"},
     "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
@@ -63,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
     "jobs/reviewer.py": {"sum((one.usage for one in expected), start=Usage())"},
     "studies/units.py": {
         "sum(every)",
-        "sum(least)",
+        "sum(shares)",
         "sum((together[min(k, m), max(k, m)] for m in members))",
     },
     "jobs/studies.py": {

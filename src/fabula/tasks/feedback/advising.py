@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from fabula import __version__
 from fabula.errors import CallFailed, InputError, ModelError, explain
@@ -307,14 +307,20 @@ async def advise(
     weighed = [((p.severity or 1.0) * p.n_said / max(1, p.n_answers or 1), p) for p in points]
     weighed.sort(key=lambda one: (-one[0], one[1].rank, one[1].places[0]))
     every = [*asked, continuity]
-    totals: dict[str, Any] = {
+    totals = {
         name: dict(Counter(why for one in every for why in Counter(getattr(one, name)).elements()))
         for name in ("missing", "dropped", "other_lines")
     }
-    for name in ("n_answers", "n_perfect", "n_pointless"):
-        totals[name] = sum(getattr(one, name) for one in every)
-    best_first, signature = tuple(point for _, point in weighed), plan.signature(model, encoder)
-    return Advice(document, model.name, best_first, signature=signature, **totals)
+    return Advice(
+        document,
+        model.name,
+        tuple(point for _, point in weighed),
+        n_answers=sum(one.n_answers for one in every),
+        n_perfect=sum(one.n_perfect for one in every),
+        n_pointless=sum(one.n_pointless for one in every),
+        signature=plan.signature(model, encoder),
+        **totals,
+    )
 
 
 def _part(document: Document, chapter: Chapter) -> Document:

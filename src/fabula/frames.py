@@ -105,7 +105,7 @@ def _kind(value: object) -> str:
 def _row(one: Measurement) -> dict[str, Any]:
     answer = one.value if isinstance(one.value, str) else None
     number = None if isinstance(one.value, str) else one.value
-    return {name: getattr(one, name, None) for name in _COLUMNS} | {
+    return {name: None if name == "answer" else getattr(one, name) for name in _COLUMNS} | {
         # NaN is not a value, but Arrow and Polars would count it as one.
         "value": None if number is None or math.isnan(number) else number,
         "answer": answer,

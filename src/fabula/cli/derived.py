@@ -330,9 +330,14 @@ def command_of(job: Job) -> Command:
         is_many, required = one.is_many or one.mark == "texts", one.is_required
         word = {"corpus": "DIR", "texts": ""}.get(one.mark, one.mark) or one.name.upper()
         shown = f"{word}..." if is_many else word
-        more: Any = {"metavar": shown if required else f"[{shown}]", "type": kind}
-        nargs = -1 if is_many else 1
-        arguments.append(click.Argument([one.name], nargs=nargs, required=required, **more))
+        argument = click.Argument(
+            [one.name],
+            nargs=-1 if is_many else 1,
+            required=required,
+            metavar=shown if required else f"[{shown}]",
+            type=kind,
+        )
+        arguments.append(argument)
     name = job.name.rpartition(" ")[2]
     return Command(name, run, arguments, short_help=job.short, help=shape.help)
 

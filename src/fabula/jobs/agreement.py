@@ -142,7 +142,11 @@ def correct_measurements(
         rubric,
         group_of=_field_of(settings.by, [*labels, *mine], documents),
         cluster_of=_field_of(settings.cluster, [*labels, *mine], documents),
-        **picked(settings, "truth", "about", "width", "n_next", "seed"),
+        truth=settings.truth,
+        about=settings.about,
+        width=settings.width,
+        n_next=settings.n_next,
+        seed=settings.seed,
     )
     return CorrectedRun(found, rubric)
 

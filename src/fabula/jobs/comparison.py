@@ -12,7 +12,7 @@ from fabula.errors import InputError
 from fabula.jobs.given import GivenSource, Rows, located_in
 from fabula.jobs.job import OneSource, Texts
 from fabula.jobs.progress import SILENT, Progress
-from fabula.jobs.result import Result, Row, picked
+from fabula.jobs.result import Result, Row
 from fabula.jobs.shared_settings import Processes, encoder_setting, plot_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import measurement_row
@@ -150,8 +150,11 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
             title = f"{rubric.aggregate.title}, {rater}"
             for text, score in aggregates(ratings_of(mine), rubric).items():
                 measured.add_number(text, title, score, mine[0].signature)
-    how = picked(settings, "baseline", "unnamed", "seed")
-    found = Compared(compare_groups(measured, **how))
+    found = Compared(
+        compare_groups(
+            measured, baseline=settings.baseline, unnamed=settings.unnamed, seed=settings.seed
+        )
+    )
     if settings.plot is not None:
         found.save(settings.plot)
     return found
@@ -284,13 +287,20 @@ def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress =
 
     # Before hours of work that needs it at the end.
     scipy("stats", "the intervals of diversity")
-    shown = picked(settings, "extras", "encoder", "n_phrases", "n_pairs", "run_words")
     plan = Plan(
-        **picked(settings, "by", "prompt", "baseline", "n_words", "n_texts"),
+        by=settings.by,
+        prompt=settings.prompt,
+        baseline=settings.baseline,
+        n_words=settings.n_words,
+        n_texts=settings.n_texts,
         settings=TextSettings(settings.case, settings.punct),
         how=Resampling(settings.n_draws, settings.n_permutations, settings.seed),
+        extras=settings.extras,
+        encoder=settings.encoder,
+        n_phrases=settings.n_phrases,
+        n_pairs=settings.n_pairs,
+        run_words=settings.run_words,
         n_threads=settings.engine.n_processes,
-        **shown,
     )
     found = measure_diversity(texts, plan, Stages(progress.begin, progress.advance))
     return Alike(found, {one.id: one.text for one in texts})
@@ -491,8 +501,14 @@ def phrases(
             backend = cast("Reference", open_backend(settings.background, report=progress.say))
             background = opened.enter_context(closing(backend))
         plan = KeynessPlan(
-            **picked(settings, "prompt", "n_words", "shortest", "longest", "extras"),
-            **picked(settings, "min_ratio", "max_background", "seed"),
+            prompt=settings.prompt,
+            n_words=settings.n_words,
+            shortest=settings.shortest,
+            longest=settings.longest,
+            extras=settings.extras,
+            min_ratio=settings.min_ratio,
+            max_background=settings.max_background,
+            seed=settings.seed,
             settings=TextSettings(settings.case, settings.punct),
             prior_size=settings.prior,
             max_p=settings.max_p or (1.0 if settings.background else 0.05),

@@ -182,8 +182,13 @@ def train(
     if texts is _NONE:
         corpus = Corpus.open(settings.out)
     else:
-        how: Any = {"n_jobs": settings.processes.n_processes, "report": progress.say}
-        corpus = build_corpus(texts, settings.out, min_count=settings.min_count, **how)
+        corpus = build_corpus(
+            texts,
+            settings.out,
+            min_count=settings.min_count,
+            n_jobs=settings.processes.n_processes,
+            report=progress.say,
+        )
     if "case" in settings.kinds:
         from fabula.tasks.continuation.retrieval import index_cases
 
@@ -301,10 +306,16 @@ def generate(
     kind, restart = generating.CONTINUATIONS, settings.restart
     with kept_rows(settings.out, kind, restart=restart, share=share) as kept:
         progress.begin("continuations", len(stories) * (len(choices) + models.n_models))
-        how: Any = {"n_jobs": settings.processes.n_processes, "meter": progress.advance}
         for choice in choices:
             progress.say(choice.kind)
-            rows += generating.generate(stories, choice, kept, seed=seed, **how)
+            rows += generating.generate(
+                stories,
+                choice,
+                kept,
+                seed=seed,
+                n_jobs=settings.processes.n_processes,
+                meter=progress.advance,
+            )
         progress.say("continuations")
         nlp = load_pipeline(SENTENCES) if models.models else None
         rows += calls.ask_models(
@@ -455,7 +466,10 @@ def score(
             vocabulary=words,
             controls=[AS_LONG],
             design=settings.test,
-            **picked(settings, "n_permutations", "level", "correction", "seed"),
+            n_permutations=settings.n_permutations,
+            level=settings.level,
+            correction=settings.correction,
+            seed=settings.seed,
         )
     n_examples = n_shown(settings.n_examples, settings.html)
     found = sample_examples(stories, continuations, rows, table.systems, n_examples, settings.seed)

@@ -66,8 +66,14 @@ def score(
     rows = []
     with SurprisalModel(settings.model) as model:
         measure, share = ProbabilityMeasure(model), share_of(settings.share, settings.out)
-        how: Any = {"row_of": probability_row, "restart": settings.restart, "share": share}
-        for _document, row in run_measure(measure, texts, settings.out, **how):
+        for _document, row in run_measure(
+            measure,
+            texts,
+            settings.out,
+            row_of=probability_row,
+            restart=settings.restart,
+            share=share,
+        ):
             rows.append(row)
             each(row)
     return Probabilities(rows, str(measure.signature))
@@ -162,10 +168,17 @@ def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
     from fabula.measures.detector import Calibration, Label, calibrate_rows
 
     label, cluster = Label.parse(settings.label), settings.cluster
-    how: Any = {"cluster": cluster, "scores": settings.names, "seed": settings.seed}
     found = list[Calibration]()
     for rows, name in named_parts(scores):
-        found += calibrate_rows(rows, label, name, targets=_rates(settings.fpr), **how)
+        found += calibrate_rows(
+            rows,
+            label,
+            name,
+            targets=_rates(settings.fpr),
+            cluster=cluster,
+            scores=settings.names,
+            seed=settings.seed,
+        )
     detector = Detector(found, label, cluster)
     if settings.out is not None:
         detector.writers()[".json"](settings.out)

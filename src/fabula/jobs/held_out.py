@@ -15,7 +15,7 @@ from fabula.errors import InputError
 from fabula.jobs.job import Corpus as CorpusFolder
 from fabula.jobs.originality import Matching, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Progress
-from fabula.jobs.result import Result, picked
+from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes, restart_setting
 from fabula.measures.groups import Distribution, GroupBook, GroupNumbers, read_groups, write_groups
 from fabula.measures.originality_measure import ExcludeSame
@@ -99,8 +99,13 @@ def measure(
             "machine that stores it; a service then provides them"
         )
     folder = corpus_folder(corpus)
-    matching = picked(settings, "levels", "match", "exclude")
-    options = OriginalityOptions((corpus,), **matching, n_sources=0)
+    options = OriginalityOptions(
+        (corpus,),
+        levels=settings.levels,
+        match=settings.match,
+        exclude=settings.exclude,
+        n_sources=0,
+    )
     with closing(Reference.open(corpus, report=progress.say)) as reference:
         scores = folder / _ROWS_FILE
         # A passage of each sampled document; documents without words are skipped.

@@ -12,7 +12,7 @@ from fabula.jobs.given import Labels
 from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.result import Result, Row, picked
+from fabula.jobs.result import Result, Row
 from fabula.jobs.shared_settings import page_setting, restart_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.types import Document, Measurement, Rubric, by_rater
@@ -385,8 +385,16 @@ def judge(
         pairs = list(drawn_from(pairs, settings.max_pairs, plan.seed))
     people = labels_of_some(stories, settings.labels, plan.rubric)
     plan, labels = with_examples(plan, stories, people, settings.n_shots)
-    how: Any = {"progress": progress, "confirm": confirm, "functions": functions}
-    judged = ask_judges(stories, plan, settings, pairs=pairs, n_retest=settings.n_retest, **how)
+    judged = ask_judges(
+        stories,
+        plan,
+        settings,
+        pairs=pairs,
+        n_retest=settings.n_retest,
+        progress=progress,
+        confirm=confirm,
+        functions=functions,
+    )
     judged = replace(judged, labels=labels, people=people, settings=settings)
     if settings.html is not None:
         judged.save_page(settings.html)
@@ -505,7 +513,9 @@ def plan_of(
     plan = JudgePlan(
         rubric=rubric,
         template=template,
-        **picked(asking, "n_samples", "seed", "n_paraphrases"),
+        n_samples=asking.n_samples,
+        seed=asking.seed,
+        n_paraphrases=asking.n_paraphrases,
         temperature=default if asking.temperature is None else asking.temperature,
         max_tokens=asking.max_tokens or MAX_TOKENS[asking.style],
         only=only,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.progress import Confirm
-from fabula.jobs.result import Result, Row, picked
+from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
@@ -166,7 +166,11 @@ class ModelSettings(Settings):
         """Options for `open_model`, as of `Spending.options`."""
         return replace(
             self.spending.options(ledger),
-            **picked(self, "n_parallel", "max_retries", "cache", "batch", "structured"),
+            n_parallel=self.n_parallel,
+            max_retries=self.max_retries,
+            cache=self.cache,
+            batch=self.batch,
+            structured=self.structured,
             timeout_s=self.timeout,
             effort=self.reasoning_effort,
         )

@@ -186,8 +186,14 @@ class OriginalityOptions(Matching):
 
         for spec in filter(is_looked_up, self.references):
             progress.tell(f"{spec}: {pace_of(spec).expectation(self.n_parallel)}")
-        asked = picked(self, "n_parallel", "max_retries")
-        return open_backend(self.references, fresh=fresh, meter=say, report=progress.say, **asked)
+        return open_backend(
+            self.references,
+            n_parallel=self.n_parallel,
+            max_retries=self.max_retries,
+            fresh=fresh,
+            meter=say,
+            report=progress.say,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,6 @@ def _written(
         parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
         write = partial(build_reference, settings=words, parameters=parameters, **about)
     place = settings.out
-    how: dict[str, Any] = {"n_jobs": settings.engine.n_processes, "report": progress.say}
     share = share_of(settings.share, place)
     if share is not None and settings.restart:
         raise SettingsError("restart", "cannot be used with `share`: start over without it first")
@@ -361,7 +360,14 @@ def _written(
             n_cpus = min(map(cluster.n_cpus, nodes))
             for k, _ in enumerate(cluster.in_order(build, shares, n_cpus=n_cpus), 1):
                 progress.say(f"building: {k} of {len(shares)} shares are done")
-        manifest = write(documents, place, restart=settings.restart, share=share, **how)
+        manifest = write(
+            documents,
+            place,
+            restart=settings.restart,
+            share=share,
+            n_jobs=settings.engine.n_processes,
+            report=progress.say,
+        )
     return BuiltCorpus(place, manifest, settings.share)
 
 
@@ -405,7 +411,9 @@ def _build_written(
     asked = OpeningSettings(
         out=answers,
         kind="continuation",
-        **picked(writing, "top_p", "temperature", "max_tokens"),
+        top_p=writing.top_p,
+        temperature=writing.temperature,
+        max_tokens=writing.max_tokens,
         seed=sampling.seed,
         restart=settings.restart,
         models=writing,
@@ -785,7 +793,9 @@ def serve(
         max_body_bytes=max(1024, n_bytes_of(settings.max_body)),
         n_per_s=settings.rate,
         n_at_once=settings.n_jobs or 0,
-        **picked(settings, "max_words", "max_documents", "n_waiting"),
+        max_words=settings.max_words,
+        max_documents=settings.max_documents,
+        n_waiting=settings.n_waiting,
     )
     host, file = settings.host, settings.token_file
     gate = Gate(read_tokens(file), limits)

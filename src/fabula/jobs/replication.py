@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fabula.jobs.continuation import n_shown
 from fabula.jobs.feedback import open_encoder, tokens_setting
 from fabula.jobs.progress import SILENT, Progress
-from fabula.jobs.result import Result, picked
+from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes, page_setting, plot_setting
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 
@@ -131,7 +131,10 @@ def linguistic_metrics(
         settings.books,
         settings.train,
         settings.out,
-        **picked(settings, "stride", "n_epochs", "recurrent", "seed"),
+        stride=settings.stride,
+        n_epochs=settings.n_epochs,
+        recurrent=settings.recurrent,
+        seed=settings.seed,
         n_examples=n_shown(settings.n_examples, settings.html),
         n_jobs=settings.processes.n_processes,
         report=report,
@@ -255,7 +258,12 @@ def creativity_index(
         plan,
         references={path.name: path for path in settings.references} or plan.references,
         label=label,
-        **picked(settings, "by", "cluster", "spread", "matches", "n_words", "seed"),
+        by=settings.by,
+        cluster=settings.cluster,
+        spread=settings.spread,
+        matches=settings.matches,
+        n_words=settings.n_words,
+        seed=settings.seed,
         levels=Levels.parse(settings.levels),
         model=None if settings.model == "none" else settings.model,
         exclude={"auto": CopyRule(), "none": None}.get(settings.exclude or "", plan.exclude),

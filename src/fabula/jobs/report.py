@@ -581,8 +581,10 @@ def advise(
     measured = list(read_measurements(options.since)) if options.since else []
     earlier, before = advising.earlier_points(measured), advising.earlier_draft(measured)
     effort, is_book, n = models.reasoning_effort, options.by_chapter, settings.n_samples
-    more: Any = {"seed": settings.seed, "effort": effort, "by_chapter": is_book}
-    plan = advising.AdvicePlan(n, options.n_points, options.temperature, **more)
+    plan = advising.AdvicePlan(
+        n, options.n_points, options.temperature, seed=settings.seed, effort=effort,
+        by_chapter=is_book,
+    )  # fmt: skip
     # For a book, also one reading of each chapter for notes, and readings of all notes.
     chapters = advising.chapters_to_read(story) if is_book else []
     n_readings = n * (len(chapters) + 1) + len(chapters)

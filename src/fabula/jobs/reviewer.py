@@ -21,7 +21,6 @@ from fabula.jobs.judging import Asking, judging_of, labels_of_some, plan_of
 from fabula.jobs.originality import OriginalityOptions, open_measure, younger_remark
 from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
 from fabula.jobs.report import ReportSettings
-from fabula.jobs.result import picked
 from fabula.judging.judging_plan import AnswerBook, JudgePlan
 from fabula.measures.fluency import FluencyMeasure, read_tokens
 from fabula.measures.groups import GroupBook
@@ -126,8 +125,13 @@ class Reviewer:
             for number, path in enumerate(plan.phrases, 1)
         ]
         self._states = _states_of(plan.references)
-        matching = picked(plan, "levels", "match", "exclude", "exclude_same")
-        self._options = OriginalityOptions(plan.references, **matching)
+        self._options = OriginalityOptions(
+            plan.references,
+            levels=plan.levels,
+            match=plan.match,
+            exclude=plan.exclude,
+            exclude_same=plan.exclude_same,
+        )
 
     def __enter__(self) -> Self:
         return self

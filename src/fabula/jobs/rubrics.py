@@ -210,7 +210,8 @@ def make(
         rubric, comments = draft_rubric(
             rows,
             out.stem,
-            **picked(settings, "n_groups", "distance"),
+            n_groups=settings.n_groups,
+            distance=settings.distance,
             model=None if spec == "none" else spec,
             options=terms,
             agree=confirm_prompts(spec, terms.prices, _LINE_TOKENS, confirm),

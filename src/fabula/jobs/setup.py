@@ -216,9 +216,15 @@ def setup(
         return plan
     if plan.missing:
         agree("Fetch?", [one.line() for one in plan.missing])
-    how = picked(settings, "source", "mirror") | picked(progress, "begin", "advance", "tell")
     for step in plan.missing:
-        fetch(KNOWN[step.name], **how)
+        fetch(
+            KNOWN[step.name],
+            source=settings.source,
+            mirror=settings.mirror,
+            begin=progress.begin,
+            advance=progress.advance,
+            tell=progress.tell,
+        )
     return _plan(chosen, settings)
 
 

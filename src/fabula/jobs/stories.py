@@ -329,7 +329,9 @@ def write(
     plan = story_writing.WritePlan(
         settings.within,
         settings.attempts,
-        **picked(settings, "temperature", "top_p", "seed"),
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        seed=settings.seed,
         effort=settings.models.reasoning_effort,
     )
     n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in wanted) / len(wanted))
@@ -414,15 +416,22 @@ def openings(
     effort = settings.models.reasoning_effort
     heat, top_p, seed = settings.temperature, settings.top_p, settings.seed
     sampling = Sampling(heat, top_p, settings.max_tokens, seed, effort)
-    how: dict[str, Any] = {"kind": settings.kind, "formats": formats, "published": published}
-    how |= {"sampling": sampling, "meter": progress.advance}
     texts = [document.text for document in documents for _ in formats]
     with kept_rows(settings.out, task.OPENINGS, restart=settings.restart, share=share) as kept:
         progress.begin("texts", len(texts) * settings.models.n_models)
         rows = calls.ask_models(
             settings.models,
             kept,
-            lambda model: task.write_openings(documents, model, kept, **how),
+            lambda model: task.write_openings(
+                documents,
+                model,
+                kept,
+                kind=settings.kind,
+                formats=formats,
+                published=published,
+                sampling=sampling,
+                meter=progress.advance,
+            ),
             calls.estimate_texts(texts, settings.max_tokens),
             confirm,
         )

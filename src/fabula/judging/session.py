@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from fabula.errors import InputError
 from fabula.judging.folder import RunFolder
@@ -74,7 +73,7 @@ def run_session(
         if document.id.endswith(RETEST):
             raise InputError(f"{document.id}: an id must not end with {RETEST}; give it another")
     plan, prices = session.plan, session.options.prices
-    how: Any = {"meter": meter, "max_unreadable": session.max_unreadable}
+    most = session.max_unreadable
     documents = with_retest(session.documents, session.n_retest, plan.seed)
     folder = None if session.out is None else RunFolder(session.out, plan, session.again)
 
@@ -90,10 +89,14 @@ def run_session(
                 folder.begin()
             if session.pairs is not None:
                 begin(name, 2 * len(plan.items) * len(session.pairs))
-                found = await judge_pairs(session.pairs, model, plan, book, **how)
+                found = await judge_pairs(
+                    session.pairs, model, plan, book, meter=meter, max_unreadable=most
+                )
             else:
                 begin(name, len(plan.items) * plan.n_answers * len(documents))
-                judged = await judge_stories(documents, model, plan, book, **how)
+                judged = await judge_stories(
+                    documents, model, plan, book, meter=meter, max_unreadable=most
+                )
                 found = list(to_measurements(judged, documents, model.name, plan))
             budget, n_new = model.budget, book.n_new - n_before
             return found, Spent(model.name, n_new, budget.usage, budget.cost, budget.is_free)

@@ -1,4 +1,4 @@
-"""Crash-safe files: atomic writes, checksums, one writer at a time, resumable rows; versions.
+"""Crash-safe files: atomic writes, checksums, one writer at a time, resumable rows; formats.
 
 A file or folder is written under a temporary name, synced, and renamed, so neither readers nor a
 run after a crash ever see half of it. Result rows are appended one line at a time; an incomplete

@@ -87,8 +87,11 @@ class CorrectedRun(Result):
         """A row for `all`, each item and each group: raw and corrected mean, interval, and n."""
         found = self.to_json()
         kinds = {"all": {"all": found["overall"]}, "item": found["items"], "group": found["groups"]}
-        named = ((kind, name, one) for kind, of in kinds.items() for name, one in of.items())
-        return [{"kind": kind, "name": name, **one} for kind, name, one in named]
+        return [
+            {"kind": kind, "name": name, **row}
+            for kind, rows in kinds.items()
+            for name, row in rows.items()
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return self.correction.to_json()
@@ -519,7 +522,13 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
 
     Raises `InputError`, `SettingsError`, and `MixError` for runs of different items.
     """
-    from fabula.measures import agreement as measures
+    from fabula.measures.agreement import (
+        expert_correlation,
+        graded_agreement,
+        judge_agreement,
+        panel_agreement,
+        panel_of_labels,
+    )
     from fabula.measures.labels import sides
     from fabula.rubrics.load import load_rubric
 
@@ -554,20 +563,20 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
     if settings.labels is None:
         return Agreements(comparison, None)
     by, seed, everything = settings.by, settings.seed, [one for *_, mine, _ in said for one in mine]
-    graded = measures.graded_agreement(everything, labels, rubric, seed=seed)
+    graded = graded_agreement(everything, labels, rubric, seed=seed)
     rest = graded if graded.people else None
-    panel = measures.panel_of_labels(labels, rubric, source)
+    panel = panel_of_labels(labels, rubric, source)
     if not panel.subjects:
         return Agreements(comparison, WithPeople(rubric, [], [], None, rest))
     truth = panel.majority()
     judges = [
-        measures.judge_agreement(mine, panel, rubric, by, seed=seed)
+        judge_agreement(mine, panel, rubric, by, seed=seed)
         for *_, mine, _ in said
         # The comparison of judges says that the others have no document in common with people.
         if any((one.document_id, one.item) in truth for one in mine)
     ]
-    experts = measures.panel_agreement(panel, rubric, by, seed=seed)
-    correlation = measures.expert_correlation(panel, rubric, seed=seed)
+    experts = panel_agreement(panel, rubric, by, seed=seed)
+    correlation = expert_correlation(panel, rubric, seed=seed)
     return Agreements(comparison, WithPeople(rubric, judges, experts, correlation, rest))
 
 
@@ -588,7 +597,12 @@ def compare_runs(
     """
     from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
     from fabula.judging.run import RETEST
-    from fabula.measures import agreement as measures
+    from fabula.measures.agreement import (
+        graded_agreement,
+        graded_items,
+        graded_pairs,
+        panel_of_labels,
+    )
     from fabula.text import count_words
 
     n_runs = Counter(rater for _, rater, _, _ in runs)
@@ -603,7 +617,7 @@ def compare_runs(
             costs[name] = cost
     judges = [judge_answers(name, mine, rubric) for name, mine in said.items()]
     n_words = {story.id: count_words(story.text) for story in stories}
-    panel = measures.panel_of_labels(labels, rubric, source)
+    panel = panel_of_labels(labels, rubric, source)
     yardstick = Yardstick(panel if labels else None, n_words, seed)
     everybody = [*judges, *judge_panels(judges)]
     pairs = [
@@ -625,15 +639,15 @@ def compare_runs(
         ]
         for name, mine in said.items()
     }
-    is_graded = bool(measures.graded_items(rubric))
+    is_graded = bool(graded_items(rubric))
     everything = [one for many in first.values() for one in many]
     return JudgeComparison(
         figures,
         pairs,
         costs,
         corrected,
-        measures.graded_agreement(everything, labels, rubric, seed=seed) if is_graded else None,
-        measures.graded_pairs(first, labels, rubric, seed=seed),
+        graded_agreement(everything, labels, rubric, seed=seed) if is_graded else None,
+        graded_pairs(first, labels, rubric, seed=seed),
         has_tests=any(item.scale.agreement == "kappa" for item in rubric.items),
     )
 

@@ -98,8 +98,13 @@ def read_config() -> Config:
         prices = content.get("prices", {})
         if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
             raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')
-        of = {key: _several(path, key, content.get(key, [])) for key in ("reference", "model")}
-        return Config(**of, is_of_folder=path == Path(NAME), sets=sets, prices=prices)
+        return Config(
+            reference=_several(path, "reference", content.get("reference", [])),
+            model=_several(path, "model", content.get("model", [])),
+            is_of_folder=path == Path(NAME),
+            sets=sets,
+            prices=prices,
+        )
     return Config()
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from fabula.errors import InputError
 from fabula.jobs import models as calls
-from fabula.jobs import shared_settings
 from fabula.jobs.job import WholeStream
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
@@ -20,6 +19,12 @@ from fabula.jobs.shared_settings import (
     encoder_setting,
     grammar_setting,
     open_cluster,
+    page_setting,
+    plot_setting,
+    restart_setting,
+    rows_file,
+    share_of,
+    share_setting,
 )
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -132,10 +137,8 @@ class TrainSettings(Settings):
         3, help="Number of passes of the recurrent network over all stories.", check=Between(1)
     )
     seed: int = seed_setting()
-    plot: Path | None = shared_settings.plot_setting(
-        "Draw the recurrent network's loss here (.svg, .pdf or .png)."
-    )
-    restart: bool = shared_settings.restart_setting()
+    plot: Path | None = plot_setting("Draw the recurrent network's loss here (.svg, .pdf or .png).")
+    restart: bool = restart_setting()
     processes: Processes = part(Processes)
 
 
@@ -247,8 +250,8 @@ class GenerateSettings(Settings):
     )
     temperature: float = calls.temperature_setting(0.7, check=Between(0.01, 10))
     seed: int = seed_setting()
-    share: str | None = shared_settings.share_setting()
-    restart: bool = shared_settings.restart_setting()
+    share: str | None = share_setting()
+    restart: bool = restart_setting()
     processes: Processes = part(Processes)
     models: calls.NoModelSettings = part(calls.NoModelSettings)
 
@@ -289,7 +292,7 @@ def generate(
     from fabula.text.pipeline import SENTENCES, load_pipeline
 
     models, seed = settings.models, settings.seed
-    share = shared_settings.share_of(settings.share, settings.out)
+    share = share_of(settings.share, settings.out)
     stories = read_contexts(settings.contexts)
     stories = list(stories if share is None else share.of(stories))
     sources = {
@@ -328,7 +331,7 @@ def generate(
             confirm,
         )
         kept.settle(rows)
-    return Continuations(rows, shared_settings.rows_file(settings.share, settings.out))
+    return Continuations(rows, rows_file(settings.share, settings.out))
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,8 +378,8 @@ class CompareSettings(Settings):
         tunes="tests",
     )
     seed: int = seed_setting()
-    html: Path | None = shared_settings.page_setting("Write a page with all results here.")
-    restart: bool = shared_settings.restart_setting()
+    html: Path | None = page_setting("Write a page with all results here.")
+    restart: bool = restart_setting()
     grammar: str = grammar_setting()
     encoder: Path | None = encoder_setting()
     engine: Engine = part(Engine)
@@ -436,8 +439,8 @@ def score(
     Raises `InputError` with the line.
     """
     from fabula.measures.linguistic import lexis, metrics, system_scores
-    from fabula.measures.linguistic import table as tables
     from fabula.measures.linguistic.system_scores import sample_examples
+    from fabula.measures.linguistic.table import compare_systems
     from fabula.presentation.continuation_tables import write_system_page
     from fabula.tasks.continuation.generating import AS_LONG
 
@@ -460,7 +463,7 @@ def score(
             advance=progress.advance,
         )
         progress.say("comparing")
-        table = tables.compare_systems(
+        table = compare_systems(
             rows,
             list(dict.fromkeys(one.system for one in continuations)),
             vocabulary=words,

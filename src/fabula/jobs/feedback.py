@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, ModelError, explain
 from fabula.jobs import models as calls
-from fabula.jobs import shared_settings
 from fabula.jobs.given import Labels, Part, Rows, located_in
 from fabula.jobs.job import Texts
 from fabula.jobs.judging import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
+from fabula.jobs.shared_settings import (
+    plot_setting,
+    restart_setting,
+    rows_file,
+    share_of,
+    share_setting,
+)
 from fabula.provenance import note_output
 from fabula.resume import Ledger, kept_rows
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
@@ -165,8 +171,8 @@ class CorruptSettings(Settings):
         help="Keep only stories that every method can change, so that all methods use the same "
         "stories; with `per_set`, N such stories from each set.",
     )
-    share: str | None = shared_settings.share_setting()
-    restart: bool = shared_settings.restart_setting()
+    share: str | None = share_setting()
+    restart: bool = restart_setting()
     seed: int = seed_setting()
     spending: calls.Spending = part(calls.Spending)
 
@@ -237,7 +243,7 @@ def corrupt(
     whole = settings.per_set if settings.balanced else None
     drawn = None if settings.balanced else settings.per_set
     documents = corrupting.sample_sets(read, settings.by, drawn, settings.seed)
-    share = shared_settings.share_of(settings.share, settings.out)
+    share = share_of(settings.share, settings.out)
     documents = documents if share is None else list(share.of(documents))
     translator = settings.translator or best_offline_translator()
     unavailable = None
@@ -273,11 +279,11 @@ def _corrupt(
     n: Counter[str] = Counter()
     left_out: list[LeftOut] = []
     out, restart = settings.out, settings.restart
-    share = shared_settings.share_of(settings.share, out)
+    share = share_of(settings.share, out)
     inserted = [method for method in plan.methods if method in WRITABLE]
     with ExitStack() as stack:
         # Report what cannot be opened before the file is touched.
-        ledger = Ledger(shared_settings.rows_file(settings.share, out), restart)
+        ledger = Ledger(rows_file(settings.share, out), restart)
         terms = settings.spending.options(ledger)
         model = None
         if "backtranslate" in plan.methods:
@@ -339,8 +345,8 @@ class ElicitSettings(Settings):
     out: Path = setting(help="Write the feedback here (.jsonl); interrupted runs resume.")
     temperature: float = calls.temperature_setting(0.7)
     max_tokens: int = calls.max_tokens_setting(512)
-    share: str | None = shared_settings.share_setting()
-    restart: bool = shared_settings.restart_setting()
+    share: str | None = share_setting()
+    restart: bool = restart_setting()
     seed: int = seed_setting()
     models: calls.ModelSettings = part(calls.ModelSettings)
 
@@ -394,7 +400,7 @@ def elicit(
     effort = settings.models.reasoning_effort
     sampling = Sampling(settings.temperature, 1.0, settings.max_tokens, settings.seed, effort)
     plan = eliciting.ElicitPlan(prompts, names, shots, sampling)
-    share = shared_settings.share_of(settings.share, settings.out)
+    share = share_of(settings.share, settings.out)
     stories = eliciting.read_corrupted(corrupted)
     stories = list(stories if share is None else share.of(stories))
     with kept_rows(settings.out, eliciting.ANSWERS, restart=settings.restart, share=share) as kept:
@@ -408,9 +414,7 @@ def elicit(
             confirm,
         )
         kept.settle(rows)
-    return Elicited(
-        rows, shared_settings.rows_file(settings.share, settings.out), settings.max_tokens
-    )
+    return Elicited(rows, rows_file(settings.share, settings.out), settings.max_tokens)
 
 
 def crosses_of(text: str) -> list[tuple[str, ...]]:
@@ -590,7 +594,7 @@ class FindSettings(Settings):
     out: Path | None = setting(
         Path("found"), help=f"{FOLDER_HELP} For judges (`models`).", unit="DIR"
     )
-    restart: bool = shared_settings.restart_setting()
+    restart: bool = restart_setting()
     labels: Labels | None = setting(
         None,
         help="People's answers about some of the feedback (document, item, rater, value; items "
@@ -774,7 +778,7 @@ class RateSettings(Settings):
     out: Path | None = setting(
         None, help=FOLDER_HELP, unit="DIR", default_text="rated; of categories, labelled"
     )
-    restart: bool = shared_settings.restart_setting()
+    restart: bool = restart_setting()
     people: tuple[Path, ...] = setting(
         (),
         help="People's answers about the same feedback (measurements, or the released "
@@ -786,7 +790,7 @@ class RateSettings(Settings):
         "right category; an id is that of the feedback and its model, as in "
         "s1_swap_spot_0_MODEL.",
     )
-    plot: Path | None = shared_settings.plot_setting(
+    plot: Path | None = plot_setting(
         "Draw the categories' shares by corruption here (.svg, .pdf or .png)."
     )
 

@@ -10,12 +10,19 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from fabula.jobs import shared_settings
 from fabula.jobs.job import Stream
 from fabula.jobs.models import Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, flat, picked, single_values
-from fabula.jobs.shared_settings import Engine, open_cluster
+from fabula.jobs.shared_settings import (
+    Engine,
+    open_cluster,
+    page_setting,
+    restart_setting,
+    rows_file,
+    share_of,
+    share_setting,
+)
 from fabula.settings import Between, Settings, SettingsError, changed, of_field, part, setting
 
 if TYPE_CHECKING:
@@ -219,14 +226,14 @@ class OriginalitySettings(Settings):
     out: Path | None = setting(
         None, help="Write scores here, one JSON row per text; interrupted runs resume."
     )
-    share: str | None = shared_settings.share_setting()
-    restart: bool = shared_settings.restart_setting()
+    share: str | None = share_setting()
+    restart: bool = restart_setting()
     spending: Spending = part(Spending)
     engine: Engine = part(Engine)
-    html: Path | None = shared_settings.page_setting("Write an HTML page of the results here.")
+    html: Path | None = page_setting("Write an HTML page of the results here.")
 
     def check_together(self) -> None:
-        shared_settings.share_of(self.share, self.out)
+        share_of(self.share, self.out)
         is_limited = self.spending.max_cost is not None and self.measure.exclude_model is not None
         if is_limited and self.engine.kind != "local":
             raise SettingsError(
@@ -398,16 +405,14 @@ def originality(
     from fabula.resume import Ledger
 
     options, engine, terms = settings.measure, settings.engine, None
-    share = shared_settings.share_of(settings.share, settings.out)
+    share = share_of(settings.share, settings.out)
     if (spec := options.exclude_model) is not None:
         from fabula.measures.quoting import estimate_quotes
 
         confirm(f"{spec}, for each text", estimate_quotes(settings.spending.prices().of(spec)))
         ledger = None
         if settings.out is not None:
-            ledger = Ledger(
-                shared_settings.rows_file(settings.share, settings.out), settings.restart
-            )
+            ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
         terms = settings.spending.options(ledger)
     numbers = groups_of(options.references)
     keeps_texts, n_marks = each is None or settings.html is not None, settings.marking.n_marks

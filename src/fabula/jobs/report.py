@@ -582,9 +582,13 @@ def advise(
     earlier, before = advising.earlier_points(measured), advising.earlier_draft(measured)
     effort, is_book, n = models.reasoning_effort, options.by_chapter, settings.n_samples
     plan = advising.AdvicePlan(
-        n, options.n_points, options.temperature, seed=settings.seed, effort=effort,
+        n,
+        options.n_points,
+        options.temperature,
+        seed=settings.seed,
+        effort=effort,
         by_chapter=is_book,
-    )  # fmt: skip
+    )
     # For a book, also one reading of each chapter for notes, and readings of all notes.
     chapters = advising.chapters_to_read(story) if is_book else []
     n_readings = n * (len(chapters) + 1) + len(chapters)

@@ -171,7 +171,7 @@ def has(kind: type[Result], method: str) -> bool:
 
 
 def picked(thing: object, *names: str) -> dict[str, Any]:
-    """The attributes of these names, as of settings that are handed on."""
+    """The attributes of these names, by name."""
     return {name: getattr(thing, name) for name in names}
 
 

@@ -75,7 +75,6 @@ def read_stories(
 
     `read` gives the texts of all other sources. Raises `InputError`.
     """
-    from fabula.errors import InputError
     from fabula.rubrics.released import STORIES_FILE, read_released_stories
     from fabula.text import check_ids
 

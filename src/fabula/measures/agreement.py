@@ -350,7 +350,9 @@ def pass_rates(
     found: dict[str, dict[str, float]] = {author: {} for author in authors}
     for author, rates in found.items():
         for item in rubric.items:
-            mine = [of == item.id and author_of(story) == author for story, of in panel.subjects]
+            mine = [
+                asked == item.id and author_of(story) == author for story, asked in panel.subjects
+            ]
             given = panel.ratings[mine]
             if not np.isnan(given).all():
                 rates[item.id] = 100 * float(np.nanmean(given))

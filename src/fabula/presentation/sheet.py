@@ -111,8 +111,8 @@ class Column:
     once: bool = False
     """Whether a value equal to that of the row above is not repeated."""
     of: str | Callable[[Any], Cell] = ""
-    """How a row's thing gives the cell: the path of an attribute or a key, by default `field`;
-    from a thing on the path that is None there is no cell."""
+    """How a row's thing gives the cell: the path of an attribute or a key, by default `field`.
+    Where something on the path is None, the cell is missing."""
 
     def cell(self, thing: Any) -> Cell:
         """The cell about a thing."""

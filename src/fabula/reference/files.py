@@ -600,8 +600,8 @@ def _stamp(file: Path) -> list[int]:
 def fetch_corpus(spec: str | Path, report: Report = lambda stage: None) -> Path:
     """The folder of the corpus: of one at an address, a copy whose files are all checked.
 
-    Raises `CorpusError` if there is no corpus, if a file is not as its manifest says, or if the
-    store does not give it.
+    Raises `CorpusError` if there is no corpus, a file differs from its manifest, or the store does
+    not give it.
     """
     if not is_address(spec):
         return Path(spec)

@@ -203,10 +203,18 @@ def find_themes(
         for group, label in zip(groups, labels, strict=True):
             mine = tuple(reasons[place] for place in group)
             n_rationales = len({(one["document"], one["rater"]) for one in mine})
-            found.append(Theme(
-                    item, side, label, drafted=label, drafted_by="words",
-                    n_rationales=n_rationales, n_of=len(given), reasons=mine,
-                ))  # fmt: skip
+            found.append(
+                Theme(
+                    item=item,
+                    side=side,
+                    label=label,
+                    drafted=label,
+                    drafted_by="words",
+                    n_rationales=n_rationales,
+                    n_of=len(given),
+                    reasons=mine,
+                )
+            )
         meter(len(given))
     if model is None:
         return found

@@ -220,7 +220,10 @@ def _clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64],
 
     A passage whose chapter is unknown is a unit by itself.
     """
-    names = [("chapter", of) if of is not None else ("passage", k) for k, of in chapters.items()]
+    names = [
+        ("passage", passage) if chapter is None else ("chapter", chapter)
+        for passage, chapter in chapters.items()
+    ]
     units = Units.by(names)
     kind = "chapters" if any(kind == "chapter" for kind, _ in names) else "passages"
     return units.of, units.n, kind

@@ -462,8 +462,8 @@ def result_targets() -> dict[str, Target]:
 def released_targets() -> dict[str, Target]:
     """Files that others publish: models, and the authors' data."""
     from fabula.models.gguf_layout import read_layout
-    from fabula.replicate.story_feedback import read_released_file
     from fabula.rubrics.released import read_judge_answers, read_released_stories
+    from fabula.tasks.feedback.released_feedback import read_released_file
 
     stories = json.dumps([{"story_id": "3_GPT4", "content": "The lamp.", "story_name": "x"}])
     answered = b'{"id": "story_3_GPT4_test7", "response": "Yes"}'

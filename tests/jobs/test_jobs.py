@@ -16,6 +16,7 @@ from fabula.jobs.feedback import CorruptSettings, ElicitSettings, ScoreSettings,
 from fabula.jobs.given import Rows
 from fabula.jobs.job import WholeStream
 from fabula.jobs.models import ModelSettings
+from fabula.jobs.openings import OpeningSettings, openings
 from fabula.jobs.references import (
     BuildSettings,
     BuiltCorpus,
@@ -24,7 +25,6 @@ from fabula.jobs.references import (
     build,
     n_bytes_of,
 )
-from fabula.jobs.stories import OpeningSettings, openings
 from fabula.reference.files import Manifest
 from fabula.settings import SettingsError
 from fabula.types import Document

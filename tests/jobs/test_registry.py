@@ -14,9 +14,9 @@ from click.testing import CliRunner
 import fabula as fb
 from fabula.cli.main import cli
 from fabula.jobs import registry
-from fabula.jobs.given import Labels
 from fabula.jobs.job import Texts
 from fabula.jobs.progress import SILENT, Progress
+from fabula.judging.inputs import Labels
 from fabula.presentation.sheet import Block, Column, Sheet
 from fabula.provenance import read_record
 from fabula.settings import Between, setting

@@ -20,7 +20,7 @@ from fabula.jobs.given import Rows
 from fabula.judging.session import Session, run_session
 from fabula.measures.comparison import ComparedGroup, Comparison, MeasuredTexts, compare_groups
 from fabula.models.model_spec import ModelOptions
-from fabula.presentation.contrast_tables import comparison_tables
+from fabula.presentation.comparison_tables import comparison_tables
 from fabula.presentation.sheet import render
 from fabula.stats.contrasts import holm
 from fabula.store import located_rows

@@ -9,8 +9,7 @@ from tests.measures.test_comparison import compare_scores, row
 
 from fabula.errors import InputError
 from fabula.measures.comparison import Comparison
-from fabula.presentation.charts import save_comparison
-from fabula.presentation.contrast_tables import comparison_tables
+from fabula.presentation.comparison_tables import comparison_tables, save_comparison
 from fabula.presentation.originality_tables import originality_table
 from fabula.presentation.sheet import render
 

@@ -12,9 +12,10 @@ from fabula.errors import InputError
 from fabula.presentation.sheet import render
 from fabula.replicate import story_feedback as paper
 from fabula.replicate.claims import load_printed, printed_table
-from fabula.replicate.story_feedback import METHODS, MODELS, PAPER, PROMPTS, SHOTS, known_model
+from fabula.replicate.story_feedback import PAPER
 from fabula.store import dump_json
 from fabula.tasks.feedback.feedback_scores import VALIDATED
+from fabula.tasks.feedback.released_feedback import METHODS, MODELS, PROMPTS, SHOTS, known_model
 
 PERFECT = "The text is perfect as-is."
 SAID = [
@@ -43,6 +44,14 @@ GRID = [
     for shots in ("zeroshot", "twoshot")
     for model in MODEL_NAMES
 ]
+
+
+def test_the_names_of_released_files_are_those_of_the_printed_tables():
+    assert tuple(printed_table(PAPER, "Table 3")) == MODELS
+    assert tuple(printed_table(PAPER, "Table 4")) == METHODS
+    assert tuple(printed_table(PAPER, "Table 5")) == PROMPTS + SHOTS
+    asked = [name for name in printed_table(PAPER, "Table 3")["GPT 4"] if paper.ERROR not in name]
+    assert tuple(asked) == paper.QUESTIONS
 
 
 def released_row(k: int) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from tests.serving import prompt_of, serving
 
 from fabula.errors import CorpusError, InputError
 from fabula.jobs.agreement import CorrectSettings, correct_measurements
-from fabula.jobs.given import Labels
 from fabula.jobs.models import NoModelSettings, Spending
 from fabula.jobs.progress import SILENT
 from fabula.jobs.report import GroupSettings, ReportFiles, ReportSettings, report
 from fabula.jobs.reviewer import Declined, Reviewer, corrected
+from fabula.judging.inputs import Labels
 from fabula.measures.labels import read_labels
 from fabula.presentation.review_page import write_review_page
 from fabula.presentation.review_tables import review_json, review_tables

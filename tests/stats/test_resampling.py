@@ -19,7 +19,7 @@ from tests.stats.contrasted import means, percent
 from fabula.measures.agreement import panel_agreement, panel_of
 from fabula.measures.detector import Labelled, calibrate
 from fabula.measures.ratings import label_accuracy, rater_agreement
-from fabula.presentation.contrast_tables import comparison_tables
+from fabula.presentation.comparison_tables import comparison_tables
 from fabula.presentation.sheet import interval_notes, interval_shown, render
 from fabula.rubrics.load import load_rubric
 from fabula.stats.agreement import cohen

@@ -11,7 +11,7 @@ from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import FabulaError, InputError
 from fabula.jobs.models import ModelSettings, Spending
-from fabula.jobs.stories import OpeningSettings, openings
+from fabula.jobs.openings import OpeningSettings, openings
 from fabula.tasks.openings import (
     FORMATS,
     KINDS,

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fabula.errors import InputError, MixError
 from fabula.jobs import judging
-from fabula.jobs.given import GivenSource, Labels, Run
+from fabula.jobs.given import GivenSource
 from fabula.jobs.job import Stream
 from fabula.jobs.models import ModelSettings, Pricing, confirm_prompts
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import page_setting
+from fabula.judging.inputs import Labels, Run
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.store import write_rows
 from fabula.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater

@@ -62,7 +62,7 @@ class Compared(Result):
     comparison: Comparison
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.contrast_tables import comparison_tables
+        from fabula.presentation.comparison_tables import comparison_tables
 
         return comparison_tables(self.comparison)
 
@@ -79,7 +79,7 @@ class Compared(Result):
 
     def _draw(self, path: Path) -> None:
         from fabula.measures.comparison import INDEX
-        from fabula.presentation.charts import save_comparison
+        from fabula.presentation.comparison_tables import save_comparison
 
         if all(one.number != INDEX for one in self.comparison.groups):
             raise InputError(f"{path}: only scores of originality can be drawn")

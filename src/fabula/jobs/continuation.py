@@ -215,7 +215,7 @@ def train(
     plan = Plan(n_epochs=n_epochs, seed=settings.seed)
     log = train_recurrent(corpus, plan, restart=settings.restart, report=show).log
     if settings.plot is not None:
-        from fabula.presentation.charts import save_loss
+        from fabula.presentation.continuation_tables import save_loss
 
         save_loss(log, settings.plot)
     return Trained(corpus, log, settings)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, ModelError, explain
 from fabula.jobs import models as calls
-from fabula.jobs.given import Labels, Part, Rows, located_in
+from fabula.jobs.given import Part, Rows, located_in
 from fabula.jobs.job import Texts
 from fabula.jobs.judging import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
@@ -23,6 +23,7 @@ from fabula.jobs.shared_settings import (
     share_of,
     share_setting,
 )
+from fabula.judging.inputs import Labels
 from fabula.provenance import note_output
 from fabula.resume import Ledger, kept_rows
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
@@ -46,7 +47,7 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
     From files of `study export`, these are people's own feedback. `whole` requires every field of
     such a row, and that no piece occurs twice. Raises `InputError` with the line.
     """
-    from fabula.replicate.story_feedback import RELEASED_FILES, read_released_file
+    from fabula.tasks.feedback.released_feedback import RELEASED_FILES, read_released_file
     from fabula.text.feedback_pieces import check_feedback_row, feedback_id, own_feedback_row
 
     rows, seen = list[Row](), set[str]()
@@ -78,7 +79,7 @@ def people_means(
     none of the pieces `ids`.
     """
     from fabula.measures.ratings import mean_scores, score_table
-    from fabula.replicate.story_feedback import RATINGS_FILE, read_released_file
+    from fabula.tasks.feedback.released_feedback import RATINGS_FILE, read_released_file
     from fabula.text.feedback_pieces import OWN_FEEDBACK, feedback_id
 
     given, means = list[Measurement](), dict[str, dict[str, float]]()

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError
-from fabula.jobs.given import Labels
 from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.shared_settings import page_setting, restart_setting
+from fabula.judging.inputs import Labels
 from fabula.settings import Between, Settings, SettingsError, of_field, part, seed_setting, setting
 from fabula.types import Document, Measurement, Rubric, by_rater
 

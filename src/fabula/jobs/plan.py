@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
-from fabula.jobs.given import Labels
 from fabula.jobs.result import Result, Row, picked
+from fabula.judging.inputs import Labels
 from fabula.settings import Between, Settings, SettingsError, seed_setting, setting
 
 if TYPE_CHECKING:

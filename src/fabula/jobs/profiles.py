@@ -65,9 +65,11 @@ class Profiles(Result):
         return [one for profile in self.profiles for one in profile.measurements()]
 
     def writers(self) -> dict[str, Any]:
-        from fabula.presentation import charts, profile_page
+        from fabula.presentation import profile_page
 
-        plots = {e: partial(charts.save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")}
+        plots = {
+            e: partial(profile_page.save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")
+        }
         return {".html": partial(profile_page.write_profile_page, self.profiles), **plots}
 
     def _repr_html_(self) -> str:
@@ -88,7 +90,7 @@ def profile(
     Raises `InputError`, and `ModelError` if the language pipeline is not installed.
     """
     from fabula.measures.linguistic.profile import profile_texts
-    from fabula.presentation import charts, profile_page
+    from fabula.presentation import profile_page
     from fabula.store import write_rows
 
     engine, found = settings.engine, []
@@ -104,5 +106,5 @@ def profile(
     if settings.html is not None:
         profile_page.write_profile_page(found, settings.html)
     if settings.plot is not None:
-        charts.save_profiles(found, settings.plot)
+        profile_page.save_profiles(found, settings.plot)
     return Profiles(found)

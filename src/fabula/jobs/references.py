@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fabula.errors import CallFailed, InputError
 from fabula.jobs.job import Corpus, WholeStream
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting, top_p_setting
+from fabula.jobs.openings import OpeningSettings, openings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import (
@@ -26,7 +27,6 @@ from fabula.jobs.shared_settings import (
     share_of,
     share_setting,
 )
-from fabula.jobs.stories import OpeningSettings, openings
 from fabula.resume import Share
 from fabula.settings import Between, Settings, SettingsError, changed, part, seed_setting, setting
 

@@ -95,7 +95,7 @@ Experiments
   stories draw = stories:draw | Draw some texts, or pieces of feedback, at random.
   stories plot = stories:plot | Summarise the plot of each story in a sentence.
   stories write = stories:write | Write a story of a given length for each plot.
-  stories openings = stories:openings | Continue a first sentence, a headline or a theorem.
+  stories openings = openings:openings | Continue a first sentence, a headline or a theorem.
   continuation passages = continuation:passages | Cut books into contexts and what follows them.
   continuation train = continuation:train | Train the baseline generators.
   continuation generate = continuation:generate | Generate the next sentence of each passage.

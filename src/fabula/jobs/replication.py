@@ -320,12 +320,13 @@ def story_feedback(
     """
     from fabula.replicate import story_feedback as paper
     from fabula.tasks.feedback.feedback_scores import sentence_counter
+    from fabula.tasks.feedback.released_feedback import HOME
     from fabula.text.pipeline import SENTENCES, load_pipeline
 
     runs, seed = settings.runs, settings.seed
     if folder is None and not runs:
         raise SettingsError(
-            "runs", f"or the folder of the released files is required; these are at {paper.HOME}"
+            "runs", f"or the folder of the released files is required; these are at {HOME}"
         )
     count = sentence_counter(load_pipeline(SENTENCES))
     means = paper.Means(count, open_encoder(settings.encoder), settings.tokens)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import fabula.review as reviews
 from fabula.errors import InputError, ModelError
 from fabula.instruments import names_of_parts
-from fabula.jobs.given import Labels, Run
 from fabula.jobs.job import Texts
 from fabula.jobs.judging import labels_of_some
 from fabula.jobs.models import NoModelSettings, temperature_setting
@@ -18,6 +17,7 @@ from fabula.jobs.originality import Marking, Matching
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, flat, picked
 from fabula.jobs.shared_settings import Processes, TableFiles, grammar_setting, page_setting
+from fabula.judging.inputs import Labels, Run
 from fabula.measures.groups import GroupNumbers, read_groups, write_groups
 from fabula.measures.line_rules import LINE_KINDS
 from fabula.provenance import note_output

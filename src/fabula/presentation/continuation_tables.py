@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from fabula.errors import explain
 from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.system_scores import Example, Written
 from fabula.measures.linguistic.table import SystemTable
+from fabula.presentation.charts import COLOURS, LINE, figure_of
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import (
     Block,
@@ -245,3 +248,32 @@ def _places(table: SystemTable, metric: Metric) -> dict[str, list[float | None]]
         system: [None if end is None else 4 + 92 * (end - low) / width for end in three]
         for system, three in ends.items()
     }
+
+
+def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
+    """The training loss over tokens, and the held-out perplexity after each epoch.
+
+    The same log gives the same bytes. Raises `InputError` for an unknown extension.
+    """
+    steps = [row for row in log if "loss" in row]
+    seen = np.cumsum([row["n_tokens"] for row in steps]) / 1e6
+    with figure_of(path, 1, 1, figsize=(6.4, 3.6)) as (_, (axes,)):
+        width = max(1, len(steps) // 100)
+        losses = np.array([row["loss"] for row in steps])
+        means = [losses[k : k + width].mean() for k in range(0, len(losses), width)]
+        axes.plot(seen[::width], means, color=COLOURS[0], linewidth=1.4, label="training")
+        ends = [
+            (seen[sum("loss" in r for r in log[:k]) - 1], np.log(row["perplexity"]))
+            for k, row in enumerate(log)
+            if "perplexity" in row
+        ]
+        if ends:
+            axes.plot(*zip(*ends, strict=True), "o", color=COLOURS[1], label="held-out stories")
+        for x, y in ends:
+            axes.annotate(
+                f"{np.exp(y):.0f}", (x, y), textcoords="offset points", xytext=(0, 7), ha="center"
+            )
+        axes.set_xlabel("million tokens read (number: perplexity)")
+        axes.set_ylabel("loss, nats per token")
+        axes.grid(axis="y", color=LINE, linewidth=0.8)
+        axes.legend(frameon=False)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fabula.measures.corrected_means import CorrectedRow, Correction
-from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.sheet import (
     Block,
     Cell,
     Column,
     Missing,
     Sheet,
+    contrast_sheet,
     item_column,
     known,
     number,

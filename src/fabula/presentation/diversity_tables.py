@@ -8,8 +8,15 @@ from fabula.errors import explain
 from fabula.measures.diversity.key_phrases import KeyPhrases
 from fabula.measures.diversity.measure import Diversity, Together, reason_of
 from fabula.measures.diversity.text_pairs import SimilarPair
-from fabula.presentation.contrast_tables import contrast_sheet
-from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
+from fabula.presentation.sheet import (
+    Block,
+    Cell,
+    Column,
+    Missing,
+    Sheet,
+    contrast_sheet,
+    interval_notes,
+)
 from fabula.types import Span
 
 _TITLES = {

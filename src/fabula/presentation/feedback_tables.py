@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fabula.errors import explain
-from fabula.presentation.contrast_tables import contrast_sheet
-from fabula.presentation.sheet import Block, Cell, Column, Sheet
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, contrast_sheet
 from fabula.types import Contrast, Estimate
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from fabula.errors import explain
 from fabula.judging.judges import JudgeCost, JudgeFigures
 from fabula.measures.agreement import GradedAgreement
 from fabula.measures.corrected_means import CorrectedRow
-from fabula.presentation.contrast_tables import contrast_sheet
 from fabula.presentation.correction_tables import corrected_columns
 from fabula.presentation.rating_tables import ON_ITEM, judge_reasons
-from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, contrast_sheet, interval_notes
 from fabula.types import Contrast
 
 _RATER = Column("", name="rater")

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fabula.errors import explain
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
+from fabula.presentation.charts import COLOURS, INK, figure_of
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Block, Column, Sheet, cell_shown
 from fabula.web import visible
@@ -113,3 +116,30 @@ def profile_view(profile: Profile) -> dict[str, Any]:
         "repeated": [(visible(r.phrase), r.count) for r in profile.repeated],
         "rarest": [visible(word) for word in profile.rarest],
     }
+
+
+_MAX_PROFILES = 12
+
+
+def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
+    """For each of up to 12 texts: sentence lengths in order, and the rarity of its words.
+
+    The same profiles give the same bytes. Raises `InputError` for an unknown extension.
+    """
+    shown = [profile for profile in profiles if profile.sentences][:_MAX_PROFILES]
+    size = (9.6, 0.9 + 1.7 * max(1, len(shown)))
+    with figure_of(path, max(1, len(shown)), 2, figsize=size, width_ratios=(1.7, 1)) as (_, panels):
+        for profile, rhythm, rarity in zip(shown, panels[::2], panels[1::2], strict=False):
+            lengths = [sentence.n_words for sentence in profile.sentences]
+            quoted = [sentence.n_quoted for sentence in profile.sentences]
+            rhythm.bar(range(len(lengths)), lengths, width=0.9, color=COLOURS[7], label="told")
+            rhythm.bar(range(len(lengths)), quoted, width=0.9, color=COLOURS[0], label="said")
+            rhythm.axhline(np.mean(lengths), color=COLOURS[1], linestyle="--", linewidth=1)
+            rhythm.set_title(profile.document.id, loc="left", fontsize=9.5, color=INK, pad=3)
+            rhythm.set_ylabel("words")
+            rarity.hist(profile.zipf, bins=np.arange(0, 8.5, 0.5), color=COLOURS[2])
+            rarity.set_ylabel("words")
+        if shown:
+            panels[0].legend(frameon=False, fontsize=8)
+        panels[-2].set_xlabel("sentence")
+        panels[-1].set_xlabel("Zipf frequency (3: one in a million)")

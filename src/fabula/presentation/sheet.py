@@ -21,8 +21,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fabula.control_characters import as_text, without_controls
+from fabula.stats.contrasts import Omnibus
 from fabula.stats.resampling import MIN_UNITS
-from fabula.types import Estimate, Rubric
+from fabula.types import Contrast, Estimate, Rubric
 from fabula.web import visible
 
 _SPECIAL = {
@@ -415,3 +416,43 @@ def csv_of(parts: Sequence[Block]) -> dict[str, str]:
         )
         files[name] = out.getvalue()
     return files
+
+
+NUMBER = Column("number", once=True)
+
+
+def contrast_sheet(
+    name: str,
+    contrasts: Sequence[Contrast],
+    form: str,
+    *,
+    number: Column | None = NUMBER,
+    more: Sequence[Column] = (),
+    p: str | Column = "p",
+    adjusted: bool = True,
+) -> Sheet:
+    """A row for each contrast: A, B and A - B in this form, `more` of their columns, p."""
+    columns = [
+        *([] if number is None else [number]),
+        Column("A", name="a"),
+        Column("B", name="b"),
+        Column("A - B", form, with_interval=True, name="difference"),
+        *more,
+        *([p] if isinstance(p, Column) else [Column(p, ".2g", name="p")] if p else []),
+        *([Column("p (Holm)", ".2g", name="p_adjusted")] if adjusted else []),
+    ]
+    return Sheet.of(name, contrasts, columns)
+
+
+def omnibus_lines(found: Omnibus | None, number: str = "") -> list[str]:
+    """Whether several groups differ at all; for two the test of the pair says so."""
+    if found is None or found.n_groups < 3:
+        return []
+    unit = "clusters" if found.is_clustered else "texts"
+    p = f"no p from {found.n_units:,} {unit}" if found.p is None else f"p = {found.p:.2g}"
+    statistic = "infinite" if found.statistic is None else f"{found.statistic:.2f}"
+    what = f" in {number}" if number else ""
+    return [
+        f"all {found.n_groups:,} groups alike{what}: {found.test} = {statistic} over "
+        f"{found.n_units:,} {unit}, {p}"
+    ]

@@ -37,10 +37,10 @@ from fabula.measures.probability import ProbabilityMeasure
 from fabula.measures.scores import COPIED_SHARE, probability_row, run_measure
 from fabula.models.surprisal import SurprisalModel
 from fabula.models.vectors import WordVectors, open_vectors
-from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of, save_comparison
-from fabula.presentation.contrast_tables import omnibus_lines
+from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of
+from fabula.presentation.comparison_tables import save_comparison
 from fabula.presentation.detection_tables import NAMES, SHORT, calibration_remarks, save_rocs
-from fabula.presentation.sheet import Block, Cell, Column, Sheet, number
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, number, omnibus_lines
 from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule

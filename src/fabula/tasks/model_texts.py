@@ -8,11 +8,14 @@ time, and only if it addresses the person who asked; a chapter's heading and sce
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
-from fabula.errors import CallFailed, ModelError
+from fabula.errors import CallFailed, InputError, ModelError
 from fabula.models.base import Answer, Model, Prompt, Sampling
 from fabula.models.concurrency import in_turn
 from fabula.resume import KeptRows, Row
@@ -282,3 +285,30 @@ async def one_line(model: Model, question: str, *, max_tokens: int = 60) -> str 
         if bare and not bare.endswith(":") and answer.stop != "blocked":
             return bare[:_MAX_LINE_CHARS]
     return None
+
+
+_PAPER_FILES = (".txt", ".md", ".markdown")
+
+
+def read_prompts(path: Path, mark: str) -> tuple[dict[str, Any] | None, str]:
+    """A TOML file with a table `prompts` of texts that contain `mark` once, or any other text.
+
+    Returns what TOML holds, else None, and the text. Raises `InputError` with what is wrong.
+    """
+    is_paper = path.suffix.lower() in _PAPER_FILES
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = None if is_paper else tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        kind = "text" if is_paper else "TOML"
+        raise InputError(f"`prompt_file` {path}: cannot be read as {kind} ({error})") from error
+    if content is not None:
+        prompts = content.get("prompts")
+        if not isinstance(prompts, dict) or not prompts:
+            raise InputError(f"{path}: needs a table [prompts] with a text for each prompt")
+        for name, prompt in prompts.items():
+            if not isinstance(prompt, str) or prompt.count(mark) != 1:
+                raise InputError(
+                    f"{path}: the prompt {name!r} must be a text that contains {mark} exactly once"
+                )
+    return content, text

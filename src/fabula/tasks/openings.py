@@ -25,8 +25,7 @@ from fabula.errors import InputError
 from fabula.models.base import Model, Prompt, Sampling
 from fabula.models.replay import prompt_digest
 from fabula.resume import KeptRows, Row, RowKind
-from fabula.tasks.feedback.eliciting import read_prompts
-from fabula.tasks.model_texts import Wanted, ask_for, read_written
+from fabula.tasks.model_texts import Wanted, ask_for, read_prompts, read_written
 from fabula.text import TextSettings, check_documents
 from fabula.text.sentences import first_sentences
 from fabula.types import Document

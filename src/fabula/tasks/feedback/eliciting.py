@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, starmap
@@ -25,7 +24,7 @@ from fabula.models.base import Model, Prompt, Sampling, Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.store import read_rows
-from fabula.tasks.model_texts import Wanted, ask_for, why_no_text
+from fabula.tasks.model_texts import Wanted, ask_for, read_prompts, why_no_text
 from fabula.types import Signature
 
 PERFECT = "The text is perfect as-is."
@@ -45,7 +44,6 @@ _HEADING = re.compile(
 _NEXT_PART = re.compile(r"[A-Z](?:\.\d)?\.?\s+[A-Z][a-z]+(?: [A-Z][a-z]+)*$")
 _EXAMPLE = re.compile(r"(?s)Story:\s*(\S.*?)\s*Feedback:[\d¹²³⁰-⁹]*\s*(\S.*?)\s*(?=\n\s*\n|\Z)")
 _N_EXAMPLES = 2
-_PAPER_FILES = (".txt", ".md", ".markdown")
 
 _ISSUES = """- it does not read fluently: slips of spelling or grammar
 - it does not hang together: it contradicts itself, or its order is wrong
@@ -142,30 +140,6 @@ def without_perfect(feedback: str) -> tuple[str, bool]:
     """The rest of the feedback without that sentence, and whether it contains it."""
     rest, n = _PERFECT_SENTENCE.subn(" ", feedback.translate(_HYPHENS))
     return rest if n else feedback, bool(n)
-
-
-def read_prompts(path: Path, mark: str) -> tuple[dict[str, Any] | None, str]:
-    """A TOML file with a table `prompts` of texts that contain `mark` once, or any other text.
-
-    Returns what TOML holds, else None, and the text. Raises `InputError` with what is wrong.
-    """
-    is_paper = path.suffix.lower() in _PAPER_FILES
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        content = None if is_paper else tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        kind = "text" if is_paper else "TOML"
-        raise InputError(f"`prompt_file` {path}: cannot be read as {kind} ({error})") from error
-    if content is not None:
-        prompts = content.get("prompts")
-        if not isinstance(prompts, dict) or not prompts:
-            raise InputError(f"{path}: needs a table [prompts] with a text for each prompt")
-        for name, prompt in prompts.items():
-            if not isinstance(prompt, str) or prompt.count(mark) != 1:
-                raise InputError(
-                    f"{path}: the prompt {name!r} must be a text that contains {mark} exactly once"
-                )
-    return content, text
 
 
 def load_prompts(path: Path) -> PromptSet:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.errors import explain
 from fabula.jobs.progress import Confirm
 from fabula.jobs.result import Result, Row
 from fabula.settings import Between, Settings, SettingsError, part, setting
@@ -269,3 +270,44 @@ def ask_models(
             return await ask(model)
 
     return [row for spec in dict.fromkeys(asked.models) for row in asyncio.run(run(spec))]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WrittenStories(Written):
+    """Plots, stories or other texts by models."""
+
+    what: str = "texts"
+    finished: Sequence[Row] | None = None
+    """The rows of `out`, if they are others than were asked for."""
+
+    def rows(self) -> list[Row]:
+        return list(self.asked if self.finished is None else self.finished)
+
+    @property
+    def n_framed(self) -> int:
+        """The number of texts that a model put others around, which were removed."""
+        return sum(bool(row.get("frame_removed")) for row in self.asked)
+
+    def lines(self) -> list[str]:
+        what = self.what
+        lines = [f"{self.n:,} of {len(self.asked):,} {what}, written: {self.out}"]
+        lines += [f"missing: {n:,} {what}: {explain(why)}" for why, n in self.missing.items()]
+        if self.n_framed:
+            lines.append(
+                f"removed the text that the model put around {self.n_framed:,} {what} "
+                "(frame_removed)"
+            )
+        return lines + [
+            f"  {row['id']} by {row['model']}: {row['n_words']:,} words after {row['round']} "
+            f"rounds, target {row['target_words']:,}"
+            for row in self.asked
+            if row["missing_reason"] == "not_converged"
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return Written.to_json(self) | {"n_framed": self.n_framed}
+
+    def notices(self) -> list[str]:
+        if self.what != "plots":
+            return []
+        return ["read them, and set `verified` to true for those that are right"]

@@ -8,10 +8,11 @@ from typing import Literal
 
 from fabula.jobs import models as calls
 from fabula.jobs.job import Texts
+from fabula.jobs.models import WrittenStories
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Row
 from fabula.jobs.shared_settings import restart_setting, rows_file, share_of, share_setting
-from fabula.jobs.stories import _SEED_HELP, WrittenStories
+from fabula.jobs.stories import _SEED_HELP
 from fabula.resume import kept_rows
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 

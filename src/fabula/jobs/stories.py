@@ -10,6 +10,7 @@ from typing import Any
 from fabula.errors import explain
 from fabula.jobs import models as calls
 from fabula.jobs.job import Stream, Texts
+from fabula.jobs.models import WrittenStories
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import (
@@ -185,47 +186,6 @@ class StorySettings(Settings):
     share: str | None = share_setting()
     restart: bool = restart_setting()
     models: calls.ModelSettings = part(calls.ModelSettings)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class WrittenStories(calls.Written):
-    """Plots, stories or other texts by models."""
-
-    what: str = "texts"
-    finished: Sequence[Row] | None = None
-    """The rows of `out`, if they are others than were asked for."""
-
-    def rows(self) -> list[Row]:
-        return list(self.asked if self.finished is None else self.finished)
-
-    @property
-    def n_framed(self) -> int:
-        """The number of texts that a model put others around, which were removed."""
-        return sum(bool(row.get("frame_removed")) for row in self.asked)
-
-    def lines(self) -> list[str]:
-        what = self.what
-        lines = [f"{self.n:,} of {len(self.asked):,} {what}, written: {self.out}"]
-        lines += [f"missing: {n:,} {what}: {explain(why)}" for why, n in self.missing.items()]
-        if self.n_framed:
-            lines.append(
-                f"removed the text that the model put around {self.n_framed:,} {what} "
-                "(frame_removed)"
-            )
-        return lines + [
-            f"  {row['id']} by {row['model']}: {row['n_words']:,} words after {row['round']} "
-            f"rounds, target {row['target_words']:,}"
-            for row in self.asked
-            if row["missing_reason"] == "not_converged"
-        ]
-
-    def to_json(self) -> dict[str, Any]:
-        return calls.Written.to_json(self) | {"n_framed": self.n_framed}
-
-    def notices(self) -> list[str]:
-        if self.what != "plots":
-            return []
-        return ["read them, and set `verified` to true for those that are right"]
 
 
 def plot(

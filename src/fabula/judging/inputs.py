@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fabula.errors import InputError
-from fabula.jobs.given import Row, rows_in, located_in
+from fabula.jobs.given import Row, located_in, rows_in
 from fabula.types import Document, Measurement, Rubric
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ from fabula.jobs.feedback import ScoredFeedback
 from fabula.jobs.given import read as read
 from fabula.jobs.held_out import HeldOut
 from fabula.jobs.judging import Judged
+from fabula.jobs.models import WrittenStories
 from fabula.jobs.originality import OriginalityResult
 from fabula.jobs.plan import Plan
 from fabula.jobs.profiles import Profiles
@@ -54,7 +55,6 @@ from fabula.jobs.rubrics import Rubrics
 from fabula.jobs.rubrics import WrittenRubric
 from fabula.jobs.setup import SetUp
 from fabula.jobs.stories import Drawn
-from fabula.jobs.stories import WrittenStories
 from fabula.jobs.studies import Copied
 from fabula.jobs.studies import DesignedStudy
 from fabula.jobs.studies import Exported

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import corpora
 import peer
-from fabula.workers import default_jobs
+from fabula.core.workers import default_jobs
 
 OURS = """
 import sys

@@ -18,11 +18,11 @@ import numpy as np
 import scipy.sparse as sparse
 
 import corpora
-from fabula.store import TRAINING
-from fabula.tasks.continuation.corpus import UNKNOWN, Corpus, build_corpus
-from fabula.tasks.continuation.retrieval import CaseBased, index_cases
+from fabula.continuation.corpus import UNKNOWN, Corpus, build_corpus
+from fabula.continuation.retrieval import CaseBased, index_cases
+from fabula.core.store import TRAINING
+from fabula.core.workers import default_jobs
 from fabula.text import find_files, read_documents
-from fabula.workers import default_jobs
 
 SHARD = 125_000
 BOOKS = ("cbt/children_books.jsonl.gz", "reference/gutenberg_novels.jsonl.gz")

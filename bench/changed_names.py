@@ -18,9 +18,9 @@ from copy import copy
 from dataclasses import replace
 
 import corpora
-from fabula.measures.cast import cast_of
-from fabula.measures.line_rules import MIN_NAMED, LineNote, names
-from fabula.measures.linguistic.metrics import TextTools
+from fabula.linguistic.cast import cast_of
+from fabula.linguistic.metrics import TextTools
+from fabula.style.lines import MIN_NAMED, LineNote, names
 from fabula.text import read_documents
 from fabula.text.reading import Reading
 

@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 import corpora
+from fabula.core.types import Document
 from fabula.text.chapters import chapters_of
-from fabula.types import Document
 
 WRITTEN_WITH = {
     46: 5, 2641: 20, 98: 45, 76: 43, 11: 12, 45: 38, 1156: 34, 271: 49, 2554: 41, 345: 27, 4517: 9,

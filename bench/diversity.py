@@ -19,20 +19,13 @@ from typing import Any
 import numpy as np
 
 import corpora
+from fabula.core.types import Document
+from fabula.core.workers import default_jobs
+from fabula.groups.diversity import Plan, compression_ratio, measure_diversity
+from fabula.groups.grouped_texts import Resampling
+from fabula.groups.shared_ngrams import DISTINCT, REPEATED, SHARED, NgramMeasures, Ngrams, WordTable
 from fabula.kernels.ngram_counts import count_in_subsets
-from fabula.measures.diversity.diversity_tests import Resampling
-from fabula.measures.diversity.measure import Plan, compression_ratio, measure_diversity
-from fabula.measures.diversity.shared_ngrams import (
-    DISTINCT,
-    REPEATED,
-    SHARED,
-    NgramMeasures,
-    Ngrams,
-    WordTable,
-)
 from fabula.text import TextSettings, read_documents
-from fabula.types import Document
-from fabula.workers import default_jobs
 
 N_WORDS = 300
 # Modules that the package imports and that have no part in what is timed.

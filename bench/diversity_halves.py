@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import corpora
-from fabula.measures.diversity.diversity_tests import Measures, Resampling, measure_groups
-from fabula.measures.diversity.grouped_texts import plan_pool
-from fabula.measures.diversity.measure import Compression
-from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, WordTable
+from fabula.groups.diversity import Compression
+from fabula.groups.grouped_texts import Measures, Resampling, measure_groups, plan_pool
+from fabula.groups.shared_ngrams import SHARED, NgramMeasures, WordTable
 from fabula.text import TextSettings
 
 N_WORDS = corpora.sized(150, 40)

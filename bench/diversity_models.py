@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import corpora
-from fabula.measures.diversity.diversity_tests import Resampling
-from fabula.measures.diversity.measure import Plan, measure_diversity
+from fabula.core.types import Document, Estimate
+from fabula.core.workers import default_jobs
+from fabula.groups.diversity import Plan, measure_diversity
+from fabula.groups.grouped_texts import Resampling
 from fabula.text import TextSettings
-from fabula.types import Document, Estimate
-from fabula.workers import default_jobs
 
 FOLDER = corpora.SHARED / "human_vs_machine"
 MEASURES = {

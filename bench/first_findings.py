@@ -22,14 +22,14 @@ from pathlib import Path
 
 import corpora
 from changed_names import NEW
-from fabula.jobs.report import ReportSettings
-from fabula.jobs.reviewer import Reviewer
-from fabula.measures.cast import cast_of
+from fabula.core.types import Document
+from fabula.linguistic.cast import cast_of
 from fabula.reference import Reference
-from fabula.review.findings import Finding, findings_of
+from fabula.report.findings import Finding, findings_of
+from fabula.report.job import ReportSettings
+from fabula.report.reviewer import Reviewer
 from fabula.text import read_documents
 from fabula.text.reading import Reading
-from fabula.types import Document
 from report import book_of
 
 NOVELS = "reference/gutenberg_novels.jsonl.gz"

@@ -20,11 +20,11 @@ import numpy as np
 from scipy.stats import rankdata
 
 import corpora
-from fabula.measures.fluency import Fluency, FluencyMeasure
+from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel
+from fabula.style.fluency import Fluency, FluencyMeasure
 from fabula.text import TextSettings, read_documents
 from fabula.text.pipeline import load_pipeline
-from fabula.types import Document
 
 MIN_WORDS, EVERY, SEED = 6, 5, 1
 

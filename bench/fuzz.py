@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import corpora
-from fabula.errors import FabulaError
+from fabula.core.errors import FabulaError
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden"
@@ -374,14 +374,14 @@ _ARCHIVES: dict[str, dict[str, str]] = {
 
 def settings_targets() -> dict[str, Target]:
     """Files that users write by hand."""
+    from fabula.feedback.eliciting import load_prompts
     from fabula.jobs.config import read_config
-    from fabula.measures.labels import read_labels
+    from fabula.raters.labels import read_labels
     from fabula.reference.catalogue import read_catalogue
     from fabula.rubrics.load import load_rubric, parse_rubric
     from fabula.studies import labels as labels_of_studies
     from fabula.studies.design import load_study
     from fabula.studies.labels import load_labels
-    from fabula.tasks.feedback.eliciting import load_prompts
 
     def read_config_at(path: Path) -> object:
         with contextlib.chdir(path.parent):
@@ -426,15 +426,15 @@ def settings_targets() -> dict[str, Target]:
 
 def result_targets() -> dict[str, Target]:
     """Files that Fabula writes."""
+    from fabula.continuation.scores import read_contexts
+    from fabula.core.provenance import read_record
+    from fabula.core.store import located_rows, read_measurements
+    from fabula.groups.comparison import MeasuredTexts, compare_groups
+    from fabula.groups.phrase_list import read_phrases
     from fabula.judging.trust import _read
-    from fabula.measures.comparison import MeasuredTexts, compare_groups
-    from fabula.measures.detector import read_detectors
-    from fabula.measures.groups import read_groups
-    from fabula.measures.linguistic.system_scores import read_contexts
-    from fabula.measures.phrase_list import read_phrases
-    from fabula.provenance import read_record
+    from fabula.originality.detector import read_detectors
     from fabula.reference.files import Manifest
-    from fabula.store import located_rows, read_measurements
+    from fabula.reference.norms import read_groups
 
     def compared(path: Path) -> object:
         measured = MeasuredTexts("author", are_rows=True)
@@ -461,9 +461,9 @@ def result_targets() -> dict[str, Target]:
 
 def released_targets() -> dict[str, Target]:
     """Files that others publish: models, and the authors' data."""
+    from fabula.feedback.released import read_released_file
     from fabula.models.gguf_layout import read_layout
     from fabula.rubrics.released import read_judge_answers, read_released_stories
-    from fabula.tasks.feedback.released_feedback import read_released_file
 
     stories = json.dumps([{"story_id": "3_GPT4", "content": "The lamp.", "story_name": "x"}])
     answered = b'{"id": "story_3_GPT4_test7", "response": "Yes"}'
@@ -530,15 +530,15 @@ def _gguf() -> bytes:
 
 def text_targets() -> dict[str, Target]:
     """What models, servers, browsers and command lines say, as text."""
-    from fabula.measures.detector import Label
+    from fabula.core.scales import ChoiceScale, NumberScale, RankScale, TextScale
+    from fabula.feedback.answer_lines import QuotableText
+    from fabula.feedback.points import read_answer
     from fabula.models.base import Answer
     from fabula.models.cost import parse_prices
     from fabula.models.verdicts import read_verdict
+    from fabula.originality.detector import Label
     from fabula.rubrics.conditions import Condition
     from fabula.rubrics.load import load_rubric
-    from fabula.scales import ChoiceScale, NumberScale, RankScale, TextScale
-    from fabula.tasks.feedback.answer_lines import QuotableText
-    from fabula.tasks.feedback.points import read_answer
     from fabula.text.refusals import is_refusal
 
     rubric = load_rubric("ttcw")

@@ -2,7 +2,7 @@
 
     python bench/groups.py [--out FILE] [--smoke]
 
-Without --out they replace src/fabula/measures/groups.jsonl. Run it again where a signature of the
+Without --out they replace src/fabula/reference/norms.jsonl. Run it again where a signature of the
 profile, of fluency or of originality has changed: a number is placed among a group only where both
 were measured in the same way. Stories by people and by models that answer the same prompts, by
 people who were published, and by the models of the TTCW study; only numbers are kept.
@@ -15,16 +15,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import corpora
-from fabula.jobs.report import ReportSettings
-from fabula.jobs.reviewer import Reviewer
-from fabula.measures import groups
-from fabula.measures.groups import GroupKind, GroupNumbers, write_groups
+from fabula.core.types import Document
+from fabula.core.workers import default_jobs
 from fabula.reference import Reference
-from fabula.review import group_numbers
+from fabula.reference import norms as groups
+from fabula.reference.norms import GroupKind, GroupNumbers, write_groups
+from fabula.report.job import ReportSettings
+from fabula.report.parts import group_numbers
+from fabula.report.reviewer import Reviewer
 from fabula.rubrics.released import read_released_stories
 from fabula.text import read_documents
-from fabula.types import Document
-from fabula.workers import default_jobs
 
 N_PASSAGES, PASSAGE_WORDS, YEARS = 100, 600, (1811, 1913)
 MODELS_A_PROMPT = 2

@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import corpora
-from fabula.judging.judge_prompts import Template
-from fabula.judging.judging_plan import AnswerBook, JudgePlan
+from fabula.core.types import Document
+from fabula.judging.plan import AnswerBook, JudgePlan
+from fabula.judging.prompts import Template
 from fabula.judging.run import judge_stories
 from fabula.models.base import Answer, Form, Prompt, Sampling
 from fabula.models.local import LocalModel, embedded_model
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_released_stories
-from fabula.types import Document
 
 
 class Apart(LocalModel):

@@ -26,12 +26,12 @@ from pathlib import Path
 import numpy as np
 
 import corpora
-from fabula.measures.detector import Labelled, calibrate
-from fabula.measures.diversity.key_phrases import KeynessPlan, KeyPhrases, find_key_phrases
-from fabula.measures.phrase_list import ListedPhrase, PhraseInstrument, PhraseList, read_phrases
+from fabula.core.types import Document
+from fabula.groups.key_phrases import KeynessPlan, KeyPhrases, find_key_phrases
+from fabula.groups.phrase_list import ListedPhrase, PhraseInstrument, PhraseList, read_phrases
+from fabula.originality.detector import Labelled, calibrate
 from fabula.reference import Reference
 from fabula.text import TextSettings, read_documents
-from fabula.types import Document
 
 Score = Callable[[Document], float]
 MODELS, PEOPLE = "machine", "human"

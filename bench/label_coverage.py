@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 
 import corpora
-from fabula.measures.labels import read_labels
+from fabula.core.types import Measurement
+from fabula.raters.labels import read_labels
 from fabula.replicate.ttcw import released_verdicts
 from fabula.rubrics.load import load_rubric
 from fabula.stats.prediction_powered import (
@@ -34,7 +35,6 @@ from fabula.stats.prediction_powered import (
     stratified,
     transfer,
 )
-from fabula.types import Measurement
 
 Values = NDArray[np.float64]
 N_ITEMS, N_DOCUMENTS, N_TTCW_LABELS = 14, 80, 12

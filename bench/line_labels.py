@@ -39,13 +39,12 @@ from typing import Any
 
 import corpora
 import first_findings
-from fabula.measures.line_notes import read_drafts
-from fabula.measures.line_rules import LINE_KINDS, LINE_RULES, LineNote
+from fabula.core.store import read_rows
+from fabula.core.types import Document
+from fabula.core.workers import default_jobs
 from fabula.reference.files import text_digest
-from fabula.store import read_rows
+from fabula.style.lines import LINE_KINDS, LINE_RULES, LineNote, read_drafts
 from fabula.text import read_documents
-from fabula.types import Document
-from fabula.workers import default_jobs
 
 LABELS = Path(__file__).with_name("line_labels.jsonl")
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "line_labels.jsonl"

@@ -21,17 +21,12 @@ from pathlib import Path
 import numpy as np
 
 import corpora
-from fabula.measures.linguistic.coreference import in_context
-from fabula.measures.linguistic.lexis import type_token_ratio
-from fabula.measures.linguistic.metrics import ToolChoice, Tools, open_tools
-from fabula.measures.linguistic.system_scores import (
-    Continuation,
-    Story,
-    gold_continuations,
-    score_rows,
-)
+from fabula.continuation.passages import book_chapters, passages_of
+from fabula.continuation.scores import Continuation, Story, gold_continuations, score_rows
+from fabula.linguistic.coreference import in_context
+from fabula.linguistic.lexis import type_token_ratio
+from fabula.linguistic.metrics import ToolChoice, Tools, open_tools
 from fabula.stats.paired import Tokens, compare_pairs
-from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import corpora
 from cluster import content
-from fabula.store import dump_json, read_rows
+from fabula.core.store import dump_json, read_rows
 from fabula.text import read_documents
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import corpora
-from fabula.measures.near import NearSearch
-from fabula.measures.near_paper import MAX_WORDS, PaperSearch
 from fabula.models.vectors import open_vectors
+from fabula.originality.near import MAX_WORDS, NearSearch, PaperSearch
 from fabula.reference import Reference
 from fabula.text import read_documents
 from fabula.text.words import load_stop_words

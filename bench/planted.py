@@ -33,14 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import corpora
-from fabula.measures.near import NearSearch
-from fabula.measures.near_paper import PaperSearch
+from fabula.core.types import Document
 from fabula.models.vectors import open_vectors
+from fabula.originality.near import NearSearch, PaperSearch
 from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
 from fabula.text import read_documents
 from fabula.text.words import load_stop_words
-from fabula.types import Document
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "paraphrases.jsonl"
 N_WORDS, MIN_WORDS = 120, 5

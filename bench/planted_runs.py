@@ -20,10 +20,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import corpora
-from fabula.measures.originality_measure import Originality, OriginalityMeasure
+from fabula.core.types import Document
+from fabula.originality.measure import Originality, OriginalityMeasure
 from fabula.reference import Reference
 from fabula.text import read_documents
-from fabula.types import Document
 
 FILES = (
     "human_vs_machine/hanna_writingprompts.jsonl",

@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import corpora
-from fabula.cached_results import CachedResults
-from fabula.jobs.report import ReportSettings
-from fabula.jobs.reviewer import Reviewer
+from fabula.core.cached_results import CachedResults
+from fabula.core.types import Document
 from fabula.reference import Reference
+from fabula.report.job import ReportSettings
+from fabula.report.reviewer import Reviewer
 from fabula.text import read_documents
-from fabula.types import Document
 
 DATA = corpora.SHARED
 WAYS: dict[str, tuple[str, ...]] = {"as it is": (), "with fluency": ("fluency",)}

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 import corpora
+from fabula.core.types import Document
+from fabula.core.workers import default_jobs
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
 from fabula.text import TextSettings
-from fabula.types import Document
-from fabula.workers import default_jobs
 
 GROUP = Path("/sys/fs/cgroup/memory/fabula-bench")
 N_JOBS = default_jobs()

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 import corpora
 import peer
 import plain
+from fabula.core.workers import default_jobs
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
@@ -30,7 +31,6 @@ from fabula.kernels.sampled_keys import NO_KEYS
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.build import make_filter
-from fabula.workers import default_jobs
 
 Query = NDArray[np.uint32]
 

@@ -30,8 +30,8 @@ from urllib.request import urlopen
 import numpy as np
 
 import corpora
-from fabula.measures.near import NearSearch
 from fabula.models.vectors import open_vectors
+from fabula.originality.near import NearSearch
 from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
 from fabula.reference.search import number_words

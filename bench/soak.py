@@ -28,9 +28,9 @@ import numpy as np
 
 import corpora
 import fabula
+from fabula.core.types import Document
 from fabula.reference import Reference
 from fabula.studies.design import new_study
-from fabula.types import Document
 
 HIDDEN = re.compile(r'name="(csrf|page|unit|revision|shown)" value="([^"]*)"')
 ENVIRONMENT = {**os.environ, "FABULA_STUDY_PASSWORD": "a secret of ours",

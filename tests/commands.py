@@ -8,7 +8,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from fabula.cli.main import cli
-from fabula.errors import FabulaError, InputError
+from fabula.core.errors import FabulaError, InputError
 
 
 def invoke(*words: object, code: int | None = 0) -> Result:

@@ -118,11 +118,11 @@ _WANTED = (
     "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
     "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
     "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
-    "fabula.cli.main", "fabula.api", "fabula.jobs.judging", "fabula.jobs.report",
-    "fabula.judging.session", "fabula.judging.summary", "fabula.measures.detector",
-    "fabula.measures.diversity.measure", "fabula.models.surprisal",
-    "fabula.presentation.judging_page", "fabula.presentation.originality_page",
-    "fabula.presentation.review_page", "fabula.presentation.review_tables", "fabula.studies",
+    "fabula.cli.main", "fabula.api", "fabula.judging.job", "fabula.report.job",
+    "fabula.judging.session", "fabula.judging.summary", "fabula.originality.detector",
+    "fabula.groups.diversity", "fabula.models.surprisal",
+    "fabula.judging.page", "fabula.originality.page",
+    "fabula.report.page", "fabula.report.tables", "fabula.studies",
     "fabula.tasks",
 )  # fmt: skip
 
@@ -195,11 +195,11 @@ def _import_all() -> None:
     import tqdm
 
     from fabula.cli.derived import command_of
-    from fabula.errors import FabulaError
+    from fabula.core.errors import FabulaError
+    from fabula.core.types import Document
     from fabula.jobs.registry import jobs
-    from fabula.measures.linguistic.profile import profile_texts
-    from fabula.presentation.page_file import page_templates
-    from fabula.types import Document
+    from fabula.linguistic.profile import profile_texts
+    from fabula.show.page import page_templates
 
     for job in jobs().values():
         command_of(job)
@@ -223,10 +223,10 @@ def use_kernels() -> None:
     threads.
     """
     import fabula
-    from fabula.jobs.originality import NearOptions
-    from fabula.measures.originality_measure import OriginalityMeasure
+    from fabula.core.types import Document
+    from fabula.originality.job import NearOptions
+    from fabula.originality.measure import OriginalityMeasure
     from fabula.reference import Reference
-    from fabula.types import Document
 
     with tempfile.TemporaryDirectory() as folder:
         texts = [f"The lamp went round, and she counted {k} ships." for k in range(9)]

@@ -20,9 +20,8 @@ FLIPS = 0xFE, 0x01, 0xFF, 0x80, 0x10
 
 def answers(folder: Path) -> Any:
     """All kinds of questions that a reference answers."""
-    from fabula.measures.near import NearSearch, NearSettings
-    from fabula.measures.near_paper import PaperSearch, PaperSettings
     from fabula.models.vectors import open_vectors
+    from fabula.originality.near import NearSearch, NearSettings, PaperSearch, PaperSettings
     from fabula.reference import Reference
     from fabula.text.words import load_stop_words
 
@@ -74,7 +73,7 @@ def damages(file: Path, n_places: int, first: int) -> Iterator[tuple[int, bytes]
 
 
 def main() -> None:
-    from fabula.errors import FabulaError
+    from fabula.core.errors import FabulaError
 
     folder, n_places, first = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     if "unseen" in sys.argv:

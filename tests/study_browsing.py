@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fabula.core.types import Measurement
 from fabula.studies.app import create_app
 from fabula.studies.database import Store
 from fabula.studies.design import StudyDesign, load_study, new_study
@@ -19,7 +20,6 @@ from fabula.studies.exporting import export
 from fabula.studies.participants import invite
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
-from fabula.types import Measurement
 from tests.commands import write_rows
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

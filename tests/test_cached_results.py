@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fabula import cached_results
-from fabula.cached_results import CachedResults, Kept, Memo, Recent
+from fabula.core import cached_results
+from fabula.core.cached_results import CachedResults, Kept, Memo, Recent
 
 N_WRITERS, N_RESULTS = 4, 300
 

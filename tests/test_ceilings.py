@@ -21,7 +21,7 @@ import tomli_w
 import fabula
 from fabula.cli.main import cli
 from fabula.cli.notices import common_options
-from fabula.settings import Settings
+from fabula.core.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "fabula"

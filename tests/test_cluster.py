@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 from fabula import __version__
 from fabula.cli.main import cli
-from fabula.errors import CorpusError, InputError
-from fabula.jobs import originality
-from fabula.jobs.originality import NearOptions, OriginalityOptions, open_measure
-from fabula.measures.scores import run_measure, to_row
+from fabula.core.errors import CorpusError, InputError
+from fabula.core.types import Document
+from fabula.core.workers import Cluster
+from fabula.originality import job as originality
+from fabula.originality.job import NearOptions, OriginalityOptions, open_measure
+from fabula.originality.scores import run_measure, to_row
 from fabula.reference import Reference
-from fabula.types import Document
-from fabula.workers import Cluster
 from tests.commands import rows_of
 from tests.test_shares import WORDS, drafts, library, tree, write_documents
 
@@ -170,7 +170,7 @@ def test_what_goes_wrong_on_a_node_is_told_as_it_is(cluster: Cluster):
 
 
 def test_nodes_with_another_version_are_refused(nodes: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fabula.workers.__version__", "9.9")
+    monkeypatch.setattr("fabula.core.workers.__version__", "9.9")
     with pytest.raises(InputError, match=rf"has Fabula {__version__}, but this machine has 9\.9"):
         Cluster(nodes.address)
 

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import InputError
-from fabula.judging.judge_prompts import Template, read_template
-from fabula.judging.judging_plan import Asked, Judged, JudgePlan
+from fabula.core.errors import InputError
+from fabula.core.types import Document
 from fabula.judging.measurements import to_measurements
+from fabula.judging.plan import Asked, Judged, JudgePlan
+from fabula.judging.prompts import Template, read_template
 from fabula.judging.summary import summarise
+from fabula.judging.tables import judge_tables
 from fabula.judging.trust import TrustBook
 from fabula.models.verdicts import Verdict
-from fabula.presentation.judging_tables import judge_tables
-from fabula.presentation.sheet import render
 from fabula.rubrics.load import load_rubric
-from fabula.types import Document
+from fabula.show.sheet import render
 
 TTCW = load_rubric("ttcw")
 PLAN = JudgePlan(TTCW, Template("verdict-first"))

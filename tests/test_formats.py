@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fabula.errors import CorpusError, FabulaError
+from fabula.core.errors import CorpusError, FabulaError
+from fabula.core.store import FORMATS, REFERENCE, Format
+from fabula.core.types import Document
 from fabula.reference import Reference
 from fabula.reference.files import seal, unsealed
-from fabula.store import FORMATS, REFERENCE, Format
-from fabula.types import Document
 
 
 @pytest.mark.parametrize("format_", FORMATS, ids=lambda one: one.kind)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import InputError
-from fabula.frames import to_arrow, to_pandas, to_polars
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.core.errors import InputError
+from fabula.core.frames import to_arrow, to_pandas, to_polars
+from fabula.core.types import Document, Measurement, Span
+from fabula.originality.measure import OriginalityMeasure
 from fabula.reference import Reference
 from fabula.text import read_documents
-from fabula.types import Document, Measurement, Span
 
 NUMBER = Measurement(
     "d1", "ttcw-1@ab", "ending", "model", 0.5, None, (Span("d1", 3, 9),), "So.", "judge|v:1",

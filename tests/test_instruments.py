@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import fabula as fb
-from fabula import instruments, plugins
-from fabula.errors import ModelError
-from fabula.instruments import Figure, register
-from fabula.types import Document, Measurement, Signature, Span
+from fabula.core import instruments
+from fabula.core import packages as plugins
+from fabula.core.errors import ModelError
+from fabula.core.instruments import Figure, register
+from fabula.core.types import Document, Measurement, Signature, Span
 from tests.commands import invoke, rows_of, write_rows
 
 WITHOUT = ["--without", "profile", "--without", "verdicts",
@@ -110,8 +111,8 @@ def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]):
 
 def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path):
     from fabula.desk.work import Asked
-    from fabula.jobs.reviewer import Reviewer
-    from fabula.presentation.review_page import page_of
+    from fabula.report.page import page_of
+    from fabula.report.reviewer import Reviewer
 
     settings = Asked(verdicts=False, feedback=False).settings(n_jobs=1)
     with Reviewer(settings) as reviewer:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fabula.core.types import Document
+from fabula.core.workers import memory_bytes
 from fabula.reference import Reference, parts
-from fabula.types import Document
-from fabula.workers import memory_bytes
 
 GROUP = Path("/sys/fs/cgroup/memory/fabula-tests")
 
@@ -28,7 +28,7 @@ def group() -> Iterator[Path]:
 
 
 def test_the_memory_of_a_container_is_its_limit(group: Path):
-    code = "from fabula.workers import memory_bytes; print(memory_bytes())"
+    code = "from fabula.core.workers import memory_bytes; print(memory_bytes())"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
         preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())),

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from fabula.errors import NEVER_CHECKED
+from fabula.core.errors import NEVER_CHECKED
+from fabula.core.types import Document
+from fabula.feedback.advising import Advice
+from fabula.feedback.points import Point, Remark
 from fabula.judging.summary import ItemSummary, JudgeSummary
-from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
-from fabula.measures.originality_measure import OriginalityMeasure
+from fabula.linguistic.profile import PROFILE_METRICS, Profile
+from fabula.originality.measure import OriginalityMeasure
 from fabula.reference import Reference
 from fabula.rubrics.load import load_rubric
-from fabula.tasks.feedback.advising import Advice
-from fabula.tasks.feedback.points import Point, Remark
 from fabula.text import read_documents
-from fabula.types import Document
-from fabula.web.notebook import notebook_table
+from fabula.web import notebook_table
 
 HOSTILE = "<script>alert('x')</script>&\"\x00<img src=x onerror=y>"
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fabula.errors import InputError
-from fabula.packages import pyarrow, scipy
+from fabula.core.errors import InputError
+from fabula.core.packages import pyarrow, scipy
 from tests.commands import write_rows
 
 ABSENT = """

@@ -19,9 +19,9 @@ from fabula.jobs.result import Result
 from fabula.reference import Attribution
 from fabula.reference.backend import Age
 from fabula.reference.backend import dj_search
-from fabula.scales import NumberScale
+from fabula.core.scales import NumberScale
 from fabula.text import TextSettings
-from fabula.types import Document
+from fabula.core.types import Document
 
 
 def read_script(stream, name, fields):

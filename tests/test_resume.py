@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import InputError
-from fabula.resume import KeptRows, RowKind, kept_rows
+from fabula.core.errors import InputError
+from fabula.core.resume import KeptRows, RowKind, kept_rows
 from tests.commands import rows_of, write_rows
 
 TEXTS = RowKind("the text", ("id", "model"), ("missing_reason", "text"))

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from fabula.cli.main import cli
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.scales import KINDS, NumberScale, Scale, register
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_faults, rubric_toml
-from fabula.scales import KINDS, NumberScale, Scale, register
 from fabula.studies.app import create_app
 from fabula.studies.design import load_study, new_study
 from fabula.studies.participants import invite

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import InputError
-from fabula.settings import Between, Settings, SettingsError, build, fields_of, part, setting
+from fabula.core.errors import InputError
+from fabula.core.settings import Between, Settings, SettingsError, build, fields_of, part, setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fabula.errors import InputError
-from fabula.resume import RowKind, Share, kept_rows
-from fabula.types import Document
+from fabula.core.errors import InputError
+from fabula.core.resume import RowKind, Share, kept_rows
+from fabula.core.types import Document
 from tests.commands import invoke, write_rows
 from tests.serving import prompt_of, serving
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import BusyError, InputError
-from fabula.store import RowWriter, read_rows, write_rows, write_whole
+from fabula.core.errors import BusyError, InputError
+from fabula.core.store import RowWriter, read_rows, write_rows, write_whole
 
 N_WRITERS, N_WRITES = 6, 50
 

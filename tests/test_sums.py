@@ -17,16 +17,16 @@ WHOLE_NAMES = {"n", "count", "file_size", "st_size", "nbytes"}
 COUNTERS = {"counts", "missing"}
 
 ALLOWED: dict[str, set[str]] = {
-    "jobs/agreement.py": {"sum(value.values())"},
-    "jobs/stories.py": {"sum(there.values())"},
+    "judging/agreement.py": {"sum(value.values())"},
+    "stories/job.py": {"sum(there.values())"},
     "judging/judges.py": {"sum(each, Usage())"},
     "evals/rubrics.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
-    "measures/linguistic/metrics.py": {
+    "linguistic/metrics.py": {
         "sum(is_known)", "sum(nouns)", "sum(verbs)", "sum((a[part] for part in parts))",
         "sum((b[part] for part in parts))",
     },
-    "tasks/random_draw.py": {
+    "stories/random_draw.py": {
         "sum((counts[one] for one in enumerate(cell)))",
         "sum((counts[k, x] - counts[k, y] - 1 for k, (x, y) in fields if x != y))",
     },
@@ -34,14 +34,14 @@ ALLOWED: dict[str, set[str]] = {
     "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
     "reference/catalogue.py": {"sum((size for size in sizes if size is not None))"},
     "replicate/creativity_index.py": {"sum(cleared.values())"},
-    "measures/quoting.py": {"sum(own)"},
+    "originality/quoting.py": {"sum(own)"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))",
         "sum(batch.lengths)",
         "sum(shard.lengths)",
     },
     "reference/exclude.py": {"sum(covered)"},
-    "tasks/feedback/advising.py": {"sum((one.usage for one in parts), start=Usage())"},
+    "feedback/advising.py": {"sum((one.usage for one in parts), start=Usage())"},
     "replicate/story_feedback.py": {
         "sum((one.follows for one in first))",
         "sum((one.follows for one in plain))",
@@ -57,23 +57,23 @@ ALLOWED: dict[str, set[str]] = {
         "_SPEECH_ENDS or reader.is_told(start, end)) for (start, end, closed), inside in "
         "zip(pairs, within, strict=True)))"
     },
-    "presentation/advice.py": {"sum(advice.other_lines.values())"},
-    "presentation/study_tables.py": {"sum(row.values())"},
-    "jobs/reviewer.py": {"sum((one.usage for one in expected), start=Usage())"},
+    "feedback/page.py": {"sum(advice.other_lines.values())"},
+    "replicate/study_tables.py": {"sum(row.values())"},
+    "report/reviewer.py": {"sum((one.usage for one in expected), start=Usage())"},
     "studies/units.py": {
         "sum(every)",
         "sum(shares)",
         "sum((together[min(k, m), max(k, m)] for m in members))",
     },
-    "jobs/studies.py": {
+    "studies/job.py": {
         "sum((remove(connection, id_, 'command line') for id_ in sorted(ids)))",
         "sum((forget(connection, id_, 'command line') for id_ in ids))",
     },
-    "tasks/continuation/corpus.py": {
+    "continuation/corpus.py": {
         "sum((i[k] for i in infos))", "sum((counts[word] for word in kept))",
     },
-    "tasks/feedback/characters.py": {"sum((other for _, other in rest))"},
-    "tasks/feedback/points.py": {"sum(first.values())"},
+    "feedback/characters.py": {"sum((other for _, other in rest))"},
+    "feedback/points.py": {"sum(first.values())"},
 }  # fmt: skip
 """Sums whose terms do not look whole but are, by file: flags, counts, lengths, milliseconds."""
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fabula.errors import InputError, WorkersEnded
+from fabula.core.errors import InputError, WorkersEnded
+from fabula.core.workers import default_jobs, in_order
 from fabula.models.local import n_threads
-from fabula.workers import default_jobs, in_order
 
 
 def test_results_come_in_order_and_items_are_read_as_results_are_taken():
@@ -67,7 +67,7 @@ def test_half_a_message_is_not_waited_for():
 _BUSY = """
 import sys
 from fabula.cli.main import interrupted_by_signals
-from fabula.workers import in_order
+from fabula.core.workers import in_order
 
 with interrupted_by_signals():
     try:

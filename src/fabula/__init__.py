@@ -17,23 +17,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+from fabula.core import __version__ as __version__
 
 _PLACES = {
-    "fabula.errors": (
+    "fabula.core.errors": (
         "BusyError CallFailed CorpusError FabulaError InputError LookupFailed MixError "
         "ModelError WorkersEnded"
     ),
-    "fabula.frames": "to_arrow to_pandas to_polars",
+    "fabula.core.frames": "to_arrow to_pandas to_polars",
     "fabula.jobs.given": "read",
     "fabula.jobs.registry": "register",
     "fabula.jobs.result": "Result",
     "fabula.models.base": "FunctionModel",
     "fabula.reference": "Reference",
     "fabula.rubrics.load": "load_rubric",
-    "fabula.scales": "Scale",
-    "fabula.settings": "Settings SettingsError setting",
-    "fabula.types": "Document Estimate Item Measurement Rubric Signature Span",
+    "fabula.core.scales": "Scale",
+    "fabula.core.settings": "Settings SettingsError setting",
+    "fabula.core.types": "Document Estimate Item Measurement Rubric Signature Span",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 

@@ -4,77 +4,77 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabula.models.base import AskFunction
-from fabula.errors import BusyError as BusyError
-from fabula.errors import CallFailed as CallFailed
-from fabula.errors import CorpusError as CorpusError
-from fabula.errors import FabulaError as FabulaError
-from fabula.errors import InputError as InputError
-from fabula.errors import LookupFailed as LookupFailed
-from fabula.errors import MixError as MixError
-from fabula.errors import ModelError as ModelError
-from fabula.errors import WorkersEnded as WorkersEnded
-from fabula.frames import to_arrow as to_arrow
-from fabula.frames import to_pandas as to_pandas
-from fabula.frames import to_polars as to_polars
-from fabula.jobs.agreement import Agreements
-from fabula.jobs.agreement import Calibration
-from fabula.jobs.agreement import CorrectedRun
-from fabula.jobs.agreement import GroupedReasons
-from fabula.jobs.comparison import Alike
-from fabula.jobs.comparison import Compared
-from fabula.jobs.comparison import Phrases
-from fabula.jobs.continuation import ComparedSystems
-from fabula.jobs.continuation import Continuations
-from fabula.jobs.continuation import Passages
-from fabula.jobs.continuation import Trained
-from fabula.jobs.detection import Detector
-from fabula.jobs.detection import DetectorVerdicts
-from fabula.jobs.detection import Probabilities
-from fabula.jobs.feedback import AnsweredFeedback
-from fabula.jobs.feedback import Corrupted
-from fabula.jobs.feedback import Elicited
-from fabula.jobs.feedback import FoundFaults
-from fabula.jobs.feedback import ScoredFeedback
+from fabula.cli.rerun import Rerun
+from fabula.continuation.job import ComparedSystems
+from fabula.continuation.job import Continuations
+from fabula.continuation.job import Passages
+from fabula.continuation.job import Trained
+from fabula.core.errors import BusyError as BusyError
+from fabula.core.errors import CallFailed as CallFailed
+from fabula.core.errors import CorpusError as CorpusError
+from fabula.core.errors import FabulaError as FabulaError
+from fabula.core.errors import InputError as InputError
+from fabula.core.errors import LookupFailed as LookupFailed
+from fabula.core.errors import MixError as MixError
+from fabula.core.errors import ModelError as ModelError
+from fabula.core.errors import WorkersEnded as WorkersEnded
+from fabula.core.frames import to_arrow as to_arrow
+from fabula.core.frames import to_pandas as to_pandas
+from fabula.core.frames import to_polars as to_polars
+from fabula.core.scales import Scale as Scale
+from fabula.core.settings import Settings as Settings
+from fabula.core.settings import SettingsError as SettingsError
+from fabula.core.settings import setting as setting
+from fabula.core.types import Document as Document
+from fabula.core.types import Estimate as Estimate
+from fabula.core.types import Item as Item
+from fabula.core.types import Measurement as Measurement
+from fabula.core.types import Rubric as Rubric
+from fabula.core.types import Signature as Signature
+from fabula.core.types import Span as Span
+from fabula.desk.setup import SetUp
+from fabula.feedback.job import AnsweredFeedback
+from fabula.feedback.job import Corrupted
+from fabula.feedback.job import Elicited
+from fabula.feedback.job import FoundFaults
+from fabula.feedback.job import ScoredFeedback
+from fabula.groups.job import Alike
+from fabula.groups.job import Compared
+from fabula.groups.job import Phrases
 from fabula.jobs.given import read as read
-from fabula.jobs.held_out import HeldOut
-from fabula.jobs.judging import Judged
 from fabula.jobs.models import WrittenStories
-from fabula.jobs.originality import OriginalityResult
-from fabula.jobs.plan import Plan
-from fabula.jobs.profiles import Profiles
-from fabula.jobs.references import BuiltCorpus
-from fabula.jobs.references import ReferenceInfo
 from fabula.jobs.registry import register as register
-from fabula.jobs.replication import Replicated
-from fabula.jobs.report import MeasuredGroup
-from fabula.jobs.report import Reported
-from fabula.jobs.rerun import Rerun
 from fabula.jobs.result import Result
 from fabula.jobs.result import Result as Result
-from fabula.jobs.rubrics import Rubrics
-from fabula.jobs.rubrics import WrittenRubric
-from fabula.jobs.setup import SetUp
-from fabula.jobs.stories import Drawn
-from fabula.jobs.studies import Copied
-from fabula.jobs.studies import DesignedStudy
-from fabula.jobs.studies import Exported
-from fabula.jobs.studies import Invited
-from fabula.jobs.studies import PeopleDone
-from fabula.jobs.studies import StudyAnalysis
+from fabula.judging.agreement import Agreements
+from fabula.judging.agreement import Calibration
+from fabula.judging.agreement import CorrectedRun
+from fabula.judging.agreement import GroupedReasons
+from fabula.judging.job import Judged
+from fabula.judging.panel_size import Plan
+from fabula.judging.rubrics import Rubrics
+from fabula.judging.rubrics import WrittenRubric
+from fabula.linguistic.job import Profiles
 from fabula.models.base import FunctionModel as FunctionModel
+from fabula.originality.detection import Detector
+from fabula.originality.detection import DetectorVerdicts
+from fabula.originality.detection import Probabilities
+from fabula.originality.held_out import HeldOut
+from fabula.originality.job import OriginalityResult
 from fabula.reference import Reference as Reference
+from fabula.reference.job import BuiltCorpus
+from fabula.reference.job import ReferenceInfo
+from fabula.replicate.job import Replicated
+from fabula.report.job import MeasuredGroup
+from fabula.report.job import Reported
 from fabula.rubrics.load import load_rubric as load_rubric
-from fabula.scales import Scale as Scale
-from fabula.settings import Settings as Settings
-from fabula.settings import SettingsError as SettingsError
-from fabula.settings import setting as setting
-from fabula.types import Document as Document
-from fabula.types import Estimate as Estimate
-from fabula.types import Item as Item
-from fabula.types import Measurement as Measurement
-from fabula.types import Rubric as Rubric
-from fabula.types import Signature as Signature
-from fabula.types import Span as Span
+from fabula.stories.job import Drawn
+from fabula.studies.job import Copied
+from fabula.studies.job import DesignedStudy
+from fabula.studies.job import Exported
+from fabula.studies.job import Invited
+from fabula.studies.job import PeopleDone
+from fabula.studies.job import StudyAnalysis
 
 Texts = Any
 __version__: str

@@ -20,12 +20,12 @@ from tests.forking import fabula_command
 
 import fabula as fb
 from fabula.api import function_of, name_of, stub
+from fabula.core.provenance import read_record, recording
+from fabula.core.settings import fields_of
+from fabula.core.types import Signature
 from fabula.jobs.given import documents_of
 from fabula.jobs.registry import Job, jobs
 from fabula.judging.trust import Trust, TrustBook
-from fabula.provenance import read_record, recording
-from fabula.settings import fields_of
-from fabula.types import Signature
 
 ROOT = Path(__file__).parents[2]
 

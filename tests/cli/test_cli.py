@@ -14,8 +14,8 @@ from tests.commands import write_rows
 from tests.exit_codes import REFUSED, check_exit
 from tests.forking import fabula_command
 
+from fabula.core.store import read_rows
 from fabula.jobs.registry import jobs
-from fabula.store import read_rows
 
 HEAVY = [
     "numba", "scipy", "matplotlib", "pyarrow", "docx", "lxml", "fsspec", "joblib", "rich", "jinja2",
@@ -69,7 +69,7 @@ def test_help_and_completion_import_no_command():
     code = (
         "import sys\nfrom fabula.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
-        "assert 'fabula.jobs.report' not in sys.modules\n"
+        "assert 'fabula.report.job' not in sys.modules\n"
         "assert not {'asyncio', 'importlib.metadata', 'sqlite3', 'ssl'} & set(sys.modules)\n"
     )
     completing = {"_FABULA_COMPLETE": "bash_complete", "COMP_WORDS": "fabula re", "COMP_CWORD": "1"}

@@ -11,8 +11,8 @@ from tests.commands import rows_of
 from tests.exit_codes import REFUSED
 from tests.serving import prompt_of, serving
 
-from fabula.errors import ModelError
-from fabula.store import read_rows
+from fabula.core.errors import ModelError
+from fabula.core.store import read_rows
 from fabula.text.pipeline import load_pipeline
 
 

@@ -13,8 +13,8 @@ from tests.commands import invoke
 
 from fabula.cli.derived import Command, Option
 from fabula.cli.main import cli
-from fabula.errors import InputError
-from fabula.settings import Between, Settings, part, setting
+from fabula.core.errors import InputError
+from fabula.core.settings import Between, Settings, part, setting
 
 SOURCE = Path(__file__).parents[2] / "src" / "fabula"
 

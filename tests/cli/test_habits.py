@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import fabula as fb
 from fabula.cli.derived import Command, command_of
 from fabula.cli.main import cli, main
-from fabula.errors import (
+from fabula.core.errors import (
     BusyError,
     CallFailed,
     CorpusError,

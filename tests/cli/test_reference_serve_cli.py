@@ -12,14 +12,14 @@ from tests.commands import rows_of
 from tests.exit_codes import REFUSED, check_exit
 from tests.reference_serving import run_fabula, serving_process
 
-from fabula.measures.originality_measure import Levels, OriginalityMeasure
-from fabula.measures.scores import run_measure
+from fabula.core.types import Document
+from fabula.originality.measure import Levels, OriginalityMeasure
+from fabula.originality.scores import run_measure
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents, remove_documents
 from fabula.reference.client import open_served
 from fabula.text import read_documents
-from fabula.types import Document
 
 
 @pytest.fixture(scope="module")

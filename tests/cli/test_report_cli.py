@@ -11,9 +11,9 @@ from tests.cli.test_judging_cli import fabula
 from tests.commands import write_rows
 from tests.exit_codes import REFUSED
 
-from fabula.cached_results import CachedResults
 from fabula.cli.derived import command_of
-from fabula.instruments import PARTS
+from fabula.core.cached_results import CachedResults
+from fabula.core.instruments import PARTS
 from fabula.jobs.registry import jobs
 
 STORY = (

@@ -11,11 +11,11 @@ from tests.serving import completion, serving
 
 from fabula.cli.main import cli
 from fabula.cli.records import written_by
-from fabula.errors import InputError
-from fabula.instruments import PARTS
-from fabula.jobs.rerun import compare_results
-from fabula.provenance import read_record, record_path
-from fabula.store import CHECKSUM, read_rows, write_rows
+from fabula.cli.rerun import compare_results
+from fabula.core.errors import InputError
+from fabula.core.instruments import PARTS
+from fabula.core.provenance import read_record, record_path
+from fabula.core.store import CHECKSUM, read_rows, write_rows
 
 TEXT = "the lamp on the pier was lit and the ferry came in late with the post and a letter"
 WORDS = TEXT.split()
@@ -130,8 +130,8 @@ def test_what_cannot_be_made_again_is_refused_in_a_sentence(scored: Path):
 def test_a_record_holds_no_password_and_is_as_private_as_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from fabula.provenance import recording
-    from fabula.store import write_whole
+    from fabula.core.provenance import recording
+    from fabula.core.store import write_whole
 
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "people.csv"

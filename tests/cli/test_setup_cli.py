@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 from tests.models.test_fetching import Host, host
 
 from fabula.cli.main import cli
-from fabula.errors import ModelError
-from fabula.jobs.setup import SetupSettings
+from fabula.core.errors import ModelError
+from fabula.core.settings import SettingsError
+from fabula.desk.setup import SetupSettings
 from fabula.models.encoder import Encoder
 from fabula.models.local import embedded_model
-from fabula.settings import SettingsError
 from fabula.text.pipeline import load_pipeline
 
 __all__ = ["host"]

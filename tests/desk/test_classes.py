@@ -5,7 +5,7 @@ import time
 from fastapi.testclient import TestClient
 from tests.desk.test_desk import KEY, client, csrf, desk
 
-from fabula.desk.app import create_app
+from fabula.desk.start import create_app
 from fabula.desk.work import Desk
 
 __all__ = ["client", "desk"]

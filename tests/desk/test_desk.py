@@ -19,14 +19,13 @@ from fastapi.testclient import TestClient
 from tests.http_serving import Handler, on_loopback
 from tests.serving import prompt_of, serving
 
-from fabula.desk.app import create_app, desk_name
+from fabula.core.errors import InputError
+from fabula.core.types import Document
 from fabula.desk.desk_pages import changed_words
-from fabula.desk.start import _door, _key
+from fabula.desk.start import _door, _key, create_app, desk_name
 from fabula.desk.work import Asked, Desk, chosen_model, where_to
-from fabula.errors import InputError
 from fabula.models.available import check_key
 from fabula.reference import Reference
-from fabula.types import Document
 
 KEY = "the-key"
 STORY = (
@@ -115,7 +114,7 @@ def test_the_cookie_is_not_the_key_and_has_a_name_that_nobody_knows(
     # It opens no door, and ends.
     assert stolen.get(f"/open?given={cookie.value}").status_code == 403
     in_ten_weeks = time.time() + 70 * 86_400
-    monkeypatch.setattr("fabula.desk.app.time.time", lambda: in_ten_weeks)
+    monkeypatch.setattr("fabula.desk.start.time.time", lambda: in_ten_weeks)
     late = TestClient(app, base_url=f"http://{name}", cookies={"fabula_desk": str(cookie.value)})
     assert late.get("/").status_code == 403
 

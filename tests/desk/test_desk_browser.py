@@ -18,10 +18,10 @@ from tests.study_browsing import (
     until,
 )
 
-from fabula.desk.app import create_app
+from fabula.core.types import Document
+from fabula.desk.start import create_app
 from fabula.desk.work import Desk
 from fabula.reference import Reference
-from fabula.types import Document
 
 pytestmark = BROWSER
 

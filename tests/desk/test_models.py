@@ -13,11 +13,11 @@ from tests.cli.test_setup_cli import bare
 from tests.desk.test_desk import KEY, STORY, csrf
 from tests.models.test_fetching import CONTENT, PATH, Host, digest, host
 
-from fabula.desk.app import create_app
+from fabula.core.packages import ENCODER, LANGUAGE_MODEL, PIPELINE
+from fabula.desk.setup import SetupSettings
+from fabula.desk.start import create_app
 from fabula.desk.work import Asked, Desk
-from fabula.jobs.setup import SetupSettings
 from fabula.models.fetching import KNOWN, Download
-from fabula.packages import ENCODER, LANGUAGE_MODEL, PIPELINE
 
 __all__ = ["bare", "host"]
 

@@ -17,8 +17,8 @@ from tests.docs.reading_pages import ROOT, expected_files
 from tests.eval_logs import log_of
 from tests.serving import Reply, completion, prompt_of
 
+from fabula.core.store import CHECKSUM
 from fabula.rubrics.load import load_rubric
-from fabula.store import CHECKSUM
 from fabula.text import TextSettings
 from fabula.text.feedback_pieces import feedback_id
 

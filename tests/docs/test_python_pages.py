@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fabula import __version__, instruments
-from fabula.scales import KINDS
+from fabula import __version__
+from fabula.core import instruments
+from fabula.core.scales import KINDS
 from fabula.text.readers import READERS
 
 ROOT = Path(__file__).parents[2]

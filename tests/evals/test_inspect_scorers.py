@@ -17,12 +17,12 @@ from tests.eval_logs import log_of, streams_left_open
 from tests.forking import INSTALLED, inspect_command
 
 import fabula as fb
-from fabula import instruments
+from fabula.core import instruments
+from fabula.core.types import Document, Measurement, Signature
 from fabula.evals.text_scorers import figures, fluency, instrument, originality, profile
-from fabula.measures.fluency import FluencyMeasure
 from fabula.models.surprisal import SurprisalModel
+from fabula.style.fluency import FluencyMeasure
 from fabula.text.pipeline import load_pipeline
-from fabula.types import Document, Measurement, Signature
 
 TIDE = "The tide went out and the boats lay down in the mud like cows, and nobody minded them."
 BOOKS = ["Long ago the boats lay down in the mud like cows, and nobody minded them at all."]

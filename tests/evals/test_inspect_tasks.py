@@ -19,13 +19,13 @@ from tests.forking import inspect_command
 from tests.serving import Reply, prompt_of, serving
 
 import fabula as fb
+from fabula.core.types import Signature
 from fabula.evals import rubric as rubric_task
 from fabula.evals import verdict
 from fabula.judging.run import call_seed
 from fabula.judging.trust import Trust, TrustBook
-from fabula.measures.agreement import read_experts
+from fabula.raters.agreement import read_experts
 from fabula.rubrics.load import load_rubric
-from fabula.types import Signature
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,15 +9,17 @@ from click.testing import CliRunner
 from tests.serving import serving
 
 from fabula.cli.main import cli
-from fabula.errors import CallFailed
-from fabula.jobs.continuation import GenerateSettings
-from fabula.jobs.detection import DetectorSettings
-from fabula.jobs.feedback import CorruptSettings, ElicitSettings, ScoreSettings, score
+from fabula.continuation.job import GenerateSettings
+from fabula.core.errors import CallFailed
+from fabula.core.settings import SettingsError
+from fabula.core.types import Document
+from fabula.feedback.job import CorruptSettings, ElicitSettings, ScoreSettings, score
 from fabula.jobs.given import Rows
 from fabula.jobs.job import WholeStream
 from fabula.jobs.models import ModelSettings
-from fabula.jobs.openings import OpeningSettings, openings
-from fabula.jobs.references import (
+from fabula.originality.detection import DetectorSettings
+from fabula.reference.files import Manifest
+from fabula.reference.job import (
     BuildSettings,
     BuiltCorpus,
     SampleSettings,
@@ -25,9 +27,7 @@ from fabula.jobs.references import (
     build,
     n_bytes_of,
 )
-from fabula.reference.files import Manifest
-from fabula.settings import SettingsError
-from fabula.types import Document
+from fabula.reference.openings import OpeningSettings, openings
 
 TEXTS = [
     Document(f"d{k}", f"The rain had not stopped on day {k}, and nobody came.") for k in range(4)

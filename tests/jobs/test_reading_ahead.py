@@ -5,10 +5,10 @@ from threading import Event
 
 import pytest
 
-from fabula.errors import CallFailed, ModelError
-from fabula.jobs.reviewer import ReadingAhead
+from fabula.core.errors import CallFailed, ModelError
+from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel
-from fabula.types import Document
+from fabula.report.reviewer import ReadingAhead
 
 pytest.importorskip("spacy", reason="the language of texts needs what 'fabula[nlp]' installs")
 pytest.importorskip("onnxruntime", reason="surprisals need what 'fabula[local]' installs")

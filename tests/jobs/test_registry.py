@@ -13,14 +13,14 @@ from click.testing import CliRunner
 
 import fabula as fb
 from fabula.cli.main import cli
+from fabula.core.provenance import read_record
+from fabula.core.settings import Between, setting
+from fabula.core.store import write_rows
 from fabula.jobs import registry
 from fabula.jobs.job import Texts
 from fabula.jobs.progress import SILENT, Progress
 from fabula.judging.inputs import Labels
-from fabula.presentation.sheet import Block, Column, Sheet
-from fabula.provenance import read_record
-from fabula.settings import Between, setting
-from fabula.store import write_rows
+from fabula.show.sheet import Block, Column, Sheet
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from typing import Any
 
 from tests.serving import Reply, prompt_of
 
-from fabula.judging.judge_prompts import Template
-from fabula.judging.judging_plan import JudgePlan
+from fabula.core.types import Document
+from fabula.judging.plan import JudgePlan
+from fabula.judging.prompts import Template
 from fabula.judging.session import Session
 from fabula.models.cost import parse_prices
 from fabula.models.model_spec import ModelOptions
 from fabula.rubrics.load import load_rubric
-from fabula.types import Document
 
 TTCW = load_rubric("ttcw")
 STORIES = [

@@ -12,13 +12,12 @@ import pytest
 from tests.judging.judged_stories import PAID, PLAN, STORIES, TTCW, session, steady
 from tests.serving import Reply, asks_what_was_meant, completion, serving
 
-from fabula.errors import BusyError, InputError, ModelError
-from fabula.judging.folder import RunFolder, read_run
-from fabula.judging.judge_prompts import Template
-from fabula.judging.session import run_session
+from fabula.core.errors import BusyError, InputError, ModelError
+from fabula.core.types import Rubric
+from fabula.judging.prompts import Template
+from fabula.judging.session import RunFolder, read_run, run_session
 from fabula.models.cost import Price, parse_price, parse_prices
 from fabula.models.model_spec import ModelOptions
-from fabula.types import Rubric
 
 
 @pytest.mark.parametrize("style", ["verdict-first", "reason-first"])

@@ -8,12 +8,12 @@ import pytest
 from tests.commands import invoke, refused, write_rows
 from tests.serving import prompt_of, serving
 
-from fabula.errors import InputError
-from fabula.jobs.feedback import people_means
-from fabula.judging.judge_prompts import Template, feedback_template
+from fabula.core.errors import InputError
+from fabula.core.types import Document
+from fabula.feedback.job import people_means
+from fabula.judging.prompts import Template, feedback_template
 from fabula.rubrics.load import load_rubric
 from fabula.text.feedback_pieces import feedback_documents
-from fabula.types import Document
 
 RUBRIC = load_rubric("feedback")
 

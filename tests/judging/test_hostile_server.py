@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tests.serving import Reply, completion, prompt_of, serving
 
-from fabula.judging.judge_prompts import Template
-from fabula.judging.judging_plan import JudgePlan
+from fabula.core.types import Document
+from fabula.judging.plan import JudgePlan
+from fabula.judging.prompts import Template
 from fabula.judging.session import Session, run_session
 from fabula.models.model_spec import ModelOptions
 from fabula.rubrics.load import parse_rubric
-from fabula.types import Document
 
 RUBRIC = parse_rubric(
     b"""

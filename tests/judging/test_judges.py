@@ -13,27 +13,21 @@ from sklearn.metrics import cohen_kappa_score
 from tests.commands import invoke, write_rows
 from tests.essay import ESSAY
 
-from fabula.jobs.agreement import CorrectSettings, correct_measurements
-from fabula.judging.folder import read_run
+from fabula.core.scales import Scale
+from fabula.core.store import dump_json, measurement_row
+from fabula.core.types import Measurement, Rubric
+from fabula.judging.agreement import CorrectSettings, correct_measurements
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
 from fabula.judging.measurements import own_story
 from fabula.judging.run import RETEST
-from fabula.measures.agreement import (
-    Panel,
-    judge_agreement,
-    panel_of,
-    people_agreement,
-    read_experts,
-)
-from fabula.measures.labels import read_labels
+from fabula.judging.session import read_run
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
+from fabula.raters.agreement import Panel, judge_agreement, panel_of, people_agreement, read_experts
+from fabula.raters.labels import read_labels
 from fabula.rubrics.load import load_rubric, rubric_toml
 from fabula.rubrics.released import read_judge_answers, split_story_id
-from fabula.scales import Scale
 from fabula.stats.agreement import cohen
-from fabula.store import dump_json, measurement_row
-from fabula.types import Measurement, Rubric
 
 TTCW = load_rubric("ttcw")
 ITEMS = [item.id for item in TTCW.items]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from tests.serving import Reply, prompt_of, serving
 
-from fabula.errors import ModelError
-from fabula.jobs.judging import Judged, Judging, Questions, StoriesSettings, judge
+from fabula.core.errors import ModelError
+from fabula.core.settings import SettingsError
+from fabula.core.types import Document, Measurement
 from fabula.jobs.models import ModelSettings
-from fabula.judging.pairwise import PairRanking, pairs_of, ranking_row
-from fabula.presentation.judging_tables import ranking_tables
-from fabula.presentation.sheet import render
-from fabula.settings import SettingsError
-from fabula.types import Document, Measurement
+from fabula.judging.job import Judged, Judging, Questions, StoriesSettings, judge
+from fabula.judging.pairs import PairRanking, pairs_of, ranking_row
+from fabula.judging.tables import ranking_tables
+from fabula.show.sheet import render
 
 
 def story(name: str, worth: float, author: str | None = None, prompt: str = "p") -> Document:

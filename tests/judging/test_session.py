@@ -10,17 +10,16 @@ import pytest
 from tests.judging.judged_stories import PLAN, STORIES, TTCW, session, steady
 from tests.serving import Reply, asks_what_was_meant, completion, prompt_of, serving
 
-from fabula.errors import InputError
-from fabula.judging.folder import read_run
-from fabula.judging.judge_prompts import read_template
+from fabula.core.errors import InputError
+from fabula.core.types import Document, Measurement
+from fabula.judging.prompts import read_template
 from fabula.judging.run import RETEST
-from fabula.judging.session import run_session
+from fabula.judging.session import read_run, run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
 from fabula.models.model_spec import ModelOptions
 from fabula.rubrics.load import parse_rubric
 from fabula.rubrics.released import released_rubric
-from fabula.types import Document, Measurement
 
 
 def test_every_item_of_every_story_is_measured_in_order(tmp_path: Path):

@@ -9,14 +9,22 @@ import pytest
 from tests.commands import rows_of, write_rows
 from tests.serving import Reply, completion, prompt_of, serving
 
-from fabula.errors import InputError
-from fabula.judging.judge_prompts import Template
-from fabula.judging.judging_plan import Asked, Judged, JudgePlan, identity, is_identified
+from fabula.core.errors import InputError
+from fabula.core.store import CHECKSUM
+from fabula.core.types import Document, Measurement, Signature
 from fabula.judging.measurements import own_story
+from fabula.judging.page import write_judging_page
+from fabula.judging.plan import Asked, Judged, JudgePlan, identity, is_identified
+from fabula.judging.prompts import Template
 from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
+from fabula.judging.tables import calibration_tables
 from fabula.judging.trust import Mode, Trust, TrustBook, calibrate, released_folder
-from fabula.measures.agreement import (
+from fabula.models.base import Answer
+from fabula.models.cost import known_price
+from fabula.models.model_spec import ModelOptions
+from fabula.models.verdicts import Verdict
+from fabula.raters.agreement import (
     Panel,
     aggregates,
     expert_correlation,
@@ -25,17 +33,9 @@ from fabula.measures.agreement import (
     people_agreement,
     read_experts,
 )
-from fabula.models.base import Answer
-from fabula.models.cost import known_price
-from fabula.models.model_spec import ModelOptions
-from fabula.models.verdicts import Verdict
-from fabula.presentation.judging_page import write_judging_page
-from fabula.presentation.judging_tables import calibration_tables
-from fabula.presentation.sheet import render
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
-from fabula.store import CHECKSUM
-from fabula.types import Document, Measurement, Signature
+from fabula.show.sheet import render
 
 TTCW = load_rubric("ttcw")
 PLAN = JudgePlan(TTCW, Template("verdict-first"))

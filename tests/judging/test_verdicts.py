@@ -7,11 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.commands import rows_of
 
-from fabula.errors import REASONS
+from fabula.core.errors import REASONS
+from fabula.core.scales import Scale
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.rubrics.released import read_judge_answers
-from fabula.scales import Scale
 
 YES_NO = Scale("yes-no")
 LONG = "word " * 100_000

@@ -8,18 +8,18 @@ import pytest
 from tests.commands import invoke, write_rows
 from tests.serving import prompt_of, serving
 
-from fabula.errors import InputError
-from fabula.judging.judge_prompts import ExampleTemplate, Template, example_template
+from fabula.core.errors import InputError
+from fabula.core.types import Document, Measurement, Rubric, Signature
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures
-from fabula.judging.judging_plan import JudgePlan
+from fabula.judging.plan import JudgePlan
+from fabula.judging.prompts import ExampleTemplate, Template, example_template
 from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import Mode, TrustBook, trust_of
-from fabula.measures.agreement import judge_agreement, panel_of
 from fabula.models.model_spec import ModelOptions
+from fabula.raters.agreement import judge_agreement, panel_of
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.agreement import fleiss
-from fabula.types import Document, Measurement, Rubric, Signature
 
 TTCW = load_rubric("ttcw")
 ONE = parse_rubric(

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabula.continuation.corpus import Shard
+from fabula.continuation.retrieval import _index
 from fabula.kernels.nearest import STEPS, nearest, signatures
 from fabula.kernels.packed import fixed
-from fabula.tasks.continuation.corpus import Shard
-from fabula.tasks.continuation.retrieval import _index
 
 N_WORDS = 9
 bags = st.lists(st.lists(st.integers(0, N_WORDS - 1), max_size=8), min_size=1, max_size=12)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.kernels.packed import (
+from fabula.kernels.packed import (  # fmt: skip
     BLOCK,
     RARE,
     bits_below,
@@ -16,9 +16,9 @@ from fabula.kernels.packed import (
     pack_tokens,
     read_packed,
     read_tokens,
-)  # fmt: skip
+)
 from fabula.kernels.suffix import build_suffix_array
-from fabula.kernels.token_pairs import (
+from fabula.kernels.token_pairs import (  # fmt: skip
     find_mark,
     list_pairs,
     open_pairs,
@@ -27,7 +27,7 @@ from fabula.kernels.token_pairs import (
     pair_hash,
     pair_interval,
     pair_mark,
-)  # fmt: skip
+)
 
 
 @given(st.integers(1, 64), st.data())

@@ -9,8 +9,8 @@ import pytest
 from tests.commands import invoke
 from tests.http_serving import serving_files
 
-from fabula.errors import ModelError
-from fabula.jobs.setup import SetupSettings, setup
+from fabula.core.errors import ModelError
+from fabula.desk.setup import SetupSettings, setup
 from fabula.models.available import PROVIDERS, find_models
 
 

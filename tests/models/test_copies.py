@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.serving import prompt_of, serving
 
-from fabula.judging.judge_prompts import Template
-from fabula.judging.judging_plan import JudgePlan
+from fabula.core.types import Document
+from fabula.judging.plan import JudgePlan
+from fabula.judging.prompts import Template
 from fabula.judging.session import Session, run_session
-from fabula.models.concurrency import Places
+from fabula.models.base import Places
 from fabula.models.model_spec import Copies, ModelOptions
 from fabula.rubrics.load import load_rubric
-from fabula.types import Document
 
 
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 30), st.randoms(use_true_random=False))

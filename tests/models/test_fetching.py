@@ -19,10 +19,10 @@ import pytest
 from tests.conftest import ROOT
 from tests.http_serving import Handler, on_loopback
 
-from fabula.errors import BusyError
+from fabula.core.errors import BusyError
+from fabula.core.store import writer_lock
 from fabula.models import fetching
 from fabula.models.fetching import KNOWN, Download, ModelFiles, Packages, Unavailable, fetch
-from fabula.store import writer_lock
 
 # Of a connection that is cut, requests leaves the socket to garbage collection.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.tiny_gguf import write_tiny_gguf
 
-from fabula.errors import ModelError
+from fabula.core.errors import ModelError
 from fabula.models.gguf_layout import four_bit_blocks, read_layout, read_list, unpacked
 from fabula.models.local import embedded_model
 from fabula.models.surprisal import read_output_layer

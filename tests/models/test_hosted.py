@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.serving import Reply, completion, serving
 
-from fabula.errors import CallFailed, InputError, ModelError
+from fabula.core.errors import CallFailed, InputError, ModelError
 from fabula.models.base import Answer, ChargedCallFailed, Choice, Prompt, Sampling
 from fabula.models.cost import Price, Prices
 from fabula.models.hosted import _key_for

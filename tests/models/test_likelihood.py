@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.tiny_gguf import MARK, slow_logits, write_tiny_gguf
 
-from fabula.errors import ModelError
+from fabula.core.errors import ModelError
 from fabula.models import surprisal
 from fabula.models.surprisal import Likelihood, OutputLayer, SurprisalModel
 

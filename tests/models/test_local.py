@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fabula.errors import ModelError
-from fabula.judging.judge_prompts import Template
-from fabula.judging.judging_plan import JudgePlan
+from fabula.core.errors import ModelError
+from fabula.core.store import read_rows, write_rows
+from fabula.core.types import Document, Signature
+from fabula.judging.plan import JudgePlan
+from fabula.judging.prompts import Template
 from fabula.judging.session import Session, run_session
 from fabula.judging.trust import TrustBook
 from fabula.models.base import Choice, Prompt, Sampling
@@ -20,8 +22,6 @@ from fabula.models.local import LocalModel, embedded_model
 from fabula.models.model_spec import open_model
 from fabula.models.verdicts import option_masses
 from fabula.rubrics.load import load_rubric
-from fabula.store import read_rows, write_rows
-from fabula.types import Document, Signature
 
 YES_NO = Choice(("Yes", "No"), is_first=True, reason_chars=40)
 

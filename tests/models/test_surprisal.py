@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.tiny_gguf import MARK, N_DIMENSIONS, slow_logits, write_tiny_gguf
 
-from fabula.cached_results import CachedResults
-from fabula.errors import CallFailed, ModelError
+from fabula.core.cached_results import CachedResults
+from fabula.core.errors import CallFailed, ModelError
 from fabula.models import llama, surprisal
 from fabula.models.llama import Llama, LlamaServer
 from fabula.models.local import LocalModel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fabula.errors import InputError, ModelError
+from fabula.core.errors import InputError, ModelError
 from fabula.models.vectors import open_vectors
 
 WORDS = ["whale", "ship", "new york", "zero", "sea"]

@@ -8,13 +8,13 @@ import pytest
 from tests.commands import invoke
 from tests.reference_serving import serving_reference
 
+from fabula.core.types import Document
 from fabula.reference import Reference
 from fabula.reference.backend import Age, year_of
 from fabula.reference.build import add_documents
 from fabula.reference.files import Manifest
 from fabula.reference.search import open_backend
 from fabula.text import TextSettings
-from fabula.types import Document
 
 
 def dated(id_: str, year: object) -> Document:

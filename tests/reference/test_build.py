@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from fabula.errors import BusyError, CorpusError, InputError
+from fabula.core.errors import BusyError, CorpusError, InputError
+from fabula.core.store import writer_lock
+from fabula.core.types import Document
+from fabula.core.workers import in_order
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, add_documents, remove_documents, tokenise_batch
 from fabula.reference.files import Manifest
-from fabula.store import writer_lock
 from fabula.text import TextSettings, in_batches
-from fabula.types import Document
-from fabula.workers import in_order
 
 
 def texts(n: int, seed: int = 0) -> list[Document]:

@@ -16,7 +16,7 @@ from tests.commands import invoke
 from tests.corpus_serving import Holdings, serving_corpora
 from tests.forking import fabula_command
 
-from fabula.errors import CorpusError, InputError
+from fabula.core.errors import CorpusError, InputError
 from fabula.reference import Reference
 from fabula.reference import catalogue as catalogue_module
 from fabula.reference.backend import Age
@@ -411,8 +411,8 @@ def test_a_damaged_wet_file_is_refused(content: bytes, sentence: str, tmp_path: 
 
 
 def test_a_corpus_without_a_source_has_the_manifest_that_it_had(tmp_path: Path):
+    from fabula.core.types import Document
     from fabula.text import TextSettings
-    from fabula.types import Document
 
     Reference.build([Document("a", "one two three")], tmp_path / "r", settings=TextSettings())
     row = json.loads((tmp_path / "r" / "manifest.json").read_bytes())

@@ -14,12 +14,12 @@ from tests import reference_damage
 from tests.forking import python_command
 from tests.reference.test_build import texts
 
-from fabula.errors import CorpusError
+from fabula.core.errors import CorpusError
+from fabula.core.store import checksum
+from fabula.core.types import Document
 from fabula.reference import Reference
 from fabula.reference.build import remove_documents
 from fabula.reference.files import check_files, map_array, seal, unsealed
-from fabula.store import checksum
-from fabula.types import Document
 
 
 def corpus(n: int) -> list[Document]:

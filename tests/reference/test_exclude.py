@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabula.measures.originality_measure import OriginalityMeasure
-from fabula.measures.scores import to_row
+from fabula.core.types import Document
+from fabula.originality.measure import OriginalityMeasure
+from fabula.originality.scores import to_row
 from fabula.reference import Reference, exclude
 from fabula.reference.exclude import CopyRule, find_copies
-from fabula.types import Document
 
 
 def is_copy(text: list[str], other: list[str], rule: CopyRule) -> bool:

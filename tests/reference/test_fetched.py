@@ -8,7 +8,7 @@ from tests.http_serving import serving_files
 from tests.object_store import Bucket, reached
 from tests.reference.test_build import texts
 
-from fabula.errors import CorpusError
+from fabula.core.errors import CorpusError
 from fabula.reference import Reference
 from fabula.reference.build import build_reference, remove_documents
 from fabula.reference.search import open_backend

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabula.errors import CorpusError
+from fabula.core.errors import CorpusError
+from fabula.core.store import checksum
+from fabula.core.types import Document
 from fabula.kernels.match import longest_matches
 from fabula.reference import Reference, parts
 from fabula.reference.files import GRAMS, KEYS, Manifest
-from fabula.store import checksum
-from fabula.types import Document
 
 WORDS = [f"w{k}" for k in range(30)]
 

@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.infinigram_serving import NONSENSE, Answers, serving_infinigram, some_faults
 
-from fabula.cached_results import CachedResults
-from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.measures.originality_measure import Levels, OriginalityMeasure
-from fabula.measures.scores import run_measure
+from fabula.core.cached_results import CachedResults
+from fabula.core.errors import CorpusError, InputError, LookupFailed
+from fabula.core.types import Document
+from fabula.originality.measure import Levels, OriginalityMeasure
+from fabula.originality.scores import run_measure
 from fabula.reference import Backend, LocatedText, Reference
 from fabula.reference.backend import dj_search
 from fabula.reference.catalogue import API_URL
 from fabula.reference.infinigram import InfiniGramIndex, InfiniGramWeb
 from fabula.reference.search import open_backend
 from fabula.text import TextSettings
-from fabula.types import Document
 
 pytest.importorskip("infini_gram", reason="infini-gram has no wheel for this platform")
 import peer

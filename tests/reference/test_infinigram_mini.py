@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.infinigram_serving import Body, serving_infinigram, some_faults
 
-from fabula.errors import InputError, LookupFailed
+from fabula.core.errors import InputError, LookupFailed
 from fabula.reference import LocatedText
 from fabula.reference.catalogue import BY_CHARACTERS, MINI_URL
 from fabula.reference.infinigram import InfiniGramMini
@@ -221,8 +221,8 @@ def test_an_index_that_the_server_has_not_is_refused():
     ],
 )
 def test_before_a_run_it_says_what_a_text_takes(spec: str, said: str):
-    from fabula.jobs.originality import OriginalityOptions
     from fabula.jobs.progress import SILENT
+    from fabula.originality.job import OriginalityOptions
 
     class Told(type(SILENT)):  # type: ignore[misc]
         sentences: ClassVar[list[str]] = []

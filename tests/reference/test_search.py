@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import oracles
 
-from fabula.errors import CorpusError, InputError
+from fabula.core.errors import CorpusError, InputError
+from fabula.core.types import Document
 from fabula.reference import Reference
 from fabula.reference.build import add_documents, remove_documents
 from fabula.reference.parts import JoinedParts, LocalPart
 from fabula.reference.search import open_backend
 from fabula.text import TextSettings
-from fabula.types import Document
 
 WORDS = ["the", "sea", "was", "calm", "and", "Grey"]
 texts = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=20), min_size=2, max_size=8)

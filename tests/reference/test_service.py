@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.http_serving import Handler, on_loopback
-from tests.measures.test_near import FEW, FILLER
-from tests.measures.test_near_paper import STOP, vectors
+from tests.originality.test_near import FEW, FILLER
+from tests.originality.test_near_paper import STOP, vectors
 from tests.reference_serving import TOKEN, serving_reference
 
-from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.measures.near import NearSearch
-from fabula.measures.near_paper import PaperSearch
-from fabula.measures.originality_measure import Levels, OriginalityMeasure
-from fabula.measures.scores import to_row
+from fabula.core.errors import CorpusError, InputError, LookupFailed
+from fabula.core.types import Document
+from fabula.originality.measure import Levels, OriginalityMeasure
+from fabula.originality.near import NearSearch, PaperSearch
+from fabula.originality.scores import to_row
 from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import remove_documents
@@ -30,7 +30,6 @@ from fabula.reference.exclude import CopyRule, find_copies
 from fabula.reference.parts import About, JoinedParts
 from fabula.reference.search import open_backend
 from fabula.text import TextSettings
-from fabula.types import Document
 
 WORDS = ["the", "sea", "was", "calm", "and", "Grey", "naïve", "🐋"]
 texts = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=20), min_size=2, max_size=8)

@@ -18,12 +18,12 @@ from starlette.requests import HTTPConnection
 from tests.http_serving import Handler, on_loopback
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Document
 from fabula.reference import Reference, service
 from fabula.reference.client import Limits, LookupServer
 from fabula.reference.parts import WalkTerms
 from fabula.reference.service import Gate, read_tokens
-from fabula.types import Document
 from fabula.web.guard import HEADERS, is_loopback
 
 TINY = Limits(max_body_bytes=2048, max_words=20, max_documents=2, n_per_s=0, n_at_once=1)

@@ -12,10 +12,10 @@ import httpx
 import pytest
 from tests.reference_serving import TOKEN, serving_reference
 
-from fabula.errors import CorpusError
+from fabula.core.errors import CorpusError
+from fabula.core.types import Document
 from fabula.reference import Reference
 from fabula.reference.build import add_documents, remove_documents
-from fabula.types import Document
 
 SEA = ["the", "sea", "was", "calm", "and", "grey"]
 

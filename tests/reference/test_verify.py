@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.reference.test_build import texts
 
-from fabula.errors import CorpusError
+from fabula.core.errors import CorpusError
 from fabula.reference import Reference
 from fabula.reference.build import remove_documents, verify_reference
 from fabula.reference.files import Manifest

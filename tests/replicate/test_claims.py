@@ -9,8 +9,8 @@ from importlib.resources import files
 
 import pytest
 
-from fabula.presentation.sheet import csv_of, latex_of, render
 from fabula.replicate.claims import Claim, agreement_lines, claim_sheet, claims_of, load_printed
+from fabula.show.sheet import csv_of, latex_of, render
 
 PAPERS = ("ttcw", "linguistic_metrics", "creativity_index", "story_feedback")
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 from tests.commands import write_rows
 
-from fabula.measures.detector import Label
-from fabula.measures.originality_measure import ExcludeSame
+from fabula.core.types import Document
+from fabula.originality.detector import Label
+from fabula.originality.measure import ExcludeSame
 from fabula.reference import Reference
 from fabula.replicate.creativity_index import CLUSTER, Plan, machines, read_set
 from fabula.text import TextSettings, read_documents
-from fabula.types import Document
 
 LABEL = Label("label", "human")
 

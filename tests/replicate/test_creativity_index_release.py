@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabula.errors import InputError
-from fabula.measures.detector import Label
-from fabula.measures.originality_measure import Levels
-from fabula.presentation.sheet import render
+from fabula.core.errors import InputError
+from fabula.core.store import read_rows
+from fabula.core.types import Document
+from fabula.originality.detector import Label
+from fabula.originality.measure import Levels
 from fabula.reference import Reference
 from fabula.replicate.creativity_index import (
     CLUSTER,
@@ -27,9 +28,8 @@ from fabula.replicate.creativity_index import (
     run_analyses,
 )
 from fabula.replicate.creativity_index_release import read_outputs, read_release
-from fabula.store import read_rows
+from fabula.show.sheet import render
 from fabula.text import TextSettings
-from fabula.types import Document
 
 LABEL = Label("label", "human")
 N = 12

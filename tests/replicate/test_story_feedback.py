@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from tests.commands import invoke, write_rows
 
-from fabula.errors import InputError
-from fabula.presentation.sheet import render
+from fabula.core.errors import InputError
+from fabula.core.store import dump_json
+from fabula.feedback.released import METHODS, MODELS, PROMPTS, SHOTS, known_model
+from fabula.feedback.scores import VALIDATED
 from fabula.replicate import story_feedback as paper
 from fabula.replicate.claims import load_printed, printed_table
 from fabula.replicate.story_feedback import PAPER
-from fabula.store import dump_json
-from fabula.tasks.feedback.feedback_scores import VALIDATED
-from fabula.tasks.feedback.released_feedback import METHODS, MODELS, PROMPTS, SHOTS, known_model
+from fabula.show.sheet import render
 
 PERFECT = "The text is perfect as-is."
 SAID = [

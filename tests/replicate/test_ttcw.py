@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from tests.commands import write_rows
 
-from fabula.errors import InputError
-from fabula.measures.agreement import read_experts
-from fabula.presentation.sheet import render
+from fabula.core.errors import InputError
+from fabula.raters.agreement import read_experts
 from fabula.replicate.claims import load_printed, printed_table
 from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replica_tables, replicate_ttcw
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import split_story_id
+from fabula.show.sheet import render
 from fabula.stats.agreement import fleiss_parts, fleiss_sums, ratios
 
 PRINTED = {

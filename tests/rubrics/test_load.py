@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Rubric
 from fabula.rubrics.conditions import Condition
 from fabula.rubrics.load import (
     builtin_rubrics,
@@ -25,7 +26,6 @@ from fabula.rubrics.released import (
     released_rubric,
     split_story_id,
 )
-from fabula.types import Rubric
 
 GOOD = b"""
 id = "mine"

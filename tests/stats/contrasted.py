@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from fabula.core.types import Contrast, Estimate
 from fabula.stats.contrasts import Clustered, compare_clusters, compare_means
-from fabula.types import Contrast, Estimate
 
 
 def means(a: Sequence[float], b: Sequence[float]) -> Contrast:

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fabula.core.types import Estimate
 from fabula.stats.agreement import Association, association_within
-from fabula.types import Estimate
 
 
 def within(

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 from tests.stats.contrasted import clusters, means
 
-from fabula.measures.detector import Labelled, calibrate
+from fabula.judging.themes import group_vectors
+from fabula.originality.detector import Labelled, calibrate
 from fabula.stats.agreement import (
     Confusion,
     alpha,
@@ -43,7 +44,6 @@ from fabula.stats.prediction_powered import (
 )
 from fabula.stats.ranking import Comparisons, rank
 from fabula.stats.resampling import N_PERMUTATIONS
-from fabula.stats.vector_groups import group_vectors
 
 FOLDER = Path(__file__).parents[1] / "golden" / "stats"
 KEPT = json.loads((FOLDER / "values.json").read_text("utf-8"))

@@ -19,7 +19,8 @@ from sklearn import metrics
 from statsmodels.stats import inter_rater
 from tests.essay import ESSAY
 
-from fabula.measures.agreement import (
+from fabula.core.types import Estimate, Measurement
+from fabula.raters.agreement import (
     graded_agreement,
     graded_pairs,
     judge_agreement,
@@ -36,7 +37,6 @@ from fabula.stats.agreement import (
     percent_agreement,
     spearman,
 )
-from fabula.types import Estimate, Measurement
 
 Table = NDArray[np.float64]
 N_TABLES = 300

@@ -13,15 +13,18 @@ from scipy.optimize import brentq
 from scipy.stats import norm, ttest_ind, ttest_rel
 from scipy.stats import t as student_t
 from statsmodels.stats.proportion import proportion_confint
-from tests.measures.test_comparison import compare_scores
+from tests.groups.test_comparison import compare_scores
 from tests.stats.contrasted import means, percent
 
-from fabula.measures.agreement import panel_agreement, panel_of
-from fabula.measures.detector import Labelled, calibrate
-from fabula.measures.ratings import label_accuracy, rater_agreement
-from fabula.presentation.comparison_tables import comparison_tables
-from fabula.presentation.sheet import interval_notes, interval_shown, render
+from fabula.core.store import dump_json
+from fabula.core.types import Estimate
+from fabula.feedback.scores import read_answers, score_answers, validate
+from fabula.groups.tables import comparison_tables
+from fabula.originality.detector import Labelled, calibrate
+from fabula.raters.agreement import panel_agreement, panel_of
+from fabula.raters.ratings import label_accuracy, rater_agreement
 from fabula.rubrics.load import load_rubric
+from fabula.show.sheet import interval_notes, interval_shown, render
 from fabula.stats.agreement import cohen
 from fabula.stats.contrasts import mean_estimate, pooled_estimate
 from fabula.stats.paired import Tokens, compare_pairs, mean_estimates, ratio_estimate
@@ -32,9 +35,6 @@ from fabula.stats.resampling import (
     ratio_interval,
     share_interval,
 )
-from fabula.store import dump_json
-from fabula.tasks.feedback.feedback_scores import read_answers, score_answers, validate
-from fabula.types import Estimate
 
 SOURCE = Path(__file__).parents[2] / "src" / "fabula"
 
@@ -146,7 +146,7 @@ def test_no_module_makes_intervals_of_its_own():
     """Percentiles are taken where the rule is applied; `bounds` has one of its own, and
     `groups` describes a distribution."""
     allowed = {
-        "stats/resampling.py", "stats/prediction_powered.py", "measures/groups.py",
+        "stats/resampling.py", "stats/prediction_powered.py", "reference/norms.py",
         "stats/planning.py",  # widths of simulated studies
         "stats/agreement.py",  # a grid of values
     }  # fmt: skip

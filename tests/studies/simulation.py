@@ -28,6 +28,7 @@ from sqlalchemy import select
 from tests.commands import write_rows
 
 import fabula
+from fabula.core.types import Measurement
 from fabula.rubrics.load import load_rubric
 from fabula.studies.database import Store, answers, assignments, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
@@ -35,7 +36,6 @@ from fabula.studies.exporting import export
 from fabula.studies.participants import hash_of, invite, pseudonym
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
-from fabula.types import Measurement
 
 __all__ = ["Load", "Outcome", "simulate", "write_study"]
 

@@ -19,11 +19,10 @@ from lxml import etree
 from tests.commands import invoke, refused, rows_of, write_rows
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.errors import InputError
-from fabula.jobs.feedback import feedback_rows as feedback_rows_of
+from fabula.core.errors import InputError
+from fabula.feedback.job import feedback_rows as feedback_rows_of
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
-from fabula.studies.answer_log import save_answers
 from fabula.studies.assigning import Assignment, finish
 from fabula.studies.database import Store, assignments, now_ms
 from fabula.studies.design import StudyDesign, load_study, new_study
@@ -31,6 +30,7 @@ from fabula.studies.forms import Key, pages_of
 from fabula.studies.participants import invite, invite_each, set_state
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
+from fabula.studies.views import save_answers
 from fabula.text.feedback_pieces import feedback_documents
 
 

@@ -13,7 +13,6 @@ from starlette.testclient import TestClient
 from tests.commands import write_rows
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.studies.answer_log import current_answers
 from fabula.studies.app import create_app
 from fabula.studies.database import Store, answers, assignments, audit, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
@@ -21,6 +20,7 @@ from fabula.studies.exporting import export
 from fabula.studies.participants import invite
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
+from fabula.studies.views import current_answers
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 from tests.commands import write_rows
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 from fabula.studies.assigning import finish, next_assignment, workload_of
 from fabula.studies.database import Store, assignments
 from fabula.studies.design import StudyDesign, load_study, new_study

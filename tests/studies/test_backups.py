@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from tests.studies.test_app import ENDING, Running, hidden, make
 from tests.studies_data import story_rows
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 from fabula.studies.database import Store, answers, audit, metadata, sessions
 from fabula.studies.participants import forget, invite
 from fabula.studies.study_engine import back_up, open_store, restore

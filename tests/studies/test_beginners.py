@@ -17,10 +17,10 @@ from tests.studies.test_app import ENDING, hidden, make
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.cli.main import cli
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.stories.story_writing import story_row
 from fabula.studies.app import create_app
 from fabula.studies.participants import invite
-from fabula.tasks.story_writing import story_row
 
 
 def run(*arguments: object, **environment: str) -> Result:

@@ -15,14 +15,14 @@ from starlette.testclient import TestClient
 from tests.commands import invoke, write_rows
 from tests.studies.test_app import Running, hidden
 
-from fabula.errors import InputError
-from fabula.jobs.studies import analyse_pairs
-from fabula.judging.pairwise import rank_stories
+from fabula.core.errors import InputError
+from fabula.core.types import Document, Measurement
+from fabula.judging.pairs import rank_stories
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export, preferences, said_of
+from fabula.studies.job import analyse_pairs
 from fabula.studies.quality import agreement_by_item, standings
 from fabula.studies.units import chosen_sets, pair_key, pairs_within, read_units
-from fabula.types import Document, Measurement
 
 ITEMS = ("overall", "creativity", "prose")
 

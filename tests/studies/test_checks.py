@@ -11,7 +11,7 @@ from tests.studies.test_app import Running, hidden
 from tests.studies.test_pairs import ITEMS
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 from fabula.studies.exporting import export
 from fabula.studies.quality import Checks, standings
 

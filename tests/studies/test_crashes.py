@@ -13,12 +13,12 @@ from starlette.testclient import TestClient
 from tests.forking import fabula_command
 from tests.studies.simulation import Load, simulate, write_study
 
-from fabula.studies.answer_log import current_answers
 from fabula.studies.app import create_app
 from fabula.studies.design import load_study
 from fabula.studies.participants import invite
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
+from fabula.studies.views import current_answers
 
 
 def test_what_was_acknowledged_is_there_once_after_crashes(tmp_path: Path, database: str):

@@ -19,7 +19,7 @@ from tests.studies.prolific_server import TOKEN, MockProlific, mock_prolific
 from tests.studies.test_app import ENDING, Running, csrf, hidden
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 from fabula.studies.app import create_app
 from fabula.studies.database import assignments, now_ms, participants, tokens, visits
 from fabula.studies.platforms import (

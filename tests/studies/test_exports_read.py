@@ -10,11 +10,11 @@ from tests.judging.test_judges import write_run
 from tests.studies.test_analysis import answer, begin
 from tests.studies_data import story_rows
 
-from fabula.measures.labels import read_labels
+from fabula.core.types import Measurement, Rubric
+from fabula.raters.labels import read_labels
 from fabula.studies.forms import Key, pages_of
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
-from fabula.types import Measurement, Rubric
 
 FORMATS = ("jsonl", "csv", "xlsx", "parquet")
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.scales import Scale
+from fabula.core.types import Item
 from fabula.rubrics.conditions import Condition
 from fabula.rubrics.load import load_rubric
-from fabula.scales import Scale
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Answers, FormError, Key, pages_of, retired, with_answer
-from fabula.types import Item
 
 
 @pytest.fixture(scope="module")

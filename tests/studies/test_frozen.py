@@ -12,13 +12,13 @@ from tests.commands import refused
 from tests.studies.test_app import Running, hidden
 from tests.studies_data import story_rows
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Measurement
 from fabula.studies.app import create_app
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
 from fabula.studies.study_engine import back_up, open_store, restore
 from fabula.studies.units import read_units
-from fabula.types import Measurement
 
 
 @dataclass

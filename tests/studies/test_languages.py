@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from tests.studies.test_app import Running, hidden, make
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Item, Rubric
 from fabula.rubrics.load import load_rubric
 from fabula.studies import labels as catalogues
 from fabula.studies.app import create_app
@@ -31,7 +32,6 @@ from fabula.studies.design import (
 from fabula.studies.labels import ENGLISH, LANGUAGES, Labels, load_labels
 from fabula.studies.study_engine import open_store
 from fabula.studies.views import STATIC
-from fabula.types import Item, Rubric
 
 FOLDER = Path(catalogues.__file__).parent
 TEMPLATES = FOLDER.parent / "templates"

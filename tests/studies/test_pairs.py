@@ -15,13 +15,13 @@ from tests.commands import invoke, refused, write_rows
 from tests.studies.test_app import Running, hidden, make
 from tests.studies_data import story_rows
 
-from fabula.errors import InputError
-from fabula.jobs.studies import analyse_pairs
+from fabula.core.errors import InputError
 from fabula.studies.app import create_app
 from fabula.studies.assigning import balanced_order, williams_square
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
 from fabula.studies.forms import TIE
+from fabula.studies.job import analyse_pairs
 from fabula.studies.quality import agreement_by_item, standings
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units

@@ -14,7 +14,7 @@ from tests.commands import write_rows
 from tests.studies.test_app import Running, csrf, hidden
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 from fabula.studies.database import (
     about_answers,
     answers,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.commands import invoke, rows_of
 
-from fabula.errors import InputError
-from fabula.tasks.continuation.story_passages import book_chapters, passages_of
+from fabula.continuation.passages import book_chapters, passages_of
+from fabula.core.errors import InputError
 from fabula.text import read_documents
 
 OTHERS = ["dog", "fish", "bird", "cow", "hen", "fox", "bee", "ant", "owl"]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabula.core.types import Document
 from fabula.text import read_documents
 from fabula.text.chapters import chapters_of, is_heading, sections_of, without_headings
-from fabula.types import Document
 
 PROSE = (
     "The lamp was lit at dusk, and nobody had rowed over for a week. She counted the turns of "

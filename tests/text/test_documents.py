@@ -7,21 +7,21 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fabula.errors import InputError
-from fabula.jobs.report import ReportSettings
-from fabula.jobs.reviewer import Reviewer
-from fabula.judging.pairwise import pairs_of
+from fabula.continuation.passages import book_chapters
+from fabula.core.errors import InputError
+from fabula.core.types import Document
+from fabula.feedback.corrupting import sample_sets, without_repeats
+from fabula.judging.pairs import pairs_of
 from fabula.judging.run import with_retest
-from fabula.measures.linguistic.profile import profile_texts
-from fabula.measures.originality_measure import OriginalityMeasure
-from fabula.measures.scores import run_measure
+from fabula.linguistic.profile import profile_texts
+from fabula.originality.measure import OriginalityMeasure
+from fabula.originality.scores import run_measure
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
-from fabula.tasks.continuation.story_passages import book_chapters
-from fabula.tasks.feedback.corrupting import sample_sets, without_repeats
-from fabula.tasks.openings import by_line, draw_sentences
+from fabula.reference.openings import by_line, draw_sentences
+from fabula.report.job import ReportSettings
+from fabula.report.reviewer import Reviewer
 from fabula.text import check_documents, check_ids, read_documents
-from fabula.types import Document
 
 WRONG: dict[str, Any] = {
     "a string": "stories/", "bytes": b"text", "a path": Path("stories"), "strings": ["text"],

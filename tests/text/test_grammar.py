@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.http_serving import Handler, on_loopback
 
-from fabula.errors import ModelError
+from fabula.core.errors import ModelError
 from fabula.text.grammar import Fault, LanguageTool, parsed_and_checked
 from fabula.text.parsing import Parsed
 

@@ -14,11 +14,11 @@ import docx
 import pytest
 from tests.commands import write_rows
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.workers import Child, connections
 from fabula.text import find_files, isolation, read_documents, sources
 from fabula.text.isolation import Limits
 from fabula.text.readers import READERS
-from fabula.workers import Child, connections
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 

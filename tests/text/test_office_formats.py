@@ -11,11 +11,11 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Document
 from fabula.text import find_files, read_documents
 from fabula.text.isolation import Limits
 from fabula.text.readers import READERS
-from fabula.types import Document
 
 Place = tuple[float, float, str]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.commands import rows_of
 
-from fabula.tasks.model_texts import unframed
+from fabula.models.texts import unframed
 from fabula.text.refusals import is_refusal
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "refusals.jsonl"

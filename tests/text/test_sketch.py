@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import longest_common_run
 
-from fabula.text.sketch import RUN_WORDS, Sketch, sketch_of
+from fabula.text.clusters import RUN_WORDS, Sketch, sketch_of
 
 _words = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "g"]), max_size=80)
 

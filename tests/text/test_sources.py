@@ -15,9 +15,9 @@ import pytest
 import zstandard
 from tests.http_serving import serving_files
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Document
 from fabula.text import find_files, read_documents
-from fabula.types import Document
 
 ROWS = [
     {"id": "a", "text": "The first text — “quoted”.", "author": "Ann", "year": 1900},

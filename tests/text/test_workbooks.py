@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import xlsxwriter
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 from fabula.text import read_table
 
 

@@ -19,16 +19,24 @@ from click.core import ParameterSource
 from fabula.cli import notices
 from fabula.cli.notices import Bar
 from fabula.cli.records import CommandRunner, CorpusType, recorded
-from fabula.errors import FabulaError
+from fabula.core.errors import FabulaError
+from fabula.core.settings import (
+    Between,
+    Described,
+    Settings,
+    SettingsError,
+    build,
+    fields_of,
+    values_of,
+)
+from fabula.core.store import dump_json
+from fabula.core.types import Document
 from fabula.jobs.config import NAME, addresses_in, read_config
 from fabula.jobs.job import OneSource, Shape, WholeStream
 from fabula.jobs.progress import Declined
 from fabula.jobs.registry import Job
 from fabula.jobs.result import Result, has
 from fabula.jobs.shared_settings import Reading, TableFiles, is_output, read_stories, rows_file
-from fabula.settings import Between, Described, Settings, SettingsError, build, fields_of, values_of
-from fabula.store import dump_json
-from fabula.types import Document
 
 if TYPE_CHECKING:
     from fabula.models.cost import Estimate
@@ -516,7 +524,7 @@ def _show(
         for line in said:
             click.echo(in_words(line).encode(errors="replace").decode())
         if not said:
-            from fabula.presentation.sheet import render
+            from fabula.show.sheet import render
 
             click.echo(in_words(render(*tables)), nl=False)
     elif not is_printed:

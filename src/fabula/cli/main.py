@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from fabula import __version__
-from fabula.control_characters import without_controls
-from fabula.errors import BusyError, FabulaError, LookupFailed, ModelError
+from fabula.core import __version__
+from fabula.core.errors import BusyError, FabulaError, LookupFailed, ModelError, without_controls
 from fabula.jobs.registry import DEFAULTS, jobs, sections
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.control_characters import without_controls
-from fabula.errors import InputError
-from fabula.settings import in_names
+from fabula.core.errors import InputError, without_controls
+from fabula.core.settings import in_names
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from fabula.cli.notices import notify
-from fabula.errors import FabulaError, InputError
+from fabula.core.errors import FabulaError, InputError
 from fabula.jobs.shared_settings import WRITTEN, is_folder
 
 _ONLY_SHOWN = ("as_json", "yes")
@@ -61,7 +61,7 @@ def recorded(ctx: click.Context) -> Iterator[None]:
     if not has_results:
         yield
         return
-    from fabula.provenance import Before, is_in_place, recording
+    from fabula.core.provenance import Before, is_in_place, recording
 
     # The words of the groups and the command, without the program's: `judge`, `stories`.
     words, within = list[str](), ctx

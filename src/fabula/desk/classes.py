@@ -16,14 +16,14 @@ from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
+from fabula.core.errors import InputError
+from fabula.core.store import dump_json, write_whole
 from fabula.desk.desk_pages import Owner, Posted, files_in, report_file
 from fabula.desk.drafts import place_in, read_object
 from fabula.desk.work import Desk, render, render_place, render_report, with_bar
-from fabula.errors import InputError
 from fabula.jobs.progress import Progress
-from fabula.jobs.report import ReportSettings
-from fabula.jobs.reviewer import Reviewer
-from fabula.store import dump_json, write_whole
+from fabula.report.job import ReportSettings
+from fabula.report.reviewer import Reviewer
 from fabula.text import read_documents
 from fabula.web import visible
 

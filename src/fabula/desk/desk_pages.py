@@ -15,17 +15,17 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
+from fabula.core.errors import InputError, ModelError
+from fabula.core.types import Document
 from fabula.desk import work
 from fabula.desk.drafts import Piece, Version, place_in, shown_time
-from fabula.errors import InputError, ModelError
+from fabula.desk.setup import Step, setup, usable_sets
 from fabula.jobs.progress import Progress
-from fabula.jobs.reviewer import estimate_review
-from fabula.jobs.setup import Step, setup, usable_sets
 from fabula.models.available import check_key, find_models
-from fabula.review import OWN_PARTS
+from fabula.report.parts import OWN_PARTS
+from fabula.report.reviewer import estimate_review
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES
-from fabula.types import Document
 from fabula.web import visible
 from fabula.web.guard import is_secret
 

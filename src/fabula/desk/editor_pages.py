@@ -13,13 +13,13 @@ from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from markupsafe import escape
 
-from fabula import __version__
+from fabula.core import __version__
+from fabula.core.errors import InputError
+from fabula.core.store import dump_json
 from fabula.desk.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed_words, text_in
 from fabula.desk.drafts import Journal, KeptState, Piece, chained, shown_time
 from fabula.desk.work import Asked, render
-from fabula.errors import InputError
-from fabula.review.findings import Finding
-from fabula.store import dump_json
+from fabula.report.findings import Finding
 from fabula.text import count_words
 from fabula.web import visible
 

@@ -21,25 +21,26 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from fabula.core.errors import FabulaError, InputError
+from fabula.core.instruments import names_of_parts
+from fabula.core.store import dump_json, write_whole
+from fabula.core.types import Document
 from fabula.desk.drafts import Drafts, Piece, Version, read_json
-from fabula.errors import FabulaError, InputError
-from fabula.instruments import names_of_parts
+from fabula.desk.setup import SetupSettings
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import Declined, Progress
-from fabula.jobs.report import ReportSettings
 from fabula.jobs.result import picked
-from fabula.jobs.reviewer import Reviewer
-from fabula.jobs.setup import SetupSettings
-from fabula.measures.line_rules import line_of
 from fabula.models.cost import Estimate
-from fabula.presentation.page_file import TEMPLATES
-from fabula.presentation.review_page import page_of
 from fabula.reference import Reference, search
-from fabula.review import Review, findings, numbers_of_review, part_of_finding
-from fabula.store import dump_json, write_whole
+from fabula.report import findings
+from fabula.report.job import ReportSettings
+from fabula.report.page import page_of
+from fabula.report.parts import Review, numbers_of_review, part_of_finding
+from fabula.report.reviewer import Reviewer
+from fabula.show.page import TEMPLATES
+from fabula.style.lines import line_of
 from fabula.text import read_documents
 from fabula.text.sentences import overlaps
-from fabula.types import Document
 from fabula.web import page_environment
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")

@@ -42,30 +42,30 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from rich.markup import escape
 
 from fabula.api import settings_from
-from fabula.errors import NEVER_CHECKED, FabulaError, InputError, explain
-from fabula.jobs.judging import LabelledSettings, plan_of, with_examples
+from fabula.core.errors import NEVER_CHECKED, FabulaError, InputError, explain
+from fabula.core.scales import Scale
+from fabula.core.settings import fields_of
+from fabula.core.types import Document, Estimate, Item, Measurement, Rubric
 from fabula.jobs.models import ModelSettings
-from fabula.judging.judge_prompts import ExampleTemplate, Template, choice_of
-from fabula.judging.judging_plan import WORDING_STEP, Asked, Judged, JudgePlan
+from fabula.judging.job import LabelledSettings, plan_of, with_examples
 from fabula.judging.measurements import to_measurements
+from fabula.judging.plan import WORDING_STEP, Asked, Judged, JudgePlan
+from fabula.judging.prompts import ExampleTemplate, Template, choice_of
 from fabula.judging.run import call_seed, depends_on, is_asked
 from fabula.judging.trust import TrustBook
-from fabula.measures.agreement import (
+from fabula.models.base import all_of
+from fabula.models.hosted import answer_of, form_of, is_held, message_of
+from fabula.models.verdicts import Style, Verdict, read_verdict
+from fabula.raters.agreement import (
     graded_agreement,
     judge_agreement,
     panel_of_labels,
     people_agreement,
     ratings_of,
 )
-from fabula.measures.labels import read_labels
-from fabula.models.concurrency import all_of
-from fabula.models.hosted import answer_of, form_of, is_held, message_of
-from fabula.models.verdicts import Style, Verdict, read_verdict
+from fabula.raters.labels import read_labels
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
-from fabula.scales import Scale
-from fabula.settings import fields_of
 from fabula.text import TextSettings, find_files, read_documents
-from fabula.types import Document, Estimate, Item, Measurement, Rubric
 
 
 @contextmanager

@@ -23,13 +23,13 @@ from inspect_ai.scorer import SampleScore, Score, Scorer, Target, Value, scorer
 from inspect_ai.solver import TaskState
 
 from fabula.api import settings_from
-from fabula.errors import CallFailed, InputError, explain
+from fabula.core.errors import CallFailed, InputError, explain
+from fabula.core.instruments import instruments
+from fabula.core.types import Document, Measurement
 from fabula.evals.rubrics import in_a_sentence, over_epochs
-from fabula.instruments import instruments
-from fabula.jobs.originality import OriginalityOptions, open_measure
+from fabula.originality.job import OriginalityOptions, open_measure
 from fabula.stats.contrasts import pooled_estimate
 from fabula.text.refusals import is_refusal
-from fabula.types import Document, Measurement
 
 Measure = Callable[[Document], Iterable[Measurement]]
 """An instrument's results for a text: one measurement per figure, with a value or a reason."""
@@ -88,8 +88,8 @@ def fluency(model: str = "local") -> Scorer:
     Args:
         model: The model that reads: `local` (the embedded one) or a .gguf file.
     """
-    from fabula.measures.fluency import FluencyMeasure
     from fabula.models.surprisal import SurprisalModel
+    from fabula.style.fluency import FluencyMeasure
     from fabula.text.pipeline import SENTENCES, load_pipeline
 
     stack = ExitStack()
@@ -106,7 +106,7 @@ def profile(grammar: str = "harper") -> Scorer:
     Args:
         grammar: `harper`, `languagetool` or `none`.
     """
-    from fabula.measures.linguistic.profile import profile_texts
+    from fabula.linguistic.profile import profile_texts
 
     def measure(document: Document) -> Iterable[Measurement]:
         return next(profile_texts([document], grammar)).measurements()

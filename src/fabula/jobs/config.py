@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 
 NAME = "fabula.toml"
 _SETS = ("models", "near", "index", "reading", "running", "tools", "tests", "serving")
@@ -37,9 +37,9 @@ class Config:
         tables = {name.partition(".")[0] for name in options if "." in name}
         others = {name for name in self.sets if name.partition(".")[0] in tables} - options.keys()
         if others:
+            from fabula.core.settings import Settings, fields_of
             from fabula.jobs.registry import jobs
             from fabula.jobs.shared_settings import Reading
-            from fabula.settings import Settings, fields_of
 
             # What can be set, of all jobs.
             kinds: set[type[Settings]] = {Reading}

@@ -9,11 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.provenance import note_texts
+from fabula.core.store import located_rows, read_rows
+from fabula.core.types import Document
 from fabula.jobs.shared_settings import Reading, read_stories
-from fabula.provenance import note_texts
-from fabula.store import located_rows, read_rows
-from fabula.types import Document
 
 if TYPE_CHECKING:
     pass

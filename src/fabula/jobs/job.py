@@ -17,10 +17,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+from fabula.core.settings import Settings
+from fabula.core.types import Document
 from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Reading
-from fabula.settings import Settings
-from fabula.types import Document
 
 Texts = Annotated[Sequence[Document], "texts"]
 """Texts that a job keeps in memory, all of them with ids of their own."""

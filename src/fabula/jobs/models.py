@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.errors import explain
+from fabula.core.errors import explain
+from fabula.core.settings import Between, Settings, SettingsError, part, setting
 from fabula.jobs.progress import Confirm
 from fabula.jobs.result import Result, Row
-from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
+    from fabula.core.resume import KeptRows, Ledger
     from fabula.models.base import Model
     from fabula.models.cost import Estimate, Price, Prices
     from fabula.models.model_spec import ModelOptions
-    from fabula.resume import KeptRows, Ledger
 
 
 def temperature_setting(
@@ -52,7 +52,7 @@ def max_tokens_setting(default: int | None, default_text: str = "") -> Any:
 
 
 def _is_price(text: str) -> str | None:
-    from fabula.errors import InputError
+    from fabula.core.errors import InputError
     from fabula.models.cost import parse_prices
 
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from fabula.errors import FabulaError
+from fabula.core.errors import FabulaError
 
 if TYPE_CHECKING:
     from fabula.models.cost import Estimate

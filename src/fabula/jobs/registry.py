@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fabula.plugins import installed, load
+from fabula.core.packages import installed, load
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -36,7 +36,7 @@ class Job:
     name: str
     """The words of its command: `judge correct`."""
     place: str
-    """Its module and function: `fabula.jobs.agreement:correct`."""
+    """Its module and function: `fabula.judging.agreement:correct`."""
     short: str
     """What it does, in one line."""
     acts: bool = False
@@ -63,59 +63,59 @@ class Job:
 
 _BUILT_IN = """
 One draft
-  report = report:report | Run every instrument and write one page.
-  desk = fabula.desk.start:desk | Open a local page to drop drafts on and read reports.
-  setup = setup:setup | Fetch the model files that instruments need, or list models.
+  report = report.job | Run every instrument and write one page.
+  desk = desk.start | Open a local page to drop drafts on and read reports.
+  setup = desk.setup | Fetch the model files that instruments need, or list models.
 Texts and groups of texts
-  originality = originality:originality | Score texts against a reference corpus.
-  profile = profiles:profile | Measure rhythm, dialogue, word rarity and more.
-  diversity = comparison:diversity | Measure how alike texts are that should differ.
-  compare = comparison:compare | Compare groups of texts in any numbers.
-  phrases = comparison:phrases | List phrases that one group uses more than another.
-  detect score = detection:score | Score texts by how probable a language model finds them.
-  detect calibrate = detection:calibrate | Calibrate a detector on labelled scores.
-  detect apply = detection:apply | Apply a calibrated detector to scores.
+  originality = originality.job | Score texts against a reference corpus.
+  profile = linguistic.job | Measure rhythm, dialogue, word rarity and more.
+  diversity = groups.job | Measure how alike texts are that should differ.
+  compare = groups.job | Compare groups of texts in any numbers.
+  phrases = groups.job | List phrases that one group uses more than another.
+  detect score = originality.detection | Score texts by how probable a language model finds them.
+  detect calibrate = originality.detection | Calibrate a detector on labelled scores.
+  detect apply = originality.detection | Apply a calibrated detector to scores.
 Judges and people
-  judge stories = judging:judge | Judge stories with a rubric.
-  judge calibrate = agreement:calibrate | Measure how far a judge agrees with experts.
-  judge correct = agreement:correct | Correct a judge with labels from experts.
-  judge agreement = agreement:agreement | Compare judges with people and with each other.
-  judge themes = agreement:themes | Group raters' reasons into themes.
-  rubric show = rubrics:show | List, show and check rubrics.
-  rubric make = rubrics:make | Draft, import or expand a rubric.
-  study new = studies:new | Design a study and write its file.
-  study invite = studies:invite | Print invitation links.
-  study people = studies:people | Look after participants: links, removals, statuses.
-  study serve = studies:serve | Serve a study's pages, or a preview of them.
-  study export = studies:export | Export the answers as measurements.
-  study backup = studies:backup | Copy a study into one file, or back from it.
-  study analyse = studies:analyse | Print the paper's tables from a study's answers.
-  plan = plan:plan | Plan how large a study must be.
+  judge stories = judging.job:judge | Judge stories with a rubric.
+  judge calibrate = judging.agreement | Measure how far a judge agrees with experts.
+  judge correct = judging.agreement | Correct a judge with labels from experts.
+  judge agreement = judging.agreement | Compare judges with people and with each other.
+  judge themes = judging.agreement | Group raters' reasons into themes.
+  rubric show = judging.rubrics | List, show and check rubrics.
+  rubric make = judging.rubrics | Draft, import or expand a rubric.
+  study new = studies.job | Design a study and write its file.
+  study invite = studies.job | Print invitation links.
+  study people = studies.job | Look after participants: links, removals, statuses.
+  study serve = studies.job | Serve a study's pages, or a preview of them.
+  study export = studies.job | Export the answers as measurements.
+  study backup = studies.job | Copy a study into one file, or back from it.
+  study analyse = studies.job | Print the paper's tables from a study's answers.
+  plan = judging.panel_size | Plan how large a study must be.
 Experiments
-  stories draw = stories:draw | Draw some texts, or pieces of feedback, at random.
-  stories plot = stories:plot | Summarise the plot of each story in a sentence.
-  stories write = stories:write | Write a story of a given length for each plot.
-  stories openings = openings:openings | Continue a first sentence, a headline or a theorem.
-  continuation passages = continuation:passages | Cut books into contexts and what follows them.
-  continuation train = continuation:train | Train the baseline generators.
-  continuation generate = continuation:generate | Generate the next sentence of each passage.
-  continuation score = continuation:score | Compare systems on fifteen metrics, with tests.
-  feedback corrupt = feedback:corrupt | Corrupt stories in known ways.
-  feedback elicit = feedback:elicit | Ask models for feedback on corrupted stories.
-  feedback find = feedback:find | Score which answers find the planted faults.
-  feedback score = feedback:score | Measure length, repetition and precision of feedback.
-  feedback rate = feedback:rate | Have a model rate or label each piece of feedback.
-  reference build = references:build | Build a reference corpus, or add texts to one.
-  reference remove = references:remove | Remove documents from a corpus.
-  reference info = references:info | List corpora, or show and check one.
-  reference measure = held_out:measure | Score a corpus's own documents against it.
-  reference group = report:group | Measure texts as a reference group.
-  reference serve = references:serve | Serve corpora over HTTP.
-  replicate ttcw = replication:ttcw | Replicate Chakrabarty et al. 2024.
-  replicate linguistic-metrics = replication:linguistic_metrics | Replicate Roemmele et al. 2017.
-  replicate creativity-index = replication:creativity_index | Replicate Lu et al. 2024.
-  replicate story-feedback = replication:story_feedback | Replicate Rashkin et al. 2025.
-  rerun = rerun:rerun | Make a result again, and check that it is the same.
+  stories draw = stories.job | Draw some texts, or pieces of feedback, at random.
+  stories plot = stories.job | Summarise the plot of each story in a sentence.
+  stories write = stories.job | Write a story of a given length for each plot.
+  stories openings = reference.openings | Continue a first sentence, a headline or a theorem.
+  continuation passages = continuation.job | Cut books into contexts and what follows them.
+  continuation train = continuation.job | Train the baseline generators.
+  continuation generate = continuation.job | Generate the next sentence of each passage.
+  continuation score = continuation.job | Compare systems on fifteen metrics, with tests.
+  feedback corrupt = feedback.job | Corrupt stories in known ways.
+  feedback elicit = feedback.job | Ask models for feedback on corrupted stories.
+  feedback find = feedback.job | Score which answers find the planted faults.
+  feedback score = feedback.job | Measure length, repetition and precision of feedback.
+  feedback rate = feedback.job | Have a model rate or label each piece of feedback.
+  reference build = reference.job | Build a reference corpus, or add texts to one.
+  reference remove = reference.job | Remove documents from a corpus.
+  reference info = reference.job | List corpora, or show and check one.
+  reference measure = originality.held_out | Score a corpus's own documents against it.
+  reference group = report.job | Measure texts as a reference group.
+  reference serve = reference.job | Serve corpora over HTTP.
+  replicate ttcw = replicate.job | Replicate Chakrabarty et al. 2024.
+  replicate linguistic-metrics = replicate.job | Replicate Roemmele et al. 2017.
+  replicate creativity-index = replicate.job | Replicate Lu et al. 2024.
+  replicate story-feedback = replicate.job | Replicate Rashkin et al. 2025.
+  rerun = cli.rerun | Make a result again, and check that it is the same.
 """
 _ACTING = (
     "desk", "judge calibrate", "setup", "study new", "study invite", "study people", "study serve",
@@ -149,8 +149,10 @@ def _built_in() -> dict[str, list[Job]]:
             continue
         words, _, rest = line.strip().partition(" = ")
         place, _, short = rest.partition(" | ")
-        place = place if place.startswith("fabula.") else f"fabula.jobs.{place}"
-        own.append(Job(words, place, short, words in _ACTING))
+        module, _, function = place.partition(":")
+        # A function has the last word of its command, unless the line names another.
+        function = function or words.split()[-1].replace("-", "_")
+        own.append(Job(words, f"fabula.{module}:{function}", short, words in _ACTING))
     return sections
 
 

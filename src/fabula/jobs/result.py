@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 
 if TYPE_CHECKING:
+    from fabula.core.provenance import Recording
     from fabula.jobs.given import FrameKind
-    from fabula.presentation.sheet import Block
-    from fabula.provenance import Recording
+    from fabula.show.sheet import Block
 
 Row = dict[str, Any]
 
@@ -99,9 +99,9 @@ class Result:
         Some have a page too (.html), or a picture (.svg, .pdf, .png). A record of how it was made
         is written beside the file. Raises `InputError` for an ending that this result has not.
         """
+        from fabula.core.provenance import recording
+        from fabula.core.store import dump_json, write_rows, write_whole
         from fabula.jobs.shared_settings import TableFiles
-        from fabula.provenance import recording
-        from fabula.store import dump_json, write_rows, write_whole
 
         path, made, writers = Path(path), self.made, self.writers()
         with recording() as noted:
@@ -137,7 +137,7 @@ class Result:
         return list(dict.fromkeys([*own, ".json", *self.writers()]))
 
     def __str__(self) -> str:
-        from fabula.presentation.sheet import render
+        from fabula.show.sheet import render
 
         return render(*self.tables())
 
@@ -148,7 +148,7 @@ class Result:
         return f"<{type(self).__name__}{n}: print it, or see {frame}.to_json(), .save(path)>"
 
     def _repr_html_(self) -> str:
-        from fabula.presentation.sheet import html_of
+        from fabula.show.sheet import html_of
 
         return html_of(self.tables())
 

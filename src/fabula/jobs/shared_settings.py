@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.resume import Share
+from fabula.core.settings import Between, Described, Settings, SettingsError, setting
 from fabula.jobs.progress import Progress
-from fabula.resume import Share
-from fabula.settings import Between, Described, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
-    from fabula.presentation.sheet import Block
-    from fabula.types import Document
-    from fabula.workers import Cluster
+    from fabula.core.types import Document
+    from fabula.core.workers import Cluster
+    from fabula.show.sheet import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Processes(Settings):
     @property
     def n_processes(self) -> int:
         """The setting, or the number of processors available to this process."""
-        from fabula.workers import default_jobs
+        from fabula.core.workers import default_jobs
 
         return self.n_jobs or default_jobs()
 
@@ -139,7 +139,7 @@ def open_cluster(engine: Engine, progress: Progress, stage: str) -> Iterator[Clu
     if engine.kind == "local":
         yield None
         return
-    from fabula.workers import Cluster
+    from fabula.core.workers import Cluster
 
     progress.say("connecting to the cluster")
     with Cluster(engine.address, n_cpus=engine.n_processes) as cluster:
@@ -174,13 +174,13 @@ def is_folder(place: object) -> str | None:
 
 
 def _is_page(path: Path) -> None:
-    from fabula.presentation.page_file import check_page_path
+    from fabula.show.page import check_page_path
 
     check_page_path(path)
 
 
 def _is_plot(path: Path) -> None:
-    from fabula.presentation.charts import check_plot_path
+    from fabula.show.charts import check_plot_path
 
     check_plot_path(path)
 
@@ -264,7 +264,7 @@ class TableFiles(Settings):
 
     def check_files(self) -> None:
         """Raise `InputError` if the LaTeX file was not written by Fabula."""
-        from fabula.presentation.sheet import LATEX_BEGIN
+        from fabula.show.sheet import LATEX_BEGIN
 
         if self.latex is not None and self.latex.exists() and self.latex.stat().st_size:
             with self.latex.open("rb") as file:
@@ -278,8 +278,8 @@ class TableFiles(Settings):
 
         `records` are the contents of the CSV, if they differ from the tables as shown.
         """
-        from fabula.presentation.sheet import csv_of, latex_of
-        from fabula.store import write_whole
+        from fabula.core.store import write_whole
+        from fabula.show.sheet import csv_of, latex_of
 
         texts: dict[Path, str] = {}
         if self.csv is not None:

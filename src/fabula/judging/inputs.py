@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Document, Measurement, Rubric
 from fabula.jobs.given import Row, located_in, rows_in
-from fabula.types import Document, Measurement, Rubric
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost
@@ -46,7 +46,7 @@ class Labels:
 
     def read(self, rubric: Rubric) -> list[Measurement]:
         """Raises `InputError`, naming the file or the row."""
-        from fabula.measures.labels import labels_of, read_labels
+        from fabula.raters.labels import labels_of, read_labels
 
         if isinstance(self.source, Path):
             return read_labels(self.source, rubric)
@@ -77,7 +77,7 @@ class Run:
 
     def read(self) -> tuple[Rubric, list[Measurement]]:
         """The rubric, and all verdicts. Raises `InputError`."""
-        from fabula.judging.folder import read_run
+        from fabula.judging.session import read_run
 
         if self.folder is None:
             return self.judged.plan.rubric, self.judged.said

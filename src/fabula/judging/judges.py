@@ -1,6 +1,6 @@
 """Comparing judges on the same documents, and combining them into panels.
 
-Only yes-no items count here; `measures/agreement.py` handles the others. If experts' verdicts are
+Only yes-no items count here; `raters/agreement.py` handles the others. If experts' verdicts are
 given, a judge's biases are measured among verdicts on which the experts agree: what remains is the
 judge's own bias.
 """
@@ -15,16 +15,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fabula.judging.pairwise import PairSummary, summarise_pairs
+from fabula.core.packages import scipy
+from fabula.core.store import read_rows
+from fabula.core.types import Contrast, Estimate, Measurement, Rubric
+from fabula.judging.pairs import PairSummary, summarise_pairs
 from fabula.judging.run import RETEST
-from fabula.measures.agreement import Panel, people_agreement
 from fabula.models.base import Usage
 from fabula.models.cost import Prices
 from fabula.models.replay import recorded
-from fabula.packages import scipy
+from fabula.raters.agreement import Panel, people_agreement
 from fabula.stats.agreement import Confusion, association_within, cohen, difference, fleiss
-from fabula.store import read_rows
-from fabula.types import Contrast, Estimate, Measurement, Rubric
 
 Subject = tuple[str, str]
 

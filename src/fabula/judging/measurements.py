@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from fabula.errors import explain
-from fabula.judging.judging_plan import WORDING_STEP, Judged, JudgePlan
+from fabula.core.errors import explain
+from fabula.core.scales import Scale
+from fabula.core.types import Document, Measurement, Rubric
+from fabula.judging.plan import WORDING_STEP, Judged, JudgePlan
 from fabula.judging.run import RETEST
-from fabula.scales import Scale
 from fabula.text import check_documents
-from fabula.types import Document, Measurement, Rubric
 
 _FAMILIES = (
     "gpt", "claude", "gemini", "gemma", "llama", "mistral", "qwen", "deepseek", "smollm", "grok",

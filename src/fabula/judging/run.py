@@ -13,23 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from fabula.errors import CallFailed, ModelError, explain
-from fabula.judging.judge_prompts import choice_of, clarifying
-from fabula.judging.judging_plan import (
-    CLARIFYING_STEP,
-    WORDING_STEP,
-    AnswerBook,
-    Asked,
-    Judged,
-    JudgePlan,
-)
-from fabula.models.base import Answer, Choice, Model, Prompt, Sampling
-from fabula.models.concurrency import Places, all_of, in_turn
+from fabula.core.errors import CallFailed, ModelError, explain
+from fabula.core.types import Document, Item
+from fabula.judging.plan import CLARIFYING_STEP, WORDING_STEP, AnswerBook, Asked, Judged, JudgePlan
+from fabula.judging.prompts import choice_of, clarifying
+from fabula.models.base import Answer, Choice, Model, Places, Prompt, Sampling, all_of, in_turn
 from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import Verdict, read_verdict
 from fabula.rubrics.conditions import Condition
 from fabula.text import TextSettings, check_documents
-from fabula.types import Document, Item
 from fabula.web import visible
 
 RETEST = "#retest"

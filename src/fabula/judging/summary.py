@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabula.errors import NEVER_CHECKED
+from fabula.core.errors import NEVER_CHECKED
+from fabula.core.types import Document, Item, Measurement, Rubric, by_rater
 from fabula.judging.run import RETEST
 from fabula.judging.trust import Trust, TrustBook
-from fabula.measures.agreement import aggregates
+from fabula.raters.agreement import aggregates
 from fabula.stats.agreement import spearman
 from fabula.text import count_words
-from fabula.types import Document, Item, Measurement, Rubric, by_rater
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class JudgeSummary:
         return f"checked against experts on {n} of {len(self.items)} items, not over all"
 
     def _repr_html_(self) -> str:
-        from fabula.web.notebook import notebook_table
+        from fabula.web import notebook_table
 
         lines: list[tuple[str, str | None, str | None]] = []
         for one in self.items:

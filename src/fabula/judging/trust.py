@@ -17,9 +17,11 @@ from typing import Any
 
 from platformdirs import user_data_path
 
-from fabula.errors import DAMAGE, InputError
-from fabula.judging.judging_plan import JudgePlan, is_identified
-from fabula.measures.agreement import (
+from fabula.core.errors import DAMAGE, InputError
+from fabula.core.store import read_rows, write_rows
+from fabula.core.types import Document, Estimate, Measurement, Rubric, Signature, by_rater
+from fabula.judging.plan import JudgePlan, is_identified
+from fabula.raters.agreement import (
     GradedAgreement,
     JudgeAgreement,
     Panel,
@@ -29,8 +31,6 @@ from fabula.measures.agreement import (
     ratings_of,
 )
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
-from fabula.store import read_rows, write_rows
-from fabula.types import Document, Estimate, Measurement, Rubric, Signature, by_rater
 
 _SHIPPED = Path(__file__).parent / "trust.jsonl"
 _FIGURES = (

@@ -19,18 +19,16 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.ahead import ask_for
-from fabula.kernels.implied import N_ROUNDS, choose_positions, spread_matches
-from fabula.kernels.packed import RARE, Packed, Tokens, rare_token, unpack
+from fabula.kernels.packed import RARE, Packed, Tokens, ask_for, rare_token, unpack
 from fabula.kernels.sampled_keys import Keys, begin_at_keys, narrow_by_pairs
-from fabula.kernels.token_pairs import (
+from fabula.kernels.token_pairs import (  # fmt: skip
     PairTable,
     find_mark,
     pair_bucket,
     pair_hash,
     pair_interval,
     pair_mark,
-)  # fmt: skip
+)
 
 WIDTH = 128
 """Positions searched in lock-step; enough to keep every memory channel busy."""
@@ -380,3 +378,47 @@ def shorten(
                     break
                 k += step
         lengths[i] = best
+
+
+N_ROUNDS = 3
+"""Rounds of searches: one position for each end, another one, and all that are left."""
+
+
+@nb.njit(nogil=True, cache=True)
+def choose_positions(ends, known, lengths, n_done, chosen):
+    """List the positions to search in the round after `n_done` rounds; returns their number.
+
+    ends: int64 (n,), not descending, where matches end at most; known: int32 (n,), shorter matches
+    are not wanted; lengths: int32 (n,), lower bounds; chosen: int64 (n,), filled in order.
+
+    Of the positions with the same end, the first decides all others if its match reaches the end,
+    as it mostly does if the filter of a first shard says so. Where matches of other shards are
+    known the filter is mostly wrong. There the last decides all others if its match does not.
+    """
+    n = 0
+    group_end = np.int64(-1)
+    for i in range(len(ends)):
+        if i + max(1, known[i], lengths[i]) >= ends[i]:
+            continue
+        takes_last = (known[i] > 0) != (n_done == 1)
+        if n_done >= N_ROUNDS - 1 or ends[i] != group_end:
+            chosen[n] = i
+            n += 1
+        elif takes_last:
+            chosen[n - 1] = i
+        group_end = ends[i]
+    return n
+
+
+@nb.njit(nogil=True, cache=True)
+def spread_matches(searched, ends, lengths):
+    """Tighten `ends` and `lengths`, given the longest matches at the positions searched.
+
+    searched: int64 (n_searched,), ascending; their `lengths` are exact.
+    """
+    for i in searched:
+        ends[i] = min(ends[i], i + max(1, lengths[i]))
+    for i in range(len(ends) - 2, -1, -1):
+        ends[i] = min(ends[i], ends[i + 1])
+    for i in range(1, len(ends)):
+        lengths[i] = max(lengths[i], lengths[i - 1] - 1)

@@ -14,10 +14,12 @@ unpacking a record costs it more than reading from memory.
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, NamedTuple, TypeVar
 
 import numba as nb
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 RARE = 65_535
@@ -160,3 +162,23 @@ def fill_tokens(codes, rare_before, rare_ids, begin, ids):
     for k in range(len(ids)):
         code = codes[begin + k]
         ids[k] = code if code < RARE else rare_token(codes, rare_before, rare_ids, begin + k)
+
+
+_PAGE_BYTES = np.uint64(mmap.PAGESIZE)
+_IN_PAGE = np.uint64(mmap.PAGESIZE - 1)
+
+if hasattr(mmap, "MADV_WILLNEED"):
+    _WILLNEED = int(mmap.MADV_WILLNEED)
+    _madvise = types.ExternalFunction("madvise", types.intc(types.uintp, types.uintp, types.intc))
+
+    @nb.njit(inline="always")
+    def ask_for(array, k):
+        """Request the page with the k-th value of a mapped array, without waiting for it."""
+        place = np.uint64(array.ctypes.data) + np.uint64(k) * np.uint64(array.itemsize)
+        _madvise(place & ~_IN_PAGE, _PAGE_BYTES, _WILLNEED)
+
+else:  # pragma: no cover
+
+    @nb.njit(inline="always")
+    def ask_for(array, k):
+        """Do nothing: this system cannot prefetch, so pages are read when needed."""

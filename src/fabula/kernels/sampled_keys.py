@@ -17,15 +17,14 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.ahead import ask_for
-from fabula.kernels.packed import RARE, fixed, unpack
-from fabula.kernels.token_pairs import (
+from fabula.kernels.packed import RARE, ask_for, fixed, unpack
+from fabula.kernels.token_pairs import (  # fmt: skip
     find_mark,
     pair_bucket,
     pair_hash,
     pair_interval,
     pair_mark,
-)  # fmt: skip
+)
 
 BLOCK_SUFFIXES = 80
 """Suffixes for each key of a shard: 0.1 bytes of memory per token."""

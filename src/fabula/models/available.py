@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
-from fabula.errors import ModelError
+from fabula.core.errors import ModelError
 from fabula.models.local import embedded_model
 
 PORTS: Mapping[int, str] = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}

@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from fabula.errors import InputError, ModelError
+from fabula.core.errors import InputError, ModelError
+from fabula.core.provenance import current_recording
+from fabula.core.resume import Ledger
 from fabula.models.base import (
     Answer,
     ChargedCallFailed,
@@ -20,8 +22,6 @@ from fabula.models.base import (
     Sampling,
     Usage,
 )
-from fabula.provenance import current_recording
-from fabula.resume import Ledger
 
 _CHARS_PER_TOKEN = 4
 # English prose has 4 to 5 bytes per token, other languages' tokenizers rarely fewer than 3.

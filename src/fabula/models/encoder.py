@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import ModelError
+from fabula.core.errors import ModelError
+from fabula.core.packages import ENCODER, fetched
+from fabula.core.store import checksum
 from fabula.models.local import package_folders
-from fabula.packages import ENCODER, fetched
-from fabula.store import checksum
 
 _MAX_TOKENS = 256
 _BATCH = 8

@@ -19,10 +19,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from fabula import __version__
-from fabula.errors import ModelError
-from fabula.packages import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
-from fabula.store import checksum, write_whole, writer_lock
+from fabula.core import __version__
+from fabula.core.errors import ModelError
+from fabula.core.packages import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
+from fabula.core.store import checksum, write_whole, writer_lock
 
 _TIMEOUT_S = 30.0
 _N_RETRIES = 3

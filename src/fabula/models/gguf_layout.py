@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import ModelError
+from fabula.core.errors import ModelError
 
 F32, Q4_1, Q8_0 = 0, 3, 8
 """Tensor types, by the format's number: floats, and blocks of 32 integers of 4 and 8 bits."""

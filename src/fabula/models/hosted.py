@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from fabula.errors import CallFailed, ModelError
+from fabula.core.errors import CallFailed, ModelError
+from fabula.core.packages import needing
 from fabula.models.available import listed_models
 from fabula.models.base import (
     Answer,
@@ -30,7 +31,6 @@ from fabula.models.base import (
 )
 from fabula.models.cost import most_likely_tokens
 from fabula.models.verdicts import in_words, option_masses, schema_of
-from fabula.packages import needing
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput

@@ -21,7 +21,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import CallFailed, ModelError
+from fabula.core.errors import CallFailed, ModelError
+from fabula.core.packages import needing
 from fabula.models.gguf_layout import (
     F32,
     Q4_1,
@@ -32,7 +33,6 @@ from fabula.models.gguf_layout import (
     unpacked,
 )
 from fabula.models.local import n_threads, runtime, start_server
-from fabula.packages import needing
 
 _BLOCK = 32
 STEP_TOKENS = 128

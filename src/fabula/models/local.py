@@ -12,11 +12,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
-from fabula.errors import CallFailed, ModelError
+from fabula.core.errors import CallFailed, ModelError
+from fabula.core.packages import LANGUAGE_MODEL, fetched, needing
+from fabula.core.workers import default_jobs
 from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Usage
 from fabula.models.verdicts import grammar_of, in_words, option_masses
-from fabula.packages import LANGUAGE_MODEL, fetched, needing
-from fabula.workers import default_jobs
 
 # Large enough to include both Yes and No, even if the model prefers other tokens.
 _N_PROBABILITIES = 200

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
-from fabula.errors import InputError, ModelError
+from fabula.core.errors import InputError, ModelError
 from fabula.models.base import Answer, Effort, Form, FunctionModel, Model, Prompt, Sampling
 from fabula.models.cost import Budget, BudgetedModel, Prices, SharedBudget
 from fabula.models.hosted import HostedModel

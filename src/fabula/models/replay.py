@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from fabula.errors import DAMAGE, CallFailed, ModelError
+from fabula.core.errors import DAMAGE, CallFailed, ModelError
+from fabula.core.resume import KeptRows, RowKind
+from fabula.core.store import ROWS, check_unchanged
 from fabula.models.base import Answer, Effort, Form, Model, Prompt, Sampling, Usage
-from fabula.resume import KeptRows, RowKind
-from fabula.store import ROWS, check_unchanged
 from fabula.text.refusals import is_refusal
 
 _USAGE = ("n_input", "n_cached", "n_output")

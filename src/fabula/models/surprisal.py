@@ -21,9 +21,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula import __version__
-from fabula.cached_results import CachedResults, Recent
-from fabula.errors import ModelError
+from fabula.core import __version__
+from fabula.core.cached_results import CachedResults, Recent
+from fabula.core.errors import ModelError
 from fabula.models.gguf_layout import read_layout, unpacked
 from fabula.models.llama import Llama, LlamaServer, llama_layout, n_alike
 from fabula.models.local import LocalModel, embedded_model, n_threads, runtime_name

@@ -27,9 +27,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError, ModelError
+from fabula.core.errors import InputError, ModelError
+from fabula.core.packages import needing
 from fabula.models.encoder import packaged_encoder
-from fabula.packages import needing
 
 _NAMES = (
     "embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight",

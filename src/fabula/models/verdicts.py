@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
+from fabula.core.scales import Scale
 from fabula.models.base import Answer, Choice, Form
-from fabula.scales import Scale
 from fabula.text.refusals import is_refusal
 
 _THINK = r"(?:seed:)?(?:thinking|thought|think)"

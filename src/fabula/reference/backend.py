@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import LookupFailed
+from fabula.core.errors import LookupFailed
+from fabula.core.types import Document, Span
 from fabula.text import TextSettings, TextWords
-from fabula.types import Document, Span
 
 _YEAR = re.compile(r"[12]\d{3}(?!\d)")
 

@@ -25,15 +25,27 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from fabula import __version__
-from fabula.errors import CorpusError, InputError
+from fabula.core import __version__
+from fabula.core.errors import CorpusError, InputError
+from fabula.core.resume import Share
+from fabula.core.store import (  # fmt: skip
+    REFERENCE,
+    checksum,
+    dump_json,
+    fresh_folder,
+    publish_folder,
+    write_whole,
+    writer_lock,
+)
+from fabula.core.types import Document
+from fabula.core.workers import in_order
 from fabula.kernels.grams import BLOCK_WORDS, add_grams, n_gram_blocks
 from fabula.kernels.packed import bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.backend import year_of
-from fabula.reference.files import (
+from fabula.reference.files import (  # fmt: skip
     GRAMS,
     JOURNAL,
     KEYS,
@@ -52,21 +64,9 @@ from fabula.reference.files import (
     seal,
     text_digest,
     unsealed,
-)  # fmt: skip
+)
 from fabula.reference.search import Reference
-from fabula.resume import Share
-from fabula.store import (
-    REFERENCE,
-    checksum,
-    dump_json,
-    fresh_folder,
-    publish_folder,
-    write_whole,
-    writer_lock,
-)  # fmt: skip
 from fabula.text import TextSettings, check_documents, in_batches
-from fabula.types import Document
-from fabula.workers import in_order
 
 _BATCH_CHARS, _BLOCK_CHARS = 1 << 20, 1 << 16
 _N_SMALL = 7

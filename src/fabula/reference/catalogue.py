@@ -35,12 +35,11 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from fabula.control_characters import without_controls
-from fabula.errors import DAMAGE, InputError
+from fabula.core.errors import DAMAGE, InputError, without_controls
+from fabula.core.types import Document
 from fabula.text import find_files, read_documents
 from fabula.text.sources import FileSource, Meter, open_filesystem
 from fabula.text.words import count_words
-from fabula.types import Document
 
 API_URL = "https://api.infini-gram.io/"
 MINI_URL = "https://api.infini-gram-mini.io/"

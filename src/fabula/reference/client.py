@@ -23,14 +23,14 @@ from urllib.parse import urlsplit
 import numpy as np
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
-from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.packages import needing
+from fabula.core.errors import CorpusError, InputError, LookupFailed
+from fabula.core.packages import needing
+from fabula.core.store import dump_json
+from fabula.core.types import Document
 from fabula.reference import parts
 from fabula.reference.backend import Age, ServerAway
 from fabula.reference.parts import Found, Grams, Ints, ShardWords, Stretches, Walk
-from fabula.store import dump_json
 from fabula.text import TOKENISER, TextSettings
-from fabula.types import Document
 
 if TYPE_CHECKING:
     import httpx

@@ -55,8 +55,11 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from fabula.cached_results import CachedResults, cache_folder
-from fabula.errors import DAMAGE, CorpusError, FabulaError
+from fabula.core.cached_results import CachedResults, cache_folder
+from fabula.core.errors import DAMAGE, CorpusError, FabulaError
+from fabula.core.store import REFERENCE, checksum, dump_json, write_whole, writer_lock
+from fabula.core.types import Document
+from fabula.core.workers import default_jobs
 from fabula.kernels.grams import BLOCK_WORDS
 from fabula.kernels.packed import (
     BLOCK,
@@ -72,10 +75,7 @@ from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
 from fabula.kernels.strings import find_strings
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.backend import Age
-from fabula.store import REFERENCE, checksum, dump_json, write_whole, writer_lock
 from fabula.text import TOKENISER, TextSettings
-from fabula.types import Document
-from fabula.workers import default_jobs
 
 MANIFEST, JOURNAL = "manifest.json", "building.json"
 GRAMS = "grams.npy"

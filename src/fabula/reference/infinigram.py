@@ -24,21 +24,21 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.cached_results import CachedResults
-from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.packages import needing
-from fabula.reference.backend import (
+from fabula.core.cached_results import CachedResults
+from fabula.core.errors import CorpusError, InputError, LookupFailed
+from fabula.core.packages import needing
+from fabula.core.types import Document, Span
+from fabula.reference.backend import (  # fmt: skip
     Age,
     Attribution,
     LocatedText,
     Matches,
     Occurrence,
     dj_search,
-)  # fmt: skip
+)
 from fabula.reference.catalogue import API_URL, MINI_URL, read_catalogue
 from fabula.reference.client import LookupServer, Refused
 from fabula.text import TextSettings, TextWords
-from fabula.types import Document, Span
 
 Reply = dict[str, Any]
 _NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"

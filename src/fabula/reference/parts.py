@@ -19,7 +19,9 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import CorpusError
+from fabula.core.errors import CorpusError
+from fabula.core.types import Document
+from fabula.core.workers import memory_bytes
 from fabula.kernels.grams import bound_ends
 from fabula.kernels.match import count_allowed, find_interval, longest_matches, run_ends
 from fabula.kernels.packed import fixed, read_packed
@@ -27,8 +29,6 @@ from fabula.kernels.walk import align, chain, find_anchors, note_blocks
 from fabula.reference.backend import Age
 from fabula.reference.files import Manifest, Report, Shard, check_files, fetch_corpus
 from fabula.text import TextSettings
-from fabula.types import Document
-from fabula.workers import memory_bytes
 
 Ints = NDArray[np.int32]
 Grams = Sequence[Sequence[str]]

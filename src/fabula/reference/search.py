@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.cached_results import Recent
-from fabula.control_characters import without_controls
-from fabula.errors import InputError, LookupFailed
-from fabula.plugins import Registry
+from fabula.core.cached_results import Recent
+from fabula.core.errors import InputError, LookupFailed, without_controls
+from fabula.core.packages import Registry
+from fabula.core.types import Document, Span
 from fabula.reference.backend import (
     Attribution,
     Backend,
@@ -27,7 +27,6 @@ from fabula.reference.backend import (
 from fabula.reference.files import is_address
 from fabula.reference.parts import About, Found, JoinedParts, LocalPart, Part
 from fabula.text import TextSettings, TextWords
-from fabula.types import Document, Span
 
 if TYPE_CHECKING:
     from fabula.reference.catalogue import Index, Pace
@@ -143,7 +142,7 @@ class Reference:
         return f"{self.n_words:,} words in {self.n_documents:,} documents"
 
     def _repr_html_(self) -> str:
-        from fabula.web.notebook import notebook_table
+        from fabula.web import notebook_table
 
         lines = [("holds", self.size, None), ("words are compared as", str(self.settings), None)]
         return notebook_table(f"Reference {self.name}", lines, f"{self.name}@{self.fingerprint}")

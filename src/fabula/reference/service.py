@@ -29,9 +29,11 @@ from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fabula import __version__
-from fabula.errors import CorpusError, FabulaError, InputError
-from fabula.reference.client import (
+from fabula.core import __version__
+from fabula.core.errors import CorpusError, FabulaError, InputError
+from fabula.core.store import dump_json
+from fabula.core.workers import default_jobs
+from fabula.reference.client import (  # fmt: skip
     ANSWERS,
     MAX_EXCLUDED,
     MAX_GRAMS,
@@ -48,15 +50,13 @@ from fabula.reference.client import (
     StateKey,
     Words,
     first_fault,
-)  # fmt: skip
+)
 from fabula.reference.files import HELD_OUT, MANIFEST, Shard, document_line
 from fabula.reference.parts import LocalPart, ShardWords, Walk, WalkTerms, walk_shard
 from fabula.reference.search import MAX_PLACES, Reference
-from fabula.store import dump_json
 from fabula.text import TOKENISER
 from fabula.web.app import guarded_app
 from fabula.web.guard import Buckets, Refusal, Rules, address_of
-from fabula.workers import default_jobs
 
 _MOST_PAIRS = 1 << 26
 """Words of a text times words of a shard: a walk holds a number for each."""

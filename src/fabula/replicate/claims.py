@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 
-from fabula.presentation.sheet import Block, Cell, Column, Sheet
+from fabula.show.sheet import Block, Cell, Column, Sheet
 
 _DIFFERS = " !"
 _TINY = 1e-9

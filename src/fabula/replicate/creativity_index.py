@@ -19,9 +19,10 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from fabula.errors import InputError
-from fabula.measures.clusters import cluster_field, find_clusters, own_field
-from fabula.measures.comparison import (
+from fabula.core.errors import InputError
+from fabula.core.store import located_rows, read_rows, write_rows
+from fabula.core.types import Contrast, Document, Estimate, Signature
+from fabula.groups.comparison import (
     INDEX,
     ComparedGroup,
     Comparison,
@@ -30,32 +31,29 @@ from fabula.measures.comparison import (
     compare_groups,
     contrast,
 )
-from fabula.measures.detector import Calibration, Label, calibrate_rows, calibration_row
-from fabula.measures.near_paper import PaperSearch
-from fabula.measures.originality_measure import ExcludeSame, Levels, OriginalityMeasure
-from fabula.measures.probability import ProbabilityMeasure
-from fabula.measures.scores import COPIED_SHARE, probability_row, run_measure
+from fabula.groups.tables import save_comparison
 from fabula.models.surprisal import SurprisalModel
 from fabula.models.vectors import WordVectors, open_vectors
-from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of
-from fabula.presentation.comparison_tables import save_comparison
-from fabula.presentation.detection_tables import NAMES, SHORT, calibration_remarks, save_rocs
-from fabula.presentation.sheet import Block, Cell, Column, Sheet, number, omnibus_lines
+from fabula.originality.detector import Calibration, Label, calibrate_rows, calibration_row
+from fabula.originality.measure import ExcludeSame, Levels, OriginalityMeasure
+from fabula.originality.near import PaperSearch
+from fabula.originality.scores import COPIED_SHARE, ProbabilityMeasure, probability_row, run_measure
+from fabula.originality.tables import NAMES, SHORT, calibration_remarks, save_rocs
 from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule
 from fabula.reference.files import text_digest
 from fabula.replicate.claims import Claim, agreement_lines, claims_of, load_printed
 from fabula.replicate.creativity_index_release import read_outputs, read_release
+from fabula.show.charts import COLOURS, LINE, SOFT, figure_of
+from fabula.show.sheet import Block, Cell, Column, Sheet, number, omnibus_lines
 from fabula.stats.contrasts import Omnibus, adjusted, cell_means, compare_clusters
 from fabula.stats.resampling import mean_interval
-from fabula.store import located_rows, read_rows, write_rows
 from fabula.text import TextSettings, count_words, read_documents
+from fabula.text.clusters import cluster_field, find_clusters, own_field, sketch_of
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.sentences import first_sentences
-from fabula.text.sketch import sketch_of
 from fabula.text.words import load_stop_words
-from fabula.types import Contrast, Document, Estimate, Signature
 
 Match = Literal["verbatim", "near"]
 MATCHES: tuple[Match, ...] = ("verbatim", "near")

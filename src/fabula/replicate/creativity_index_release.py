@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from fabula.errors import InputError
-from fabula.measures.originality_measure import Levels
+from fabula.core.errors import InputError
+from fabula.core.types import Document, Signature
+from fabula.originality.measure import Levels
 from fabula.reference.files import text_digest
 from fabula.rubrics.released import released_rows
-from fabula.text.sketch import sketch_of
-from fabula.types import Document, Signature
+from fabula.text.clusters import sketch_of
 
 _HOME = "github.com/GXimingLu/creativity_index"
 KINDS = ("book", "poem", "speech")

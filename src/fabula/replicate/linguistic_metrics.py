@@ -14,8 +14,11 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.linguistic.metrics import METRICS, Metric, ToolChoice
-from fabula.measures.linguistic.system_scores import (
+from fabula.continuation.corpus import Corpus, build_corpus
+from fabula.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
+from fabula.continuation.passages import book_chapters, passages_of
+from fabula.continuation.retrieval import index_cases
+from fabula.continuation.scores import (
     GOLD,
     Continuation,
     Example,
@@ -24,15 +27,12 @@ from fabula.measures.linguistic.system_scores import (
     sample_examples,
     score_rows,
 )
-from fabula.measures.linguistic.table import SystemTable, compare_systems
-from fabula.presentation.continuation_tables import example_blocks, system_tables
-from fabula.presentation.sheet import Block, number
+from fabula.continuation.table import SystemTable, compare_systems
+from fabula.continuation.tables import example_blocks, system_tables
+from fabula.core.resume import kept_rows
+from fabula.linguistic.metrics import METRICS, Metric, ToolChoice
 from fabula.replicate.claims import Claim, agreement_lines, claim_sheet, claims_of, printed_table
-from fabula.resume import kept_rows
-from fabula.tasks.continuation.corpus import Corpus, build_corpus
-from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
-from fabula.tasks.continuation.retrieval import index_cases
-from fabula.tasks.continuation.story_passages import book_chapters, passages_of
+from fabula.show.sheet import Block, number
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import SENTENCES, load_pipeline
 
@@ -134,7 +134,7 @@ def replicate_table(
     )
     index_cases(corpus, lambda s: report(s, 0, 1))
     if recurrent:
-        from fabula.tasks.continuation.recurrent import Progress, Training, train_recurrent
+        from fabula.continuation.recurrent import Progress, Training, train_recurrent
 
         def show(progress: Progress) -> None:
             report("training the recurrent network", progress.window, n_epochs * progress.n_windows)

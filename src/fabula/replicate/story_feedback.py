@@ -21,26 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from fabula.errors import InputError
-from fabula.judging.folder import read_run
-from fabula.measures.ratings import GroupMean, group_means, mean_scores, score_table
-from fabula.models.encoder import Encoder
-from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_shown
-from fabula.replicate.claims import Claim, claims_of, load_printed, printed_table, section
-from fabula.stats.agreement import pearson
-from fabula.store import read_rows
-from fabula.tasks.feedback.eliciting import PROMPTS as OWN_PROMPTS
-from fabula.tasks.feedback.feedback_scores import (
-    VALIDATED,
-    Tokens,
-    bertscore,
-    cell_repetition,
-    known_values,
-    read_answers,
-    score_answers,
-    validate,
-)
-from fabula.tasks.feedback.released_feedback import (
+from fabula.core.errors import InputError
+from fabula.core.store import read_rows
+from fabula.core.types import Estimate, by_rater
+from fabula.feedback.eliciting import PROMPTS as OWN_PROMPTS
+from fabula.feedback.released import (
     HOME,
     METHODS,
     MODELS,
@@ -53,8 +38,23 @@ from fabula.tasks.feedback.released_feedback import (
     read_released,
     shots_of,
 )
+from fabula.feedback.scores import (
+    VALIDATED,
+    Tokens,
+    bertscore,
+    cell_repetition,
+    known_values,
+    read_answers,
+    score_answers,
+    validate,
+)
+from fabula.judging.session import read_run
+from fabula.models.encoder import Encoder
+from fabula.raters.ratings import GroupMean, group_means, mean_scores, score_table
+from fabula.replicate.claims import Claim, claims_of, load_printed, printed_table, section
+from fabula.show.sheet import Block, Cell, Column, Sheet, interval_shown
+from fabula.stats.agreement import pearson
 from fabula.text.feedback_pieces import check_feedback_row, feedback_id
-from fabula.types import Estimate, by_rater
 
 PAPER = "story_feedback"
 COLUMNS = tuple(printed_table(PAPER, "Table 1")["GPT 4"])

@@ -15,8 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fabula.errors import InputError
-from fabula.measures.agreement import (
+from fabula.core.errors import InputError
+from fabula.core.scales import Scale
+from fabula.core.store import read_measurements
+from fabula.core.types import Item, Measurement, Rubric
+from fabula.models.base import Answer
+from fabula.models.verdicts import read_verdict
+from fabula.raters.agreement import (
     Panel,
     expert_correlation,
     pass_rates,
@@ -24,17 +29,12 @@ from fabula.measures.agreement import (
     read_experts,
     tests_passed,
 )
-from fabula.models.base import Answer
-from fabula.models.verdicts import read_verdict
-from fabula.presentation.sheet import Block
-from fabula.presentation.study_tables import by_author
 from fabula.replicate.claims import Claim, claim_sheet, claims_of, section
+from fabula.replicate.study_tables import by_author
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
-from fabula.scales import Scale
+from fabula.show.sheet import Block
 from fabula.stats.agreement import Confusion, cohen, fleiss
-from fabula.store import read_measurements
-from fabula.types import Item, Measurement, Rubric
 
 AUTHORS = ("GPT3.5", "GPT4", "Claude", "NewYorker")
 
@@ -408,7 +408,7 @@ def _judge_parts(
 
 def save_distribution(replica: Replica, path: Path) -> None:
     """Figure 3: how many tests an assessment passed, by author; .svg, .pdf or .png."""
-    from fabula.presentation.charts import save_distributions
+    from fabula.show.charts import save_distributions
 
     n_items = len(replica.rubric.items)
     series: dict[str, Sequence[int]] = {

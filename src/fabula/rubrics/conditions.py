@@ -17,8 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from fabula.errors import InputError
-from fabula.scales import Scale
+from fabula.core.errors import InputError
+from fabula.core.scales import Scale
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Eq: operator.eq,

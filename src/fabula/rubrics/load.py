@@ -17,10 +17,10 @@ from typing import Any
 import tomli_w
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.scales import KINDS, Scale
+from fabula.core.types import Aggregate, Item, Rubric
 from fabula.rubrics.conditions import Condition
-from fabula.scales import KINDS, Scale
-from fabula.types import Aggregate, Item, Rubric
 
 _HERE = Path(__file__).parent
 _ID = re.compile(r"[a-z][a-z0-9_]*")

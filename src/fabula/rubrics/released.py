@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fabula.errors import InputError
-from fabula.types import Document, Item, Rubric
+from fabula.core.errors import InputError
+from fabula.core.types import Document, Item, Rubric
 
 EXPERTS_FILE = "ttcw_annotations.json"
 STORIES_FILE = "ttcw_short_stories.json"

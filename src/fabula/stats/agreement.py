@@ -26,10 +26,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.packages import scipy
+from fabula.core.packages import scipy
+from fabula.core.types import Estimate
 from fabula.stats import resampling
 from fabula.stats.resampling import JACKKNIFE, NONE, Floats, OfSums, Units, estimate
-from fabula.types import Estimate
 
 MIN_CHANCE = 15
 """Several items have no interval if fewer answers would differ by chance: Yes, or No, is then too

@@ -33,10 +33,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.packages import scipy
+from fabula.core.packages import scipy
+from fabula.core.types import Contrast, Estimate
 from fabula.stats import resampling
 from fabula.stats.resampling import MIN_UNITS, NONE, SLACK, Floats, Units, estimate
-from fabula.types import Contrast, Estimate
 
 Clustered = Mapping[str, Sequence[float]]
 """The values of a group by cluster, with at least one value each."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.packages import scipy
+from fabula.core.packages import scipy
 from fabula.stats.resampling import Floats
 
 _SLACK = 1e-9

@@ -23,11 +23,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.core.types import Contrast, Estimate
 from fabula.kernels.permute import count_types, draw_labels, sum_chosen
 from fabula.stats import resampling
 from fabula.stats.contrasts import holm, pooled_estimate
 from fabula.stats.resampling import NONE, Floats, Units, estimate
-from fabula.types import Contrast, Estimate
 
 _N_GROUPS = 50
 _UNITS = "clusters of passages"

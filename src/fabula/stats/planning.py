@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.packages import scipy
+from fabula.core.packages import scipy
 from fabula.stats.agreement import concordance_parts, fleiss_parts, fleiss_sums, ratios
 from fabula.stats.resampling import MIN_UNITS, Floats
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fabula.packages import scipy
+from fabula.core.packages import scipy
+from fabula.core.types import Estimate
 from fabula.stats.resampling import NONE, Floats, estimate, influence_interval
-from fabula.types import Estimate
 
 _N_DRAWS = 20_000
 

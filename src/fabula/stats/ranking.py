@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.packages import scipy
+from fabula.core.packages import scipy
+from fabula.core.types import Contrast, Estimate
 from fabula.stats.contrasts import adjusted
 from fabula.stats.resampling import MIN_UNITS, NONE, SLACK, Floats, Units
-from fabula.types import Contrast, Estimate
 
 if TYPE_CHECKING:
     from scipy import sparse

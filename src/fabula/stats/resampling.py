@@ -29,8 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.packages import scipy
-from fabula.types import Estimate
+from fabula.core.packages import scipy
+from fabula.core.types import Estimate
 
 MIN_UNITS = 10
 """Minimum number of independent units (texts, stories, prompts, chapters) for an interval."""

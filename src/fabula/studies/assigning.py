@@ -23,7 +23,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, exists, func, or_, select, text
 
-from fabula.errors import FabulaError
+from fabula.core.errors import FabulaError
 from fabula.studies.database import (
     IS_ACTIVE,
     Store,

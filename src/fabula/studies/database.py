@@ -43,7 +43,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.schema import SchemaItem
 
-from fabula.errors import FabulaError
+from fabula.core.errors import FabulaError
 
 metadata = MetaData()
 _ID = BigInteger().with_variant(Integer, "sqlite")

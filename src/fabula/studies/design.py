@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.scales import Scale
+from fabula.core.types import Item, Rubric
 from fabula.rubrics.load import load_rubric
-from fabula.scales import Scale
 from fabula.studies.labels import ENGLISH, Labels, load_labels
-from fabula.types import Item, Rubric
 
 Kind = Literal["ttcw", "feedback", "pairs"]
 NewKind = Literal["ttcw", "feedback", "pairs", "best-worst"]

@@ -17,11 +17,11 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from fabula import __version__
-from fabula.control_characters import as_text
-from fabula.errors import InputError
-from fabula.packages import pyarrow
-from fabula.store import dump_json, measurement_row, write_whole
+from fabula.core import __version__
+from fabula.core.errors import InputError, as_text
+from fabula.core.packages import pyarrow
+from fabula.core.store import dump_json, measurement_row, write_whole
+from fabula.core.types import Measurement, Signature
 from fabula.studies.assigning import Assignment, order_of
 from fabula.studies.database import IS_ACTIVE, answers, assignments, participants, time_of
 from fabula.studies.design import StudyDesign
@@ -30,7 +30,6 @@ from fabula.studies.participants import Invitation, pseudonym
 from fabula.studies.quality import PageTime, Standing
 from fabula.studies.units import Unit, pair_key
 from fabula.text.feedback_pieces import OWN_FEEDBACK
-from fabula.types import Measurement, Signature
 
 _COLUMNS = (
     "id", "rubric", "item", "rater", "value", "missing_reason", "rationale", "details", "signature",

@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fabula.core.scales import Scale
+from fabula.core.types import Item, Rubric
 from fabula.rubrics.conditions import Condition
-from fabula.scales import Scale
 from fabula.studies.design import StudyDesign
 from fabula.studies.labels import ENGLISH, Labels
 from fabula.text import TextSettings
-from fabula.types import Item, Rubric
 
 WHY = ".why"
 TIE = "Neither"

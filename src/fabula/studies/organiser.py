@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection, delete, select
 
-from fabula.errors import InputError
-from fabula.store import measurement_row
+from fabula.core.errors import InputError
+from fabula.core.store import measurement_row
 from fabula.studies import participants
 from fabula.studies.assigning import is_paused
 from fabula.studies.database import audit, now_ms, sessions, write_setting

@@ -11,7 +11,6 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from sqlalchemy import Connection
 
 from fabula.studies import assigning, participants
-from fabula.studies.answer_log import current_answers, opened_pages, save_answers, show_page
 from fabula.studies.assigning import Assignment
 from fabula.studies.design import Outcome
 from fabula.studies.forms import Answers, Key, Page, Question
@@ -19,7 +18,20 @@ from fabula.studies.labels import Labels
 from fabula.studies.participants import Participant
 from fabula.studies.platforms import NotAdmitted, arrival_of, check_arrival, join
 from fabula.studies.quality import is_inattentive
-from fabula.studies.views import Field, OpenPage, base_of, go, let_in, render, respond, told
+from fabula.studies.views import (
+    Field,
+    OpenPage,
+    base_of,
+    current_answers,
+    go,
+    let_in,
+    opened_pages,
+    render,
+    respond,
+    save_answers,
+    show_page,
+    told,
+)
 from fabula.web.guard import address_of, csrf_of, form_fields
 
 router = APIRouter()

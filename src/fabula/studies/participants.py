@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 from fabula.studies.database import (
     OF_PEOPLE,
     about_answers,

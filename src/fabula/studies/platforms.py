@@ -28,7 +28,7 @@ from urllib.request import Request, build_opener
 from sqlalchemy import Connection, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from fabula.errors import FabulaError
+from fabula.core.errors import FabulaError
 from fabula.models.available import NoRedirect
 from fabula.studies.database import (
     OF_PEOPLE,

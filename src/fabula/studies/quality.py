@@ -22,8 +22,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from fabula.measures.agreement import AmongPeople
-from fabula.measures.ratings import item_agreement, score_table, value_of
+from fabula.core.types import Item, Measurement
+from fabula.raters.agreement import AmongPeople
+from fabula.raters.ratings import item_agreement, score_table, value_of
 from fabula.studies.database import (
     IS_ACTIVE,
     about_answers,
@@ -40,7 +41,6 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, BEST, CHECK, Page
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
-from fabula.types import Item, Measurement
 
 MOST_MS = 10 * 60_000
 """Maximum duration counted for a gap."""

@@ -26,8 +26,8 @@ from sqlalchemy import URL, Connection, Table, delete, insert, inspect, select, 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from fabula.errors import FabulaError, InputError
-from fabula.store import sync
+from fabula.core.errors import FabulaError, InputError
+from fabula.core.store import sync
 from fabula.studies.database import (
     OURS,
     TABLES,

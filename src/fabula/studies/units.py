@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.store import read_rows
+from fabula.core.types import Document
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
 from fabula.stats.ranking import Pair, drawn_pairs, least_pairs
-from fabula.store import read_rows
 from fabula.studies.design import StudyDesign
 from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback_pieces import feedback_documents
-from fabula.types import Document
 
 _BETWEEN = " : "
 _SETS_A_STORY = 2

@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
+from fabula.core.types import Document
 from fabula.text.sentences import paragraph_spans
 from fabula.text.words import ORDINALS, UNITS, word_set
-from fabula.types import Document
 
 CHAPTER_RULES = "1"
 """Changes with any rule below; part of the signature of results by chapter."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Document
 from fabula.text.refusals import is_refusal
-from fabula.types import Document
 
 OWN_FEEDBACK = "own_feedback"
 """The rubric for the feedback that people in a study would have given the writer themselves."""

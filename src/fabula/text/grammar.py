@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from fabula.cached_results import Kept, Memo
-from fabula.errors import InputError, ModelError
+from fabula.core.cached_results import Kept, Memo
+from fabula.core.errors import InputError, ModelError
 from fabula.text.parsing import Parsed
 from fabula.text.pipeline import open_beside
 from fabula.text.sentences import overlaps

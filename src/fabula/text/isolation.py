@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabula.errors import InputError
-from fabula.types import Document
-from fabula.workers import Child, connections
+from fabula.core.errors import InputError
+from fabula.core.types import Document
+from fabula.core.workers import Child, connections
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -27,7 +27,7 @@ from collections import Counter
 from importlib.resources import files
 from typing import Any
 
-from fabula.cached_results import Kept, Memo
+from fabula.core.cached_results import Kept, Memo
 from fabula.text.sentences import encodable, paragraphs_of
 from fabula.text.words import word_set
 

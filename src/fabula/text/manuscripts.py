@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from fabula.errors import DAMAGE, InputError
+from fabula.core.errors import DAMAGE, InputError
 
 _MARK = "\ufdd0"
 """Precedes the level of a heading during parsing; a code point without a character."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.cached_results import Kept, Memo
+from fabula.core.cached_results import Kept, Memo
 from fabula.text.pipeline import GRAMMAR, load_pipeline, pipeline_name, pipeline_parts
 from fabula.text.sentences import encodable
 from fabula.text.words import word_set

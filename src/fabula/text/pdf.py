@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 from fabula.text.manuscripts import ParsedText
 
 _N_EDGE = 2

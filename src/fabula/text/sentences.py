@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fabula.cached_results import Kept, Memo
+from fabula.core.cached_results import Kept, Memo
 from fabula.text.pipeline import pipeline_name
 from fabula.text.words import TextSettings, count_words
 

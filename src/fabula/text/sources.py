@@ -19,10 +19,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import zstandard
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
+from fabula.core.types import Document
 from fabula.text.isolation import Limits, read_isolated
 from fabula.text.readers import READERS, TABLE_LIMITS, TABLES, Fields, Table
-from fabula.types import Document
 
 if TYPE_CHECKING:
     import fsspec

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from fabula.errors import InputError
-from fabula.types import Document
+from fabula.core.errors import InputError
+from fabula.core.types import Document
 
 _N_LINES = 21
 _ITEM = re.compile(r"\s*1 [^\n]*\n\s*(?:\d+ [^\n]*\n\s*){19}21 [^\n]*XXXXX[^\n]*\t[^\n]*\|")

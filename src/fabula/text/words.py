@@ -32,7 +32,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from fabula.errors import InputError
+from fabula.core.errors import InputError
 
 TOKENISER = "word1"
 """Name of these rules; it changes when they do, and is part of every signature."""

@@ -6,15 +6,17 @@ import contextlib
 import hashlib
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from html import escape
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from fabula.cached_results import cache_folder
-from fabula.errors import DAMAGE
+from fabula.core.cached_results import cache_folder
+from fabula.core.errors import DAMAGE
+from fabula.core.types import Measurement
 
 StaticFiles = Mapping[str, tuple[Path, str]]
 """Files that an application serves, by name: each with its media type."""
@@ -69,3 +71,41 @@ class _Compiled(FileSystemBytecodeCache):
 def visible(text: str) -> str:
     """Control characters, which are not allowed in HTML, as replacement characters."""
     return text.translate(_CONTROLS).replace("\r", "")
+
+
+Line = tuple[str, float | str | None, str | None]
+"""A name, its value, and if that is None the reason."""
+
+# No colours, since the surroundings may be light or dark.
+_CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:0;background:none"
+_TABLE = "border-collapse:collapse;color:inherit;background:none"
+_SOFT = "opacity:.7;font-size:90%;overflow-wrap:anywhere"
+
+
+def notebook_table(title: str, lines: Iterable[Line], signature: str = "") -> str:
+    """HTML without scripts and style sheets, with everything escaped.
+
+    A missing value is shown as `missing: reason`, never as a number or left blank.
+    """
+    rows = ""
+    for name, value, reason in lines:
+        if value is None:
+            missing = _text(f"missing: {reason or 'no reason given'}")
+            shown = f'<span style="{_SOFT}">{missing}</span>'
+        elif isinstance(value, str):
+            shown = _text(value)
+        else:
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+        rows += f'<tr><th style="{_CELL};font-weight:normal">{_text(name)}</th>'
+        rows += f'<td style="{_CELL}">{shown}</td></tr>'
+    foot = f'<div style="{_SOFT}">{_text(signature)}</div>' if signature else ""
+    return f'<div><b>{_text(title)}</b><table style="{_TABLE}">{rows}</table>{foot}</div>'
+
+
+def measured_lines(measurements: Iterable[Measurement]) -> list[Line]:
+    """One line per measurement, by the item that it answers."""
+    return [(one.item, one.value, one.missing_reason) for one in measurements]
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))

@@ -27,8 +27,8 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from fabula import __version__
-from fabula.errors import InputError
+from fabula.core import __version__
+from fabula.core.errors import InputError
 from fabula.web import StaticFiles
 from fabula.web.guard import Guard, Refuse, Rules
 

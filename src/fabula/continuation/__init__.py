@@ -1,0 +1,1 @@
+"""Passages of stories, systems that continue them, and how well they do."""

@@ -1,0 +1,1 @@
+"""Broken stories, feedback on them, and what it is worth."""

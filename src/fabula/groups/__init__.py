@@ -1,0 +1,1 @@
+"""Groups of texts: what they share, and how they differ."""

@@ -1,1 +1,0 @@
-"""Measures: functions from documents to measurements."""

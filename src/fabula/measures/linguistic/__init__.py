@@ -1,1 +1,0 @@
-"""The linguistic profile: measured properties of a text, or of a continuation in its story."""

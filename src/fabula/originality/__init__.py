@@ -1,0 +1,1 @@
+"""How much of a text is found elsewhere, and whether a machine wrote it."""

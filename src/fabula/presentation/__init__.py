@@ -1,1 +1,0 @@
-"""Charts, pages and tables of results."""

@@ -1,0 +1,1 @@
+"""Every instrument on the same texts, on one page."""

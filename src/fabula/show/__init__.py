@@ -1,0 +1,1 @@
+"""Tables, charts and pages, whatever they show."""

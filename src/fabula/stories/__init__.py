@@ -1,0 +1,1 @@
+"""Texts of a study: drawn, summarised, written."""

@@ -1,0 +1,707 @@
+"""The kinds of notes on lines, and the rules that find them.
+
+Inconsistent names are one name in two spellings, or one person under two names. In fiction a
+checker of grammar is often wrong: dialect, coined words, old forms and speech are meant. What is
+likely to be meant is left out, and the rest is ordered by how plain it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from itertools import groupby
+from statistics import median
+from typing import Any, Literal
+
+from fabula.core.types import Document, Measurement, Signature, Span
+from fabula.core.workers import in_order
+from fabula.linguistic.lexis import frequencies
+from fabula.linguistic.metrics import TextTools
+from fabula.linguistic.profile import Profile, opened_tools, profile_text
+from fabula.text import check_documents, count_words
+from fabula.text.chapters import CHAPTER_RULES, without_headings
+from fabula.text.grammar import Fault
+from fabula.text.language import not_english
+from fabula.text.parsing import Token
+from fabula.text.reading import Reading, ReadSentence
+from fabula.text.words import word_set
+
+LINE_RULES = "6"
+"""Version: changes with any rule or threshold below."""
+
+_ECHO_WORDS = 30
+_ECHO_ZIPF = 4.3
+"""Rarer than one in 50,000 words: repetitions of more frequent words go unnoticed."""
+_ECHO_APART = 6
+"""Nearer than this they are one turn of phrase: limb by limb, an unhappy man and unhappy wife."""
+_MIN_ECHO = 4
+_TOPIC = 1_000
+"""A word at least this frequent in the text is its topic, not an echo."""
+_MIN_REPEATED = 6
+_LONG_REPEATED = 15
+"""Sentences of this many words or more hardly repeat by chance."""
+_SAME_BEGINNING = 4
+_SAME_TWO_WORDS = 3
+_LONG_WORDS = 60
+_LONG_RATIO = 3
+
+_UNSPOKEN = {
+    "smiled": "smile", "smiles": "smile", "grinned": "grin", "grins": "grin", "nodded": "nod",
+    "nods": "nod", "shrugged": "shrug", "shrugs": "shrug", "frowned": "frown", "frowns": "frown",
+    "smirked": "smirk", "smirks": "smirk", "winced": "wince", "winces": "wince", "beamed": "beam",
+    "beams": "beam", "glared": "glare", "glares": "glare", "blinked": "blink", "blinks": "blink",
+    "blushed": "blush", "blushes": "blush", "shuddered": "shudder", "shudders": "shudder",
+}  # fmt: skip
+"""Verbs that cannot utter words, by the forms that occur beside speech."""
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LineKind:
+    """A kind of note, its importance beside the others (from 1 down to 0), and how often it is
+    right.
+
+    A reader labelled notes on fiction by people, and `bench/line_labels.py` counts those that the
+    present rules still find. Those in stories that nobody had edited count if there are ten or
+    more; otherwise those in all texts.
+    """
+
+    id: str
+    title: str
+    weight: float
+    n_right: int = 0
+    """Labelled notes that a writer would want to know."""
+    n_labelled: int = 0
+
+    @property
+    def precision(self) -> float | None:
+        """The share of labelled notes that are right; None if none was labelled."""
+        return self.n_right / self.n_labelled if self.n_labelled else None
+
+    @property
+    def shown(self) -> str:
+        """`right 85 %`: how often its notes are right; empty if that is not known."""
+        return "" if self.precision is None else f"right {100 * self.precision:.0f} %"
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is on by default: it is not known to be wrong more often than right."""
+        return self.precision is None or self.precision >= 0.5
+
+
+LINE_KINDS: dict[str, LineKind] = {
+    kind.id: kind
+    for kind in (
+        LineKind("name", "Name in two spellings", 1.0),
+        LineKind("renamed", "Change of name", 0.97),
+        LineKind("sentence", "Repeated sentence", 0.95),
+        LineKind("spelling", "Spelling", 0.9, 6, 10),
+        LineKind("grammar", "Grammar", 0.85, 17, 20),
+        LineKind("tag", "Dialogue tag", 0.7, 4, 4),
+        LineKind("stock", "Stock phrase", 0.65, 7, 16),
+        LineKind("beginning", "Same beginning", 0.6, 7, 14),
+        LineKind("echo", "Echo", 0.5, 5, 24),
+        LineKind("long", "Long sentence", 0.4, 12, 45),
+    )
+}
+"""All kinds by id, the most important first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineNote:
+    """A place, half-open in characters, and why it is noted; `also` is where the same occurs."""
+
+    kind: str
+    start: int
+    end: int
+    why: str
+    strength: float
+    also: tuple[Place, ...] = ()
+
+
+def line_of(text: str, place: int) -> int:
+    """The line of an offset in a text, from 1."""
+    return text.count("\n", 0, place) + 1
+
+
+def note_of(
+    kind: str, place: Place, why: str, of: float = 1.0, also: Sequence[Place] = ()
+) -> LineNote:
+    """A note with the strength of its kind, adjusted by up to a tenth as `of` is 1 or 0."""
+    strength = LINE_KINDS[kind].weight + 0.1 * (of - 1)
+    return LineNote(kind, *place, why, round(strength, 6), tuple(also))
+
+
+_MIN_NAME = 5
+"""Minimum letters: many shorter names differ from others by one letter."""
+MIN_NAMED = 20
+"""Minimum mentions before a change of name, and after it."""
+_MIN_REACH = 0.05
+"""Minimum share of the text between the first and the last mention of each."""
+_MAX_GAP = 1.5
+"""Maximum distance from one name to the other, relative to the mean within each."""
+_MAX_RATIO = 5.0
+"""Maximum ratio of these mean distances."""
+
+
+def names(read: Reading) -> Iterator[LineNote]:
+    """Names in two spellings, and those that change."""
+    # The places of each name and of each noun that is capitalized within a sentence, and how often
+    # each word is in lower case there.
+    places: dict[str, list[Place]] = defaultdict(list)
+    nouns: dict[str, list[Place]] = defaultdict(list)
+    lower: Counter[str] = Counter()
+    for sentence in read.parsed:
+        for k, token in enumerate(sentence.tokens):
+            is_capitalized = token.text[:1].isupper() and token.text[1:].islower()
+            if is_capitalized and token.text.isalpha() and token.pos == "PROPN":
+                places[token.text].append(sentence.at(token))
+            elif is_capitalized and token.text.isalpha() and token.pos == "NOUN" and k:
+                nouns[token.text].append(sentence.at(token))
+            elif token.is_word and k and token.text.islower():
+                lower[token.text] += 1
+    yield from _spelt_twice(read, places, nouns, lower)
+    yield from _taken_over(read, places, lower)
+
+
+def _spelt_twice(
+    read: Reading,
+    places: Mapping[str, Sequence[Place]],
+    nouns: Mapping[str, Sequence[Place]],
+    lower: Counter[str],
+) -> Iterator[LineNote]:
+    """A name that is one letter from another name, or from a capitalized noun ("our Nation"), at
+    least three times as frequent.
+
+    Two capitalized words of the language, such as Count and Court, are not compared.
+    """
+    found = {k: sorted([*places.get(k, ()), *nouns.get(k, ())]) for k in {**places, **nouns}}
+    by_frequency = sorted(found, key=lambda name: (-len(found[name]), name))
+    often = [name for name in by_frequency if len(name) >= _MIN_NAME]
+    for rank, name in enumerate(often):
+        for other in often[rank + 1 :]:
+            is_rarer = other in places and 3 * len(found[other]) <= len(found[name])
+            if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
+                continue
+            # Derived from the name: America and Americans, Kjoge and a Kjoger; or the Americans and
+            # the Americas.
+            root, other_root = name.removesuffix("s"), other.removesuffix("s")
+            are_plural = name != root and other != other_root
+            if other_root in (root, root + "n", root + "r"):
+                continue
+            if are_plural and root in (other_root + "n", other_root + "r"):
+                continue
+            if read.is_accepted(other) and read.is_accepted(name):
+                continue
+            for place in found[other]:
+                why = f"“{other}” here, but “{name}” {len(found[name])} times in this text."
+                yield note_of("name", place, why, also=found[name][:1])
+
+
+def _taken_over(
+    read: Reading, places: Mapping[str, Sequence[Place]], lower: Counter[str]
+) -> Iterator[LineNote]:
+    """A name that ends where another begins: one person, perhaps, whose name was changed.
+
+    Both are frequent, spread over the text and about equally dense, and no other name fits. The
+    same pattern occurs where one person leaves the story and another enters, so the note asks.
+    """
+    kept = {
+        name: found
+        for name, found in places.items()
+        if len(found) >= MIN_NAMED and 10 * lower[name.lower()] <= len(found)
+    }
+    by_first = sorted(kept, key=lambda name: kept[name][0])
+    firsts = [kept[name][0] for name in by_first]
+    pairs = []
+    for name, found in kept.items():
+        # The names that begin soon after the last place of this one.
+        until = found[-1][0] + _MAX_GAP * _step(found)
+        begin = bisect_right(firsts, found[-1])
+        end = bisect_right(firsts, until, key=lambda first: first[0])
+        for other in by_first[begin:end]:
+            # One is used up to a place, and the other in the same way from there on.
+            both = found, kept[other]
+            reach = min(places[-1][0] - places[0][0] for places in both)
+            short, long = sorted(_step(places) for places in both)
+            is_near = kept[other][0][0] - found[-1][0] <= _MAX_GAP * short
+            if reach >= _MIN_REACH * len(read.text) and is_near and long <= _MAX_RATIO * short:
+                pairs.append((name, other))
+    n_pairs = Counter(one for pair in pairs for one in pair)
+    for name, other in pairs:
+        if n_pairs[name] > 1 or n_pairs[other] > 1:
+            continue
+        why = (
+            f"“{name}” is named {len(kept[name])} times up to here and never again, “{other}” "
+            f"{len(kept[other])} times from here on. Is it the same person?"
+        )
+        yield note_of("renamed", kept[other][0], why, also=kept[name][-1:])
+
+
+def _step(places: Sequence[Place]) -> float:
+    """The mean distance from one place to the next, in characters."""
+    return (places[-1][0] - places[0][0]) / (len(places) - 1)
+
+
+_MIN_MISSPELT = 5
+"""Shorter words are slips only if letters were transposed."""
+_RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
+"""Frequency of a correction: one word in a million, and one in three thousand."""
+_DOUBTFUL = (
+    "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
+    "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
+    "inside a building", "ought to be", "preposition in this phrase is 'to', not 'in'",
+)  # fmt: skip
+"""Message fragments of rules that are more often wrong than right about fiction."""
+_DIALECT = re.compile(
+    r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b", re.I
+)
+"""Narration with such words is in dialect, not ungrammatical by mistake."""
+_MIN_DIALECT = 3
+_MANY_UNKNOWN = 3
+"""Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
+_WORD = re.compile(r"\w+")
+_AN = re.compile(r"an\s+[aehiou]", re.IGNORECASE)
+_MAX_SLIPS = 2
+"""A word that occurs more often is meant."""
+_PUBLISHED = word_set(
+    "agone arter babby blest cavil chuse chusing comest darkling draggled dramatis drawed dropt",
+    "forrard gaol hisself leant leathern loike missis natured overset pitchy rayther redly",
+    "reseated sayest shopman stept stopt swart throve trebly uncertainly unlooked unreserve waggon",
+    "wrapt yourn",
+)
+"""Words that are in no dictionary of the checker, and in at least three of 35 published books."""
+_DERIVED = re.compile(
+    r"(?:un|out|over|under)(\w{5,})|(\w{3,})(?:man|men|kind|less|like)"
+    r"|(\w{3,}[^y])ness|(?P<noun>\w{3,}[^aeioulry])y"
+)
+"""Words that are formed from others at will: unbrimmed, foemen, fadeless, kelpy."""
+_COINED_ZIPF = 2.0
+"""One word in ten million: misspellings that many people make are more frequent."""
+_OF_THOU = word_set("thou thee thy thine")
+_NEVER_TWICE = word_set("the a an of and")
+
+
+def errors(read: Reading) -> Iterator[LineNote]:
+    """A note for each error that is likely to be one."""
+    narration = [read.text[s.start : s.end] for s in read.parsed if s.is_narration]
+    is_dialect = sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
+    counts = Counter(_WORD.findall(read.text))
+    for sentence in read.parsed:
+        for fault in sentence.faults:
+            place = sentence.start + fault.place[0], sentence.start + fault.place[1]
+            word = read.text[slice(*place)]
+            if fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
+                # With two letters transposed, or else one letter away.
+                near = [s for s in fault.suggestions if is_misspelt(word.lower(), s.lower())]
+                corrections = [s for s in near if _is_transposed(word, s)] or near
+                why = f"“{word}” is in neither the American nor the British dictionary."
+                plainness = _plainness(read, sentence, word, corrections)
+                yield note_of("spelling", place, why + _perhaps(corrections), plainness)
+            elif not fault.is_spelling and not is_dialect and _is_error(read, sentence, fault):
+                # The checker's message as a sentence, with quotation marks for its code marks.
+                why = re.sub("`([^`]*)`", "“\\1”", fault.message)
+                why = why if why.endswith(("?", "!")) else why.rstrip(".") + "."
+                yield note_of("grammar", place, why + _perhaps(fault.suggestions))
+
+
+def _perhaps(corrections: Sequence[str]) -> str:
+    likely = ", ".join(f"“{one}”" for one in corrections[:3])
+    return f" Perhaps {likely}." if likely else ""
+
+
+def _is_transposed(word: str, other: str) -> bool:
+    return sorted(word.lower()) == sorted(other.lower())
+
+
+def _is_misspelling(
+    read: Reading, counts: Mapping[str, int], sentence: ReadSentence, fault: Fault
+) -> bool:
+    """Whether an unknown word is probably a misspelling, and not rare, coined or a name.
+
+    It is if a word of fifty times its frequency is one letter away. Parts of compounds, single
+    letters, Roman numerals, words with an apostrophe, words formed from others, words of several
+    published books, and capitalized words within a sentence are not checked, nor are sentences full
+    of unknown words.
+    """
+    start, end = (sentence.start + place for place in fault.place)
+    around = _around(read, start, end)
+    first = sentence.words[0].start if sentence.words else 0
+    word = read.text[start:end]
+    # Clipped words (wanderin') and what comes again are meant.
+    is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
+    # Searching for the characters is fast, and finds at least as many.
+    n = counts.get(word, 0) if _WORD.fullmatch(word) else read.text.count(word)
+    if n > _MAX_SLIPS and not _WORD.fullmatch(word):
+        n = len(re.findall(rf"\b{re.escape(word)}\b", read.text))
+    if is_clipped or n > _MAX_SLIPS:
+        return False
+    # So many words around it are unknown that they are intended.
+    unknown = {one.place for one in sentence.faults if one.is_spelling}
+    if "'" in word or "’" in word or len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
+        return False
+    # An old verb form: "thou beliest".
+    at = fault.place[0]
+    found = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
+    is_old = found.endswith(("est", "eth", "'st"))
+    if is_old and any(token.lower in _OF_THOU for token in sentence.tokens):
+        return False
+    if "-" in around or (fault.place[0] > first and word[0].isupper()):
+        return False
+    word = word.lower()
+    if set(word) <= set("ivxlc") or word in _PUBLISHED:
+        return False
+    likely = [
+        frequencies().log(one.lower())
+        for one in fault.suggestions
+        if is_misspelt(word, one.lower())
+        and (len(word) >= _MIN_MISSPELT or _is_transposed(word, one))
+    ]
+    if max(likely, default=-math.inf) - frequencies().log(word) < math.log(50):
+        return False
+    # Whether it is a known word with a prefix or suffix.
+    parts = _DERIVED.fullmatch(word)
+    if parts is None or frequencies().zipf(word) >= _COINED_ZIPF:
+        return True
+    # "Slighty" lacks an l.
+    if parts["noun"] and read.is_accepted(f"{parts['noun']}ly"):
+        return True
+    return not read.is_accepted(next(filter(None, parts.groups())))
+
+
+def _around(read: Reading, start: int, end: int) -> str:
+    return read.text[max(0, start - 1) : start] + read.text[end : end + 1]
+
+
+def _is_error(read: Reading, sentence: ReadSentence, fault: Fault) -> bool:
+    """Whether a grammar error is probably real: not in speech, and by a rule that is mostly right
+    about fiction."""
+    if any(said in fault.message for said in _DOUBTFUL):
+        return False
+    start, end = (sentence.start + place for place in fault.place)
+    if "-" in _around(read, start, end):
+        return False  # A part of a compound: the re-entrance.
+    if "indefinite article" in fault.message and _AN.match(read.text, start):
+        return False  # "An hotel" is old usage, and the checker is wrong about "an urn".
+    places = [(token.start, k) for k, token in enumerate(sentence.tokens)]
+    here = next((k for start, k in reversed(places) if start <= fault.place[0]), 0)
+    if sentence.is_spoken[here]:
+        return False
+    if "repeat this word" in fault.message:
+        return sentence.tokens[here].lower in _NEVER_TWICE
+    if any(one in fault.message for one in ("agree in grammatical number", "Did you mean `")):
+        helps = (t for t in sentence.tokens if t.head == here and t.dep in ("aux", "auxpass"))
+        is_verb = sentence.tokens[here].tag in ("VB", "VBP") and bool(fault.suggestions)
+        if "Did you mean `" in fault.message and not is_verb:
+            return True
+        return is_verb and next(helps, None) is None
+    return True
+
+
+def _plainness(
+    read: Reading, sentence: ReadSentence, word: str, corrections: Sequence[str]
+) -> float:
+    """How obvious a misspelling is, for the order of notes: from 1 down to 0.
+
+    Transposed letters are typing errors. Otherwise speech may be dialect, a word similar only to
+    rare words may be rare itself, and one longer than its correction may be an inflection, such as
+    "leant" of "lean".
+    """
+    if _is_transposed(word, corrections[0]):
+        return 1.0
+    if not sentence.is_narration:
+        return 0.0
+    likely = [one.lower() for one in corrections]
+    zipf = max(frequencies().zipf(one) for one in likely)
+    plainness = min(1.0, max(0.0, (zipf - _RARE_ZIPF) / (_PLAIN_ZIPF - _RARE_ZIPF)))
+    return plainness / 2 if any(map(word.lower().startswith, likely)) else plainness
+
+
+def is_misspelt(name: str, other: str) -> bool:
+    """Whether a letter was changed, omitted, added or swapped with its neighbour; a final s makes
+    another name (the Millers), and another first letter another person (Mason, Jason)."""
+    if name[0] != other[0] or {name + "s", other + "s"} & {name, other}:
+        return False
+    if len(name) == len(other):
+        differ = [k for k, (a, b) in enumerate(zip(name, other, strict=True)) if a != b]
+        is_swap = [name[k] for k in differ] == [other[k] for k in reversed(differ)]
+        return len(differ) == 1 or (len(differ) == 2 and differ[1] == differ[0] + 1 and is_swap)
+    short, long = sorted((name, other), key=len)
+    without_one = (long[:k] + long[k + 1 :] for k in range(len(long)))
+    return len(long) == len(short) + 1 and short in without_one
+
+
+def _repeated_sentences(read: Reading) -> Iterator[LineNote]:
+    first: dict[tuple[str, ...], ReadSentence] = {}
+    for sentence in read.parsed:
+        key = tuple(token.lower for token in sentence.words)
+        # A repetition in exactly the same words is intended, and so is verse.
+        if len(key) < _MIN_REPEATED or not sentence.is_narration:
+            continue
+        before = first.setdefault(key, sentence)
+        if before is not sentence:
+            place, also = (sentence.start, sentence.end), [(before.start, before.end)]
+            why = f"The same sentence already occurs in line {line_of(read.text, before.start)}."
+            yield note_of("sentence", place, why, min(1.0, len(key) / _LONG_REPEATED), also)
+
+
+def _echoes(read: Reading) -> Iterator[LineNote]:
+    """Words that recur within 30 words, in the same form, and rare enough to be noticed.
+
+    Names are left out: words that are capitalized within sentences more often than not.
+    """
+    places: dict[str, list[tuple[int, Place]]] = defaultdict(list)
+    n_lower: Counter[str] = Counter()
+    words = [
+        (part, *pair)
+        for part in read.parsed
+        for pair in zip(part.tokens, part.is_spoken, strict=True)
+        if pair[0].is_word
+    ]
+    for number, (sentence, token, is_spoken) in enumerate(words, 1):
+        if is_spoken:
+            continue
+        is_within = token.start > sentence.words[0].start
+        if token.text.islower() or is_within:
+            n_lower[token.lower] += 1 if token.text.islower() else -1
+        is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
+        start, end = sentence.at(token)
+        is_part = "-" in (read.text[start - 1 : start], read.text[end : end + 1])
+        if is_content and token.lower.isalpha() and not is_part:
+            places[token.lower].append((number, sentence.at(token)))
+    for word, found in places.items():
+        zipf = frequencies().zipf(word)
+        if zipf > _ECHO_ZIPF or len(found) < 2 or n_lower[word] < 0:
+            continue
+        if len(found) > max(3, len(words) // _TOPIC):
+            continue
+        chain = [found[0]]
+        for one in [*found[1:], (10**12, (0, 0))]:
+            if one[0] - chain[-1][0] <= _ECHO_WORDS:
+                chain.append(one)
+                continue
+            apart = chain[-1][0] - chain[0][0]
+            if len(chain) > 1 and apart >= _ECHO_APART:
+                often = "twice" if len(chain) == 2 else f"{len(chain)} times"
+                why = f"“{word}” occurs {often} within {apart + 1} words."
+                rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
+                strength = (rarity + (1 - apart / (len(chain) * _ECHO_WORDS))) / 2
+                before, here, *after = (place for _, place in chain)
+                yield note_of("echo", here, why, strength, [before, *after])
+            chain = [one]
+
+
+def _beginnings(read: Reading) -> Iterator[LineNote]:
+    """Consecutive sentences that begin alike: three with the same two words, or four with one."""
+
+    def is_told(one: ReadSentence) -> bool:
+        # Footnotes, and bracketed lists, begin alike.
+        return one.is_narration and len(one.words) > 1 and read.text[one.start] not in "[("
+
+    rows = groupby(read.parsed, is_told)
+    for row in (list(sentences) for is_narration, sentences in rows if is_narration):
+        found = list(_begin_alike(read, row, 2, _SAME_TWO_WORDS))
+        yield from found or _begin_alike(read, row, 1, _SAME_BEGINNING)
+
+
+def _begin_alike(
+    read: Reading, row: Sequence[ReadSentence], n_words: int, least: int
+) -> Iterator[LineNote]:
+    for _, alike in groupby(row, lambda one: [word.lower for word in one.words[:n_words]]):
+        same = list(alike)
+        places = [(one.start, one.at(one.words[n_words - 1])[1]) for one in same]
+        # If they also continue alike, or a verb recurs, it is meant: "We fight. We fight on".
+        thirds = {tuple(word.lower for word in one.words[: n_words + 1]) for one in same}
+        has_verb = n_words > 1 and any(word.pos == "VERB" for word in same[0].words[:n_words])
+        if len(places) >= least and len(thirds) > 1 and not has_verb:
+            why = f"{len(places)} sentences in a row begin with “{read.text[slice(*places[0])]}”."
+            yield note_of("beginning", places[0], why, min(1.0, len(places) / 6), places[1:])
+
+
+def _long(read: Reading) -> Iterator[LineNote]:
+    narration = [one for one in read.parsed if one.is_narration]
+    usual = median([len(one.words) for one in narration] or [0])
+    for sentence in narration:
+        n = len(sentence.words)
+        if n > _LONG_WORDS and n > _LONG_RATIO * usual:
+            place = sentence.start, sentence.end
+            why = f"{n} words in one sentence; {usual:g} is usual in this text."
+            yield note_of("long", place, why, min(1.0, n / (4 * _LONG_WORDS)))
+
+
+def _tags(read: Reading) -> Iterator[LineNote]:
+    """Verbs beside speech that are not speech verbs."""
+    for sentence in read.parsed:
+        tokens, spoken = sentence.tokens, sentence.is_spoken
+        for k, token in enumerate(tokens):
+            verb = _UNSPOKEN.get(token.lower) if token.is_word and not spoken[k] else None
+            if verb is not None and _follows_comma(tokens, spoken, k):
+                done = "a full stop before it makes it something that is done."
+                yield note_of("tag", sentence.at(token), f"Nobody can {verb} words; {done}")
+
+
+def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:
+    """Whether speech ending in a comma comes just before, apart from its speaker."""
+    for before in range(k - 1, max(-1, k - 4), -1):
+        if spoken[before]:
+            said = (token.text for token in reversed(tokens[: before + 1]))
+            return next((text for text in said if text not in "\"”’'"), "") == ","
+        if tokens[before].is_word and tokens[before].pos not in ("PRON", "PROPN", "NOUN", "DET"):
+            return False
+    return False
+
+
+def _stock(read: Reading) -> Iterator[LineNote]:
+    plain = " ".join(read.text.casefold().replace("’", "'").split())
+    # Looking for each phrase first is fast, and a text has few of them.
+    phrases = tuple(one for one in _stock_phrases() if one in plain)
+    for found in _pattern_of(phrases).finditer(read.text) if phrases else ():
+        yield note_of("stock", found.span(), f"“{' '.join(found[0].split())}” is a stock phrase.")
+
+
+@functools.cache
+def _stock_phrases() -> tuple[str, ...]:
+    text = files("fabula.style").joinpath("stock_phrases.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if not line.startswith("#"))
+
+
+@functools.lru_cache(64)
+def _pattern_of(phrases: Collection[str]) -> re.Pattern[str]:
+    longest_first = sorted(phrases, key=len, reverse=True)
+    parts = (r"\s+".join(map(re.escape, one.split())).replace("'", "['’]") for one in longest_first)
+    return re.compile(rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])", re.IGNORECASE)
+
+
+RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (
+    names,
+    _repeated_sentences,
+    errors,
+    _tags,
+    _stock,
+    _beginnings,
+    _echoes,
+    _long,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LineReview:
+    """All notes on a text, in text order; none, with the reason, if it cannot be read."""
+
+    n_words: int | None
+    """None if they are not English words."""
+    notes: tuple[LineNote, ...]
+    signature: str
+    missing_reason: str | None = None
+
+    def first(self, per_thousand: int) -> list[LineNote]:
+        """The most important notes, in text order; all of them for 0.
+
+        This many per thousand words, and at least this many.
+        """
+        if not (per_thousand and self.n_words):
+            return list(self.notes)
+        n = max(per_thousand, math.ceil(per_thousand * self.n_words / 1000))
+        best = sorted(self.notes, key=lambda note: (-note.strength, note.start))[:n]
+        return sorted(best, key=lambda note: (note.start, note.end, note.kind))
+
+    def without(self, kinds: Collection[str], also: Collection[str] = ()) -> LineReview:
+        """The review without notes of these kinds, and without those that are off by default unless
+        in `also`; its signature names what is left out."""
+        off = {kind.id for kind in LINE_KINDS.values() if not kind.is_on} - set(also)
+        left = sorted((set(kinds) | off) & LINE_KINDS.keys())
+        if not left:
+            return self
+        notes = tuple(note for note in self.notes if note.kind not in left)
+        return replace(self, notes=notes, signature=f"{self.signature}|without:{'+'.join(left)}")
+
+    def to_row(self, document: Document, per_thousand: int) -> dict[str, Any]:
+        """As written to JSON: the first notes, and how many there are of each kind."""
+        shown = self.first(per_thousand)
+        return {
+            "id": document.id,
+            "n_words": self.n_words,
+            "n_notes": dict(sorted(Counter(note.kind for note in self.notes).items())),
+            "n_shown": len(shown),
+            "notes": [
+                {
+                    "line": line_of(document.text, note.start),
+                    "text": document.text[note.start : note.end],
+                    **asdict(note),
+                    "precision": LINE_KINDS[note.kind].precision,
+                }
+                for note in shown
+            ],
+            "missing_reason": self.missing_reason,
+            "signature": self.signature,
+        }
+
+    def measurements(self, document_id: str) -> Iterator[Measurement]:
+        """The number of notes of each kind, and their places, as measurements."""
+        left = dict(Signature.parse(self.signature).parts).get("without", "").split("+")
+        for kind in LINE_KINDS:
+            if kind in left:
+                continue
+            notes = [note for note in self.notes if note.kind == kind]
+            spans = tuple(Span(document_id, note.start, note.end) for note in notes)
+            about = document_id, "lines", kind, "fabula"
+            found = None if self.missing_reason else len(notes), self.missing_reason
+            yield Measurement(*about, *found, spans, None, self.signature)
+
+
+def read_lines(tools: TextTools, document: Document) -> LineReview:
+    """The notes on a text; headings are not sentences."""
+    grammar = "none" if tools.checker is None else tools.checker.name
+    parts = {"rules": LINE_RULES, "grammar": grammar, "freq": tools.frequencies.name}
+    parts |= {"heads": CHAPTER_RULES, **tools.parser.signature_parts}
+    signature = str(Signature.of("lines", **parts))
+    text = without_headings(document)
+    if (foreign := not_english(text)) is not None:
+        return LineReview(None, (), signature, foreign)
+    reading = tools.read(text)
+    if not any(sentence.words for sentence in reading.parsed):
+        return LineReview(0, (), signature, "no_words")
+    notes = [note for rule in RULES for note in rule(reading)]
+    notes.sort(key=lambda note: (note.start, note.end, note.kind))
+    return LineReview(count_words(document.text), tuple(notes), signature)
+
+
+Wanted = Literal["profile", "lines"]
+_FEW = 4
+"""Below this many texts, starting processes is not worthwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftReading:
+    """What was requested for a draft, read once: its profile, and the notes on its lines."""
+
+    profile: Profile | None
+    lines: LineReview | None
+
+
+def read_drafts(
+    documents: Iterable[Document],
+    wanted: Collection[Wanted],
+    grammar: str = "harper",
+    *,
+    n_jobs: int = 1,
+) -> Iterator[DraftReading]:
+    """Each document's profile, and the notes on its lines, in order.
+
+    grammar: a checker, as for `open_checker`. Raises `ModelError` if a dependency is missing.
+    """
+    one = functools.partial(_read, grammar, frozenset(wanted))
+    yield from in_order(one, check_documents(documents), n_jobs, n_small=_FEW)
+
+
+def _read(grammar: str, wanted: frozenset[Wanted], document: Document) -> DraftReading:
+    tools = opened_tools(grammar)
+    profile = profile_text(tools, document) if "profile" in wanted else None
+    return DraftReading(profile, read_lines(tools, document) if "lines" in wanted else None)

@@ -1,1 +1,0 @@
-"""Tasks that create documents or work on what people and models wrote: plots, stories, themes."""

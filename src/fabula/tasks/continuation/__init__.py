@@ -1,1 +1,0 @@
-"""Story continuation (Roemmele, Gordon and Swanson 2017): passages, generators, and measures."""

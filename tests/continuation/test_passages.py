@@ -1,0 +1,188 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.commands import invoke, refused, rows_of
+
+from fabula.continuation.passages import (
+    Chapter,
+    book_chapters,
+    passages_of,
+    text_chapters,
+    treebank_chapters,
+)
+from fabula.core.errors import ModelError
+from fabula.core.types import Document
+from fabula.text.pipeline import load_pipeline
+from fabula.text.treebank import detokenise
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Iterator[Any]:
+    try:
+        yield load_pipeline(("senter",))
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("` Yes , indeed , ' answered the Cat ; ` it will . '",
+         "'Yes, indeed,' answered the Cat; 'it will.'"),
+        ("`` I put my foot down , '' he said .", '"I put my foot down," he said.'),
+        ("You can not venture , wo n't you ?", "You cannot venture, won't you?"),
+        ("He did n't ; I 'm sure they 've gone .", "He didn't; I'm sure they've gone."),
+        ("Abimelech 's barn and the boys ' books", "Abimelech's barn and the boys' books"),
+        ("Lungri -LRB- the Lame One -RRB- slept", "Lungri (the Lame One) slept"),
+        ("-LCB- 46 -RCB- and -LSB- 7 -RSB-", "{46} and [7]"),
+        ("Father died -- oh , that was dreadful !", "Father died--oh, that was dreadful!"),
+        ("Take 'em , I 'm gon na go .", "Take 'em, I'm gonna go."),
+        ("'T is late . Can not you wait ?", "'Tis late. Cannot you wait?"),
+        ('He said " no " and " yes " .', 'He said "no" and "yes".'),
+        ("said he , ' I know . '", "said he, 'I know.'"),
+        ("the boys ' books , ' and so on", "the boys' books,' and so on"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_treebank_tokens_become_text_again(tokens: str, text: str):
+    assert detokenise(tokens.split()) == text
+
+
+@given(st.lists(st.text(st.characters(codec="ascii", categories=["L", "P"]), min_size=1)))
+def test_no_letter_is_lost(tokens: list[str]):
+    text = detokenise(tokens)
+    letters = [c for token in tokens for c in token if c.isalnum()]
+    brackets = {"-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-"}
+    if not brackets & set(tokens):
+        assert [c.lower() for c in text if c.isalnum()] == [c.lower() for c in letters]
+
+
+def test_passages_do_not_cross_a_chapter():
+    chapters = [
+        Chapter("b", 1, "", tuple(f"a{k}" for k in range(9))),
+        Chapter("b", 2, "", tuple(f"b{k}" for k in range(4))),
+    ]
+    found = list(passages_of(chapters, 3))
+    # Nine sentences hold two passages of 3 + 1, four hold one.
+    assert [(p.id, p.context, p.gold) for p in found] == [
+        ("b/1/1", ("a0", "a1", "a2"), "a3"), ("b/1/2", ("a4", "a5", "a6"), "a7"),
+        ("b/2/1", ("b0", "b1", "b2"), "b3"),
+    ]  # fmt: skip
+    overlapping = list(passages_of(chapters, 3, stride=1))
+    assert len(overlapping) == 6 + 1
+    assert overlapping[1].context == ("a1", "a2", "a3")
+
+
+def test_headings_of_a_tokenised_book_part_its_chapters():
+    sentences = [
+        "THE GOLDEN CRAB -LRB- 5 -RRB- ` Prinz Krebs , ' from Griechische Mahrchen .",
+        "Schmidt .", "Once there was a fisherman .", "He had a wife .",
+        "A Patent Medicine Testimonial `` You might as well , '' she said .",
+        "I was cross .", "I A B .",
+    ]  # fmt: skip
+    chapters = list(treebank_chapters("book", sentences))
+    assert [chapter.sentences for chapter in chapters] == [
+        ("Once there was a fisherman.", "He had a wife."), ("I was cross.", "I A B."),
+    ]  # fmt: skip
+    assert chapters[1].title == "A Patent Medicine Testimonial"
+
+
+def test_stars_and_numbers_part_the_chapters_of_a_tokenised_book():
+    """As in the published Alice, whose chapters end with rows of stars."""
+    lines = ["So they went on .", "* * * * * CHAPTER II .", "`` Curiouser ! ''",
+             "So it ended . * * * * * Chapter III .", "* * *", "* * * They all ran .",
+             "Part of it ."]  # fmt: skip
+    found = [(one.title, one.sentences) for one in treebank_chapters("alice", lines)]
+    assert found == [
+        ("", ("So they went on.",)), ("CHAPTER II", ('"Curiouser!"', "So it ended.")),
+        ("Chapter III", ("They all ran.", "Part of it.")),
+    ]  # fmt: skip
+
+
+def test_chapters_of_a_text_are_found_and_its_headings_are_off(nlp: Any):
+    text = (
+        'CHAPTER I\n\nThe lamp went out. Nobody rowed over.\n\n"Run!" cried Mr. Toad. He ran.\n\n'
+        "II.\n\nShe counted the turns.\n\nTHE END\n\n# A Title\n\nIt was so."
+    )
+    chapters = list(text_chapters(Document("d", text), nlp))
+    assert [(c.title, c.sentences) for c in chapters] == [
+        ("CHAPTER I",
+         ("The lamp went out.", "Nobody rowed over.", '"Run!" cried Mr. Toad.', "He ran.")),
+        ("II.", ("She counted the turns.",)), ("# A Title", ("It was so.",)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("CHAPTER I", True), ("Chapter 3 The River Bank", True), ("Part One: The Sea", True),
+        ("Book the First", True), ("II.", True), ("THE END", True), ("# Title", True),
+        ("Part of him wanted to leave.", False), ("Letter in hand, she ran.", False),
+        ("Act now!", False), ("Mix it.", False), ("Ill!", False), ("civil", False),
+        ("NO!", False), ("I", True), ("Book in hand he went", False),
+    ],
+)  # fmt: skip
+def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: bool):
+    text = f"It was so.\n\n{line}\n\nIt was not."
+    chapters = list(text_chapters(Document("d", text), nlp))
+    assert (len(chapters) == 2) == heading
+    if not heading:
+        assert len(chapters[0].sentences) == 3
+
+
+def test_the_published_file_is_known_by_its_title_lines(nlp: Any):
+    text = "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nDo n't !\n"
+    chapters = list(book_chapters([Document("cbt_test.txt", text)], nlp))
+    assert [(c.book, c.sentences) for c in chapters] == [
+        ("One", ("A cat sat.", "It slept.")), ("Two", ("Don't!",)),
+    ]  # fmt: skip
+
+
+def test_passages_are_written_and_the_same_again(shared_data: Path, tmp_path: Path, nlp: Any):
+    source = str(shared_data / "cbt" / "cbt_test_3books.jsonl.gz")
+    command = ["continuation", "passages", source, "--text", "sentences"]
+    command += ["--stride", "5", "--limit", "2000", "--out"]
+    for name in ("one.jsonl", "two.jsonl"):
+        invoke(*command, tmp_path / name)
+    data = (tmp_path / "one.jsonl").read_bytes()
+    assert data == (tmp_path / "two.jsonl").read_bytes()
+    rows = [json.loads(line) for line in data.splitlines()]
+    assert len(rows) == 2000
+    assert len({row["book"] for row in rows}) == 3
+    for row in rows:
+        assert len(row["context"]) == 20
+        for sentence in [*row["context"], row["gold"]]:
+            assert not any(mark in sentence for mark in ("``", " n't ", "-LRB-", "-LCB-", " ,"))
+
+
+def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any):
+    (tmp_path / "a.txt").write_text("The lamp went out.")
+    assert "--sentences" in refused(
+        "continuation", "passages", tmp_path / "a.txt", "--out", tmp_path / "o.jsonl"
+    )
+
+
+def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
+    tmp_path: Path, nlp: Any
+):
+    """Lines of Andersen's "The Darning-Needle" (public domain) in the layout of `cbtest_CN`."""
+    line = "There was once a darning-needle who thought herself so fine , she imagined herself"
+    context = [f"{k} {line} to be an embroidery-needle ." for k in range(1, 21)]
+    question = (
+        "21 ` Take care , and mind you hold me tight ! ' she said to the XXXXX that took her out ."
+        "\tfingers\t\tcare|darning-needle|embroidery-needle|fingers|needle|pride|thread"
+    )
+    path = tmp_path / "cbtest_CN_valid_2000ex.txt"
+    path.write_text("\n".join([*context, question, ""]) * 2)
+    invoke("continuation", "passages", path, "--out", tmp_path / "p.jsonl")
+    rows = rows_of(tmp_path / "p.jsonl")
+    assert len(rows) == 2
+    assert len(rows[0]["context"]) == 20
+    assert rows[0]["gold"] == (
+        "'Take care, and mind you hold me tight!' she said to the fingers that took her out."
+    )

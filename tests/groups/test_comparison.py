@@ -1,0 +1,285 @@
+"""One `compare` for the numbers of any instrument: no row is lost, none is mixed with others that
+were measured differently."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.stats import kruskal
+from tests.commands import invoke, refused, write_rows
+from tests.judging.judged_stories import PLAN
+from tests.serving import serving
+
+import fabula as fb
+from fabula.core.errors import InputError, MixError
+from fabula.core.store import located_rows
+from fabula.core.types import Document
+from fabula.groups.comparison import ComparedGroup, Comparison, MeasuredTexts, compare_groups
+from fabula.groups.job import ComparisonSettings, compare
+from fabula.groups.tables import comparison_tables
+from fabula.jobs.given import Rows
+from fabula.judging.session import Session, run_session
+from fabula.models.model_spec import ModelOptions
+from fabula.show.sheet import render
+from fabula.stats.contrasts import holm
+from fabula.text.clusters import sketch_of
+
+SIGNATURE = "originality|match:verbatim|L:5-6|ref:books@abc|v:0.1.0"
+
+
+def compare_scores(
+    paths: list[Path], by: str, cluster: str | None = None, **how: Any
+) -> Comparison:
+    measured = MeasuredTexts(by, cluster, are_rows=True)
+    for path in paths:
+        for row, where in located_rows(path):
+            measured.add(row, where)
+    return compare_groups(measured, **how)
+
+
+def indices(found: Comparison) -> list[ComparedGroup]:
+    return [one for one in found.groups if one.number == "creativity_index"]
+
+
+def row(index: float | None, **fields: Any) -> dict[str, Any]:
+    half = None if index is None else index / 2
+    return {
+        "id": "x", "creativity_index": index, "uniqueness": {"5": half, "6": half},
+        "missing_reason": None if index is not None else "too_short", "signature": SIGNATURE,
+    } | fields  # fmt: skip
+
+
+def test_groups_pairs_and_missing_texts(tmp_path: Path):
+    rows = [row(v, model="A") for v in (1.0, 1.2, 1.4)] + [row(None, model="A")]
+    rows += [row(v, model="B") for v in (0.8, 1.0, 1.2, 1.0)] + [row(0.5, model=None)]
+    path = write_rows(tmp_path / "s.jsonl", rows)
+    found = compare_scores([path], by="model", unnamed="people")
+    other, _, a = sorted(indices(found), key=lambda one: one.group, reverse=True)
+    assert (other.group, other.mean.n) == ("people", 1)
+    assert (a.mean.value, a.mean.n, a.missing) == (pytest.approx(1.2), 3, {"too_short": 1})
+    curve = {one.group: one for one in found.groups if one.number == "uniqueness_5"}
+    assert curve["B"].mean.value == pytest.approx(0.5)
+    assert (curve["A"].mean.n, curve["A"].n_missing) == (3, 1)
+    pairs = {(p.a, p.b): p for p in found.contrasts}
+    assert len(pairs) == 3
+    assert pairs["A", "B"].details["percent"].value == pytest.approx(20.0)
+    for pair in pairs.values():
+        assert pair.p_adjusted >= pair.p
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def clustered_rows(n: int = 20) -> list[dict[str, Any]]:
+    """Prompts of very different levels, and B a little below A on each; C wrote to others."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for k, level in enumerate(rng.normal(5, 2, size=n)):
+        for model, less in (("A", 0.0), ("B", 0.3), ("C", 0.3)):
+            for _ in range(1 if model == "A" else 3):
+                prompt = f"own{k}" if model == "C" else f"p{k}"
+                value = level - less + rng.normal() / 5
+                rows.append(row(float(value), model=model, prompt_id=prompt))
+    return rows
+
+
+def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own(tmp_path: Path):
+    path = write_rows(tmp_path / "s.jsonl", clustered_rows())
+    found = compare_scores([path], by="model", cluster="prompt_id")
+    assert [(g.group, g.mean.n, g.n_texts) for g in indices(found)] == [
+        ("A", 20, 20), ("B", 20, 60), ("C", 20, 60),
+    ]  # fmt: skip
+    pairs = {(pair.a, pair.b): pair for pair in found.contrasts}
+    assert pairs["A", "B"].p < 0.001
+    # The same difference between groups of other prompts is far within chance.
+    assert pairs["A", "C"].p > 0.2
+    # As if texts were independent, neither shows.
+    plain = {(p.a, p.b): p.p for p in compare_scores([path], by="model").contrasts}
+    assert all(p is not None and p > 0.1 for p in plain.values())
+    assert found.signatures["creativity_index"] == f"{SIGNATURE}|cluster:prompt_id"
+    content = found.to_json()
+    assert content["cluster"] == "prompt_id"
+    assert content["omnibus"]["creativity_index"]["test"] == "permutation F"
+    json.dumps(content, allow_nan=False)
+
+
+def test_all_groups_are_tested_at_once_and_shared_prompts_are_told(tmp_path: Path):
+    rows = clustered_rows()
+    found = compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="model")
+    oracle = kruskal(*([r["creativity_index"] for r in rows if r["model"] == m] for m in "ABC"))
+    omnibus = found.omnibus["creativity_index"]
+    assert omnibus.statistic == pytest.approx(oracle.statistic)
+    assert omnibus.p == pytest.approx(oracle.pvalue)
+    assert found.shared_field == "prompt_id"
+    shown = " ".join(render(*comparison_tables(found)).split())
+    assert "--cluster prompt_id" in shown
+    alike = compare_scores(
+        [write_rows(tmp_path / "t.jsonl", [row(8.0, m=k) for k in "aabb"])], by="m"
+    )
+    assert (alike.contrasts[0].p, alike.omnibus) == (1, {})
+    alone = compare_scores([write_rows(tmp_path / "u.jsonl", [row(8.0, m="a")] * 2)], by="m")
+    assert not alone.omnibus
+
+
+def test_copies_are_of_one_cluster_whatever_the_field_says(tmp_path: Path):
+    words = [f"w{k}" for k in range(80)]
+    sketch = sketch_of(" ".join(words)).to_row()
+    others = [sketch_of(" ".join(f"{k}-{w}" for w in words)).to_row() for k in range(3)]
+    rows = [
+        row(7.0, m="a", prompt_id=str(k), sketch=s) for k, s in enumerate([sketch] * 2 + others)
+    ]
+    found = compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="m", cluster="prompt_id")
+    assert (found.groups[0].mean.n, found.n_joined) == (4, 1)
+
+
+def test_a_row_without_its_cluster_is_named(tmp_path: Path):
+    rows = [row(7.0, m="a", prompt_id="1"), row(7.0, m="a", prompt_id="")]
+    with pytest.raises(InputError, match="line 2: no field 'prompt_id' to cluster by"):
+        compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="m", cluster="prompt_id")
+
+
+def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path):
+    path = write_rows(tmp_path / "s.jsonl", [row(1.0, g=k) for k in "abc" for _ in range(3)])
+    found = compare_scores([path], by="g", baseline="b")
+    assert [(p.a, p.b) for p in found.contrasts] == [("a", "b"), ("c", "b")]
+    with pytest.raises(InputError, match="`baseline` z"):
+        compare_scores([path], by="g", baseline="z")
+
+
+def test_files_can_be_groups(tmp_path: Path):
+    paths = [write_rows(tmp_path / f"{k}.jsonl", [row(1.0), row(1.5)]) for k in "ab"]
+    found: Any = compare([Rows.of(path) for path in paths], ComparisonSettings(by="file"))
+    assert [group.group for group in indices(found.comparison)] == ["a.jsonl", "b.jsonl"]
+
+
+@pytest.mark.parametrize("part", ["L:5-7", "v:0.0.9", "excl:auto"])
+def test_scores_measured_in_different_ways_are_refused(tmp_path: Path, part: str):
+    key = part.split(":")[0]
+    parts = [p for p in SIGNATURE.split("|") if not p.startswith(f"{key}:")]
+    other = row(1.0, model="B", signature="|".join([*parts, part]))
+    with pytest.raises(MixError, match=f"line 2.*{key}: "):
+        compare_scores([write_rows(tmp_path / "s.jsonl", [row(1.0, model="A"), other])], by="model")
+
+
+def test_the_same_corpus_in_a_folder_of_another_name_is_the_same(tmp_path: Path):
+    moved = SIGNATURE.replace("books@abc", "shelf@abc")
+    rows = [row(1.0, m="A"), row(1.0, m="B", signature=moved)]
+    assert len(indices(compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="m"))) == 2
+    changed = SIGNATURE.replace("books@abc", "books@abd")
+    rows = [row(1.0, m="A"), row(1.0, m="B", signature=changed)]
+    with pytest.raises(MixError, match=r"ref: books@abc \| books@abd"):
+        compare_scores([write_rows(tmp_path / "t.jsonl", rows)], by="m")
+
+
+def test_what_is_no_score_is_named(tmp_path: Path):
+    with pytest.raises(InputError, match="no field 'model'"):
+        compare_scores([write_rows(tmp_path / "a.jsonl", [row(1.0)])], by="model")
+    with pytest.raises(InputError, match="not a row of a measurement"):
+        compare_scores([write_rows(tmp_path / "b.jsonl", [{"text": "x"}])], by="model")
+    with pytest.raises(InputError, match="contain no rows"):
+        compare_scores([write_rows(tmp_path / "c.jsonl", [])], by="model")
+    (tmp_path / "d.jsonl").write_text('{"id": ')
+    with pytest.raises(InputError, match=r"d\.jsonl, line 1"):
+        compare_scores([tmp_path / "d.jsonl"], by="model")
+
+
+def scores_and_profiles(
+    n: int = 30, shift: float = 1.0
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Scores and profiles of n prompts that a person and a model wrote to."""
+    rng = np.random.default_rng(0)
+    scores, profiles = [], []
+    for k in range(n):
+        prompt = rng.normal()
+        for model in (None, "m"):
+            about = {"id": f"{k}{model}", "model": model, "prompt_id": k}
+            own = prompt + shift * (model is None) + rng.normal() / 4
+            scores.append({**about, "creativity_index": own, "signature": "ci|case:fold"})
+            values = {"mattr": rng.normal(), "mtld": None if k % 3 else own, "n_words": 9.0}
+            profiles.append({**about, "values": values, "signature": "profile|case:fold"})
+    return scores, profiles
+
+
+def measured(*files: list[dict[str, Any]], cluster: str | None = None) -> MeasuredTexts:
+    found = MeasuredTexts("model", cluster)
+    for number, file in enumerate(files):
+        for row in file:
+            found.add(row, f"file {number}")
+    return found
+
+
+def test_all_numbers_are_corrected_together_and_people_have_a_name():
+    scores, profiles = scores_and_profiles()
+    found = compare_groups(measured(scores, profiles), unnamed="human")
+    assert [one.number for one in found.contrasts] == ["creativity_index", "mattr", "mtld"]
+    assert {(one.a, one.b) for one in found.contrasts} == {("human", "m")}
+    # By scipy on the same values, which is what the paper compares by.
+    own = [[r["creativity_index"] for r in scores if r["model"] == m] for m in (None, "m")]
+    first = found.contrasts[0]
+    assert first.p == pytest.approx(stats.mannwhitneyu(*own).pvalue)
+    assert first.difference.value == pytest.approx(np.mean(own[0]) - np.mean(own[1]))
+    ends = stats.ttest_ind(*own, equal_var=False).confidence_interval()
+    # Welch's, which is widened a little where values are skewed.
+    assert first.difference.low == pytest.approx(ends.low, abs=0.05)
+    assert [one.p_adjusted for one in found.contrasts] == holm([p.p for p in found.contrasts])
+    missing = {one.group: one.n_missing for one in found.groups if one.number == "mtld"}
+    assert missing == {"human": 20, "m": 20}
+    with pytest.raises(InputError, match="no field 'model' to group by"):
+        compare_groups(measured(scores))
+
+
+def test_texts_to_one_prompt_are_compared_with_each_other():
+    """A person is above the model on every prompt, and prompts differ more than that."""
+    scores, _ = scores_and_profiles()
+    alone, paired = (
+        compare_groups(measured(scores, cluster=cluster), unnamed="human").contrasts[0]
+        for cluster in (None, "prompt_id")
+    )
+    assert paired.details["superiority"] == 1.0
+    assert paired.difference.value == pytest.approx(alone.difference.value)
+    assert paired.difference.low > alone.difference.low + 0.2
+
+
+def test_what_was_measured_otherwise_or_twice_is_refused():
+    scores, _ = scores_and_profiles(2)
+    with pytest.raises(MixError):
+        measured(scores, [{**scores[0], "id": "x", "signature": "ci|case:keep"}])
+    with pytest.raises(InputError, match="creativity_index twice"):
+        measured(scores, scores)
+    with pytest.raises(InputError, match="has no number to compare"):
+        measured([{"id": "a", "signature": "s", "missing_reason": None}])
+
+
+def test_scores_a_profile_and_a_judge_stand_in_one_table(tmp_path: Path):
+    scores, profiles = scores_and_profiles(12)
+    files = []
+    for name, own in (("s", scores), ("p", profiles)):
+        files.append(tmp_path / f"{name}.jsonl")
+        write_rows(files[-1], own)
+    texts = tmp_path / "texts.jsonl"
+    documents = [Document(str(row["id"]), "She went to sea. " * 5) for row in scores]
+    own = [{"id": d.id, "text": d.text, "label": "ba"[d.id.endswith("m")]} for d in documents]
+    write_rows(texts, own)
+
+    with serving(lambda body, n: f"{'Yes' if n % 3 else 'No'}. Because.") as server:
+        run_session(Session(models=[f"{server.url}/v1#m"], out=tmp_path / "run", plan=PLAN,
+                            documents=documents, options=ModelOptions(max_retries=0)))  # fmt: skip
+    done = invoke("compare", *files, tmp_path / "run", "--by", "label", "--texts", texts, "--json")
+    assert "no field 'author' to group by" in refused("compare", tmp_path / "run", "--by", "author")
+    assert "is not a run of `fabula judge`" in refused("compare", tmp_path, "--by", "author")
+    found = json.loads(done.stdout)
+    numbers = list(dict.fromkeys(one["number"] for one in found["contrasts"]))
+    assert numbers[:3] == ["creativity_index", "mattr", "mtld"]
+    # 14 tests and their sum.
+    assert len(numbers) == 3 + 15
+    assert any("tests passed" in one for one in numbers)
+
+
+def test_verdicts_have_the_fields_of_the_texts_that_are_named():
+    texts = [{"id": f"t{k}", "text": "She went to sea. " * k, "label": "ab"[k % 2]}
+             for k in range(1, 5)]  # fmt: skip
+    verdicts = fb.judge(texts, model=lambda _: "Yes. So.", items="narrative_ending")
+    found = fb.compare(verdicts, by="label", texts=texts).frame()
+    assert list(found["name"]) == ["a", "b"]
+    assert list(found["mean"]) == [1.0, 1.0]

@@ -1,0 +1,184 @@
+"""Grouping by meaning, with the real sentence encoder."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.serving import serving
+
+from fabula.cli.main import cli
+from fabula.core.errors import InputError, ModelError
+from fabula.core.store import dump_json
+from fabula.judging import themes as reason_themes
+from fabula.judging.drafting import draft_rubric, read_measures
+from fabula.judging.themes import Rationale, central, find_themes, group_vectors, read_rationales
+from fabula.models.encoder import Encoder
+from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Iterator[Encoder]:
+    try:
+        yield Encoder()
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+def test_sentences_of_one_meaning_are_nearer_than_others(encoder: Encoder):
+    vectors = encoder.encode(
+        ["The ending feels abrupt.", "The story stops too suddenly.", "The dialogue is witty."]
+    )
+    assert vectors.shape == (3, 384)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    near, far = float(vectors[0] @ vectors[1]), float(vectors[0] @ vectors[2])
+    assert near > far + 0.2
+    alone = encoder.encode(["The dialogue is witty."])
+    assert np.array_equal(alone[0], vectors[2])
+    assert encoder.encode([]).shape[0] == 0
+
+
+def test_groups_are_those_that_lie_together():
+    vectors = np.array([[1, 0], [0.99, 0.14], [0, 1], [0.1, 0.995], [0.995, 0.1]], np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert group_vectors(vectors, distance=0.3) == [[0, 1, 4], [2, 3]]
+    assert group_vectors(vectors, n_groups=2) == [[0, 1, 4], [2, 3]]
+    assert central(vectors, [0, 1, 4])[0] == 4
+    assert group_vectors(vectors[:1]) == [[0]]
+    assert group_vectors(vectors[:0]) == []
+
+
+ENDINGS = [
+    "The ending is abrupt and comes too early.", "It stops suddenly, without any resolution.",
+    "The story ends abruptly in the middle of things.", "The end arrives far too suddenly.",
+]  # fmt: skip
+MORALS = [
+    "The moral is preached at the reader in the last lines.", "It spells out its moral lesson.",
+    "The final paragraph lectures us about what it all means.", "The lesson is stated too plainly.",
+]  # fmt: skip
+
+
+def rationales() -> list[Rationale]:
+    return [
+        Rationale(f"s{k}", "narrative_ending", "e", passed=False, text=text)
+        for k, text in enumerate(ENDINGS + MORALS)
+    ]
+
+
+def test_themes_hold_the_reasons_behind_them(encoder: Encoder):
+    themes = find_themes(rationales(), load_rubric("ttcw"), n_themes=2)
+    assert {(theme.item, theme.side) for theme in themes} == {("narrative_ending", "fails")}
+    groups = sorted(sorted(reason["text"] for reason in theme.reasons) for theme in themes)
+    assert groups == sorted([sorted(ENDINGS), sorted(MORALS)])
+    assert [theme.n_rationales for theme in themes] == [4, 4]
+    assert all(theme.n_of == 8 and theme.label for theme in themes)
+
+
+def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path):
+    themes = find_themes(rationales(), load_rubric("ttcw"), n_themes=2)
+    rows = [asdict(theme) for theme in themes]
+    rows[1]["label"] = "Stops too early"
+    file = tmp_path / "themes.jsonl"
+    file.write_text("".join(dump_json(row) + "\n" for row in rows))
+    again, others = reason_themes.keep_labels(
+        find_themes(rationales(), load_rubric("ttcw"), n_themes=2), file
+    )
+    assert not others
+    assert [theme.label for theme in again] == [themes[0].label, "Stops too early"]
+    with pytest.raises(InputError, match="Stops too early"):
+        reason_themes.keep_labels(find_themes(rationales(), load_rubric("ttcw"), n_themes=1), file)
+    elsewhere = [replace(theme, item="narrative_pacing") for theme in themes]
+    assert reason_themes.keep_labels(elsewhere, file)[1] == json.loads(json.dumps(rows))
+    file.write_text('{"item": 1}\n')
+    with pytest.raises(InputError, match="not a file of themes"):
+        reason_themes.keep_labels(themes, file)
+
+
+def test_a_model_names_themes_where_there_is_one(encoder: Encoder):
+    with serving(lambda *_: '"Endings that come too early."\nMore.') as server:
+        themes = find_themes(
+            rationales(), load_rubric("ttcw"), n_themes=1, model=f"{server.url}/v1#m"
+        )
+    assert [theme.label for theme in themes] == ["Endings that come too early."]
+    assert ENDINGS[0] in server.prompts()[0] or MORALS[0] in server.prompts()[0]
+
+
+def test_a_setting_quoted_in_a_reason_is_no_option(encoder: Encoder, tmp_path: Path):
+    row = {
+        "id": "s", "rubric": "ttcw", "item": "narrative_ending", "rater": "a", "value": 1.0,
+        "missing_reason": None, "evidence": [], "rationale": "The `model` of a good ending.",
+        "signature": "x", "details": {},
+    }  # fmt: skip
+    (tmp_path / "said.jsonl").write_text(dump_json(row) + "\n")
+    done = CliRunner().invoke(cli, ["judge", "themes", str(tmp_path / "said.jsonl")])
+    assert "The `model` of a good ending." in done.output
+
+
+def test_the_experts_reasons_are_read_from_the_release(shared_data: Path):
+    rubric, found = read_rationales([shared_data / "ttcw" / "ttcw_annotations.json"])
+    assert rubric.id == "ttcw"
+    # README of the data: 2,016 rows, each with an explanation.
+    assert 1900 < len(found) <= 2016
+
+
+MEASURES = """measure,dimension,participant
+Does the ending feel earned and not abrupt?,Fluency,W1
+The ending is natural,Fluency,W2
+Uses fresh metaphors and figurative language,Fluency,W1
+"Surprising, skilled and complex use of metaphor and simile",Fluency,W3
+Innovative form,Originality,W2
+"""
+
+
+def test_measures_of_one_meaning_become_one_test(encoder: Encoder, tmp_path: Path):
+    file = tmp_path / "measures.csv"
+    file.write_text(MEASURES)
+    rubric, sources = draft_rubric(read_measures(file), "mine")
+    assert [item.dimension for item in rubric.items] == ["Fluency", "Fluency", "Originality"]
+    # Section 4.1: the fullest measure stands for its group; a question is kept as it is.
+    assert rubric.items[0].question == "Does the ending feel earned and not abrupt?"
+    assert "Surprising, skilled and complex" in rubric.items[1].question
+    assert all(item.question.endswith("?") for item in rubric.items)
+    assert parse_rubric(rubric_toml(rubric).encode(), "x") == rubric
+    assert "  Innovative form (W2)" in sources
+
+
+def test_a_model_words_what_is_no_question(encoder: Encoder, tmp_path: Path):
+    file = tmp_path / "measures.csv"
+    file.write_text("measure\nInnovative form\n")
+
+    def answer(body: object, number: int) -> str:
+        return "Is the form new?" if "only the question" in json.dumps(body) else "New form"
+
+    with serving(answer) as server:
+        rubric, _ = draft_rubric(read_measures(file), "mine", model=f"{server.url}/v1#m")
+    (item,) = rubric.items
+    assert (item.id, item.title, item.question) == ("new_form", "New form", "Is the form new?")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [(b"", "column"), (b"a,b\n1,2\n", "column"), (b"measure\n\n", "no measures"),
+                       (b"measure\n\xff\xfe\n", "UTF-8")]
+)  # fmt: skip
+def test_measures_that_cannot_be_read_say_why(tmp_path: Path, data: bytes, said: str):
+    file = tmp_path / "m.csv"
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=said):
+        read_measures(file)
+
+
+def test_themes_are_named_by_phrases_that_say_each_thing_once():
+    """Three words of one stem in a row, as in "Times original originality", name nothing."""
+    flat = ["The characters are flat here.", "Flat characters, and they stay flat characters.",
+            "Sadly flat characters again.", "A flat character."]  # fmt: skip
+    ends = [
+        "An abrupt ending that doesn't end.",
+        "Such an abrupt ending!",
+        "The end: abrupt ending.",
+    ]
+    first, second = reason_themes.names_by_words([flat, ends])
+    assert first.split(", ")[0] == "Flat characters"
+    assert second.split(", ")[0] == "Abrupt ending"

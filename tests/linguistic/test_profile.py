@@ -1,0 +1,159 @@
+import math
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fabula.core.errors import ModelError, explain
+from fabula.core.types import Document
+from fabula.linguistic.metrics import TextTools
+from fabula.linguistic.profile import (
+    PROFILE_METRICS,
+    Profile,
+    _occurring_again,
+    profile_text,
+    profile_texts,
+)
+
+TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea again.
+
+"We sat by the sea," said his wife, and she laughed."""
+
+
+@pytest.fixture(scope="module")
+def tools() -> TextTools:
+    try:
+        return TextTools()
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+def profile(tools: TextTools, text: str) -> Profile:
+    return profile_text(tools, Document("t", text))
+
+
+def test_profile_by_hand(tools: TextTools):
+    values = profile(tools, TEXT).values
+    # The old man sat by the sea (7). I am tired he said (5). He sat by the sea again (6).
+    # We sat by the sea said his wife and she laughed (11).
+    assert values["n_words"] == 29
+    assert values["n_sentences"] == 4
+    assert values["sentence_length"] == pytest.approx(29 / 4)
+    mean = 29 / 4
+    squares = sum((n - mean) ** 2 for n in (7, 5, 6, 11))
+    assert values["sentence_length_sd"] == pytest.approx(math.sqrt(squares / 3))
+    # I am tired; We sat by the sea
+    assert values["dialogue_share"] == pytest.approx((3 + 5) / 29)
+    # the old man sat by sea i am tired he said again we his wife and she laughed: 18 types
+    assert values["type_token_ratio"] == pytest.approx(18 / 29)
+    # "sat by the sea" stands in the third and the fourth sentence again
+    assert values["repeated_share"] == pytest.approx((4 + 4) / 29)
+
+
+def test_headings_are_neither_sentences_nor_words(tools: TextTools):
+    parts = [f"{TEXT}\n\nThey {verb} it." for verb in ("recieve", "take")]
+    titles = ("Home", "Away")
+    book = "\n\n".join(
+        f"CHAPTER {k}. {title}\n\n{part}"
+        for k, (title, part) in enumerate(zip(titles, parts, strict=True), 1)
+    )
+    found, plain = profile(tools, book), profile(tools, "\n\n".join(parts))
+    assert found.values == plain.values
+    assert found.repeated == plain.repeated
+    # Errors are where they stand in the text with its headings.
+    assert [book[one.start : one.end] for one in found.errors] == ["recieve"]
+
+
+def test_repeated_phrases_are_the_longest_and_counted(tools: TextTools):
+    found = profile(tools, TEXT).repeated
+    assert [(r.phrase, r.count) for r in found] == [("sat by the sea", 3)]
+
+
+def test_a_sentence_that_comes_again_is_one_repetition(tools: TextTools):
+    line = "The old grey king of the far cold northern sea sat all day by his window and wept. "
+    found = profile(tools, line + "A bird flew by. " + line).repeated
+    assert len(found) == 1
+
+
+def test_a_quote_that_is_never_closed_ends_with_its_paragraph(tools: TextTools):
+    text = '"Never closed, he said.\n\nThe rain fell on the house.'
+    assert [s.n_quoted for s in profile(tools, text).sentences] == [4, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was the summer of '69. The boys' hats were wet and the river was high.", 0.0),
+        ("'Twas a dark night, and nobody's dog barked at the old man.", 0.0),
+        ("He was 6' 2\" tall, and his brother was 5' 10\" in his socks.", 0.0),
+        ("I 'm sure that I 'd go there if they 'd ask me to .", 0.0),
+        ("«Come in,» she said to the boy.", 2 / 7),
+        ("—Come in.\n\nShe sat by the window.\n\n—I will, you know.", 6 / 11),
+    ],
+)
+def test_dialogue_is_what_people_say(tools: TextTools, text: str, expected: float):
+    """Counted by hand; a paragraph a line counts alike."""
+    found = profile(tools, text)
+    assert found.values["dialogue_share"] == pytest.approx(expected)
+    assert "dialogue:marks-and-dashes-1" in found.signature
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no_words"),
+        ("?! ...", "no_words"),
+        ("Он любит свои старые книги.", "not English: looks like Russian"),
+        ("Er ging nach Hause und schlief lange.", "not English: looks like German"),
+        ("Vanha mies istui ikkunan ääressä.", "not English: looks like Finnish"),
+    ],
+)
+def test_a_text_that_cannot_be_measured_has_reasons(tools: TextTools, text: str, reason: str):
+    found = profile(tools, text)
+    assert set(found.missing.values()) == {reason}
+    assert all(value in (None, 0) for value in found.values.values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No", "word " * 5000, "a\x00b \ud800 c", "<b>x</b> & y.",
+        "Er ging nach Hause und schlief lange.",
+    ],
+)  # fmt: skip
+def test_every_number_is_finite_or_missing_with_its_reason(tools: TextTools, text: str):
+    found = profile(tools, text)
+    for metric in PROFILE_METRICS:
+        value = found.values[metric.item]
+        if value is None:
+            assert explain(found.missing[metric.item])
+        else:
+            assert math.isfinite(value)
+    assert [m.item for m in found.measurements()] == [m.item for m in PROFILE_METRICS]
+
+
+def test_two_processes_give_what_one_gives(tools: TextTools, examples: Path):
+    texts = [
+        Document(path.name, path.read_text(encoding="utf-8"))
+        for path in sorted((examples / "library").iterdir())
+    ]
+    one, two = (list(profile_texts(texts, "none", n_jobs=n)) for n in (1, 2))
+    assert [p.to_row() for p in one] == [p.to_row() for p in two]
+    assert [p.document.id for p in one] == [text.id for text in texts]
+
+
+def test_phrases_occur_again_as_often_as_by_counting_all():
+    rng = random.Random(1)
+    for _ in range(200):
+        sentences = [
+            tuple(rng.choices("abc", k=rng.randrange(25))) for _ in range(rng.randrange(8))
+        ]
+        counts = Counter(
+            words[k : k + n]
+            for words in sentences
+            for n in range(3, 13)
+            for k in range(len(words) - n + 1)
+        )
+        expected = {phrase: count for phrase, count in counts.items() if count > 1}
+        assert _occurring_again(sentences) == expected

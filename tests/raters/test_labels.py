@@ -1,0 +1,118 @@
+"""People's labels are read from whatever file holds them, and nothing is guessed."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.commands import write_rows
+from tests.essay import ESSAY
+
+from fabula.core.errors import InputError
+from fabula.core.store import dump_json, measurement_row
+from fabula.core.types import Rubric
+from fabula.raters.agreement import read_experts
+from fabula.raters.labels import labels_of, read_labels
+from fabula.rubrics.load import load_rubric
+from fabula.studies.exporting import write_measurements
+
+TTCW = load_rubric("ttcw")
+FIRST, SECOND = TTCW.items[0].id, TTCW.items[1].id
+
+
+def said(path: Path, rubric: Rubric = TTCW) -> list[tuple[str, str, str, object, str | None]]:
+    return [
+        (one.document_id, one.item, one.rater, one.value, one.missing_reason)
+        for one in read_labels(path, rubric)
+    ]
+
+
+def test_every_form_of_a_table_gives_the_same_labels(tmp_path: Path):
+    rows = [
+        {"document": "a", "item": FIRST, "rater": "Ann", "value": "Yes", "reason": "it flows"},
+        {"document": "a", "item": FIRST, "rater": "Ben", "value": "no", "reason": ""},
+        {"document": "b", "item": "2", "rater": "Ann", "value": "", "reason": ""},
+    ]
+    header = list(rows[0])
+    for name, delimiter in (("l.csv", ","), ("l.tsv", "\t"), ("semicolons.csv", ";")):
+        lines = [delimiter.join(header), *(delimiter.join(row.values()) for row in rows)]
+        (tmp_path / name).write_text("\r\n".join(lines), encoding="utf-8-sig")
+    write_rows(tmp_path / "l.jsonl", rows)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "l.parquet")
+    expected = [
+        ("a", FIRST, "Ann", 1.0, None),
+        ("a", FIRST, "Ben", 0.0, None),
+        ("b", SECOND, "Ann", None, "no_answer"),
+    ]
+    for name in ("l.csv", "l.tsv", "semicolons.csv", "l.jsonl", "l.parquet"):
+        assert said(tmp_path / name) == expected
+        assert read_labels(tmp_path / name, TTCW)[0].rationale == "it flows"
+
+
+def test_what_a_study_exports_is_read_as_it_comes(tmp_path: Path, shared_data: Path):
+    labels = read_labels(shared_data / "ttcw" / "ttcw_annotations.json", TTCW)
+    assert len(labels) == 2016
+    for form in ("jsonl", "csv", "parquet"):
+        write_measurements(labels, tmp_path / f"x.{form}", form)
+        read = read_labels(tmp_path / f"x.{form}", TTCW)
+        assert [(m.document_id, m.item, m.rater, m.value) for m in read] == [
+            (m.document_id, m.item, m.rater, m.value) for m in labels
+        ]
+        panel = read_experts(tmp_path / f"x.{form}", TTCW)
+        assert panel.ratings.shape == (672, 3)
+
+
+def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path):
+    path = tmp_path / "l.csv"
+    path.write_text(
+        "essay,question,annotator,rating,story\n"
+        'x,thesis,Ann,TRUE,1\nx,style,Ann,"4,5",1\nx,voice,Ann,borrowed,1\nx,grade,Ben,1.0,1\n'
+    )
+    assert said(path, ESSAY) == [
+        ("1", "thesis", "Ann", 1.0, None),
+        ("1", "style", "Ann", 4.5, None),
+        ("1", "voice", "Ann", "Borrowed", None),
+        ("1", "grade", "Ben", "A", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ("doc,item,rater,value\na,thesis,Ann,Yes\n", "'document' is missing.*'doc', 'item'"),
+        ("document,item,rater,value\na,thesis,,Yes\n", "line 2: the column 'rater' is empty"),
+        (
+            "document,item,rater,value\na,plot,Ann,Yes\n",
+            "no item 'plot'; its items are thesis, style",
+        ),
+        ("document,item,rater,value\na,thesis,Ann,maybe\n", "'maybe' is not an answer to thesis"),
+        ("document,item,rater,value\na,style,Ann,6\n", "'6' is not an answer to style; allowed:"),
+        ("document,item,rater,value\na,grade,Ann,0.7\n", "'0.7' is not an answer to grade"),
+        (
+            "document,item,rater,value\na,style,Ann,4\na,style,Ann,4\n",
+            "line 3: Ann has a second answer on style of a",
+        ),
+        ("document,item,rater,value\na,style,Ann,\n", "contains no answers to items of essay"),
+    ],
+)
+def test_what_is_not_a_label_gets_a_sentence(tmp_path: Path, rows: str, sentence: str):
+    path = tmp_path / "l.csv"
+    path.write_text(rows)
+    with pytest.raises(InputError, match=sentence):
+        read_labels(path, ESSAY)
+
+
+def test_answers_to_another_rubric_of_a_study_are_passed_over(tmp_path: Path):
+    label = labels_of(
+        [({"document": "a", "item": FIRST, "rater": "Ann", "value": 1}, "row 1")], TTCW, "x"
+    )[0]
+    rows = [
+        measurement_row(label),
+        {**measurement_row(label), "item": "best", "rubric": "rank-1@x"},
+    ]
+    path = tmp_path / "l.jsonl"
+    path.write_text("".join(dump_json(row) + "\n" for row in rows))
+    assert said(path) == [("a", FIRST, "Ann", 1.0, None)]
+    path.write_text(dump_json({**rows[1], "rubric": TTCW.key}) + "\n")
+    with pytest.raises(InputError, match="ttcw has no item 'best'"):
+        read_labels(path, TTCW)

@@ -10,7 +10,6 @@ __all__ = ["NOT_RUN", "RUN", "STEPS", "check_step", "prints"]
 
 NOT_RUN = {
     "make demo": "it sets up an environment; run it on a fresh machine before a release",
-    "make test": "these tests are part of it",
     "make setup": "these tests run in what it sets up",
     "pip install": "it would change the environment in which these tests run",
 }

@@ -123,7 +123,6 @@ _WANTED = (
     "fabula.groups.diversity", "fabula.models.surprisal",
     "fabula.judging.page", "fabula.originality.page",
     "fabula.report.page", "fabula.report.tables", "fabula.studies",
-    "fabula.tasks",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""One `compare` for the numbers of any instrument: no row is lost, none is mixed with others that
-were measured differently."""
+"""One `compare` for the numbers of any instrument, none mixed with others measured differently."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.serving import serving
 
 import fabula as fb
 from fabula.core.errors import InputError, MixError
-from fabula.core.store import located_rows
+from fabula.core.store import read_rows
 from fabula.core.types import Document
 from fabula.groups.comparison import ComparedGroup, Comparison, MeasuredTexts, compare_groups
 from fabula.groups.job import ComparisonSettings, compare
@@ -27,24 +27,28 @@ from fabula.show.sheet import render
 from fabula.stats.contrasts import holm
 from fabula.text.clusters import sketch_of
 
+Row = dict[str, Any]
 SIGNATURE = "originality|match:verbatim|L:5-6|ref:books@abc|v:0.1.0"
 
 
-def compare_scores(
-    paths: list[Path], by: str, cluster: str | None = None, **how: Any
+def compare_rows(
+    rows: Iterable[Row], by: str = "model", cluster: Any = None, **how: Any
 ) -> Comparison:
     measured = MeasuredTexts(by, cluster, are_rows=True)
-    for path in paths:
-        for row, where in located_rows(path):
-            measured.add(row, where)
+    for number, row in enumerate(rows, 1):
+        measured.add(row, f"line {number}")
     return compare_groups(measured, **how)
+
+
+def compare_scores(paths: list[Path], by: str) -> Comparison:
+    return compare_rows((row for path in paths for row in read_rows(path)), by)
 
 
 def indices(found: Comparison) -> list[ComparedGroup]:
     return [one for one in found.groups if one.number == "creativity_index"]
 
 
-def row(index: float | None, **fields: Any) -> dict[str, Any]:
+def row(index: float | None, **fields: Any) -> Row:
     half = None if index is None else index / 2
     return {
         "id": "x", "creativity_index": index, "uniqueness": {"5": half, "6": half},
@@ -52,11 +56,10 @@ def row(index: float | None, **fields: Any) -> dict[str, Any]:
     } | fields  # fmt: skip
 
 
-def test_groups_pairs_and_missing_texts(tmp_path: Path):
+def test_groups_pairs_and_missing_texts():
     rows = [row(v, model="A") for v in (1.0, 1.2, 1.4)] + [row(None, model="A")]
     rows += [row(v, model="B") for v in (0.8, 1.0, 1.2, 1.0)] + [row(0.5, model=None)]
-    path = write_rows(tmp_path / "s.jsonl", rows)
-    found = compare_scores([path], by="model", unnamed="people")
+    found = compare_rows(rows, unnamed="people")
     other, _, a = sorted(indices(found), key=lambda one: one.group, reverse=True)
     assert (other.group, other.mean.n) == ("people", 1)
     assert (a.mean.value, a.mean.n, a.missing) == (pytest.approx(1.2), 3, {"too_short": 1})
@@ -71,7 +74,7 @@ def test_groups_pairs_and_missing_texts(tmp_path: Path):
     json.dumps(found.to_json(), allow_nan=False)
 
 
-def clustered_rows(n: int = 20) -> list[dict[str, Any]]:
+def clustered_rows(n: int = 20) -> list[Row]:
     """Prompts of very different levels, and B a little below A on each; C wrote to others."""
     rng = np.random.default_rng(0)
     rows = []
@@ -84,9 +87,8 @@ def clustered_rows(n: int = 20) -> list[dict[str, Any]]:
     return rows
 
 
-def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own(tmp_path: Path):
-    path = write_rows(tmp_path / "s.jsonl", clustered_rows())
-    found = compare_scores([path], by="model", cluster="prompt_id")
+def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own():
+    found = compare_rows(clustered_rows(), cluster="prompt_id")
     assert [(g.group, g.mean.n, g.n_texts) for g in indices(found)] == [
         ("A", 20, 20), ("B", 20, 60), ("C", 20, 60),
     ]  # fmt: skip
@@ -95,7 +97,7 @@ def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own(tmp_pat
     # The same difference between groups of other prompts is far within chance.
     assert pairs["A", "C"].p > 0.2
     # As if texts were independent, neither shows.
-    plain = {(p.a, p.b): p.p for p in compare_scores([path], by="model").contrasts}
+    plain = {(p.a, p.b): p.p for p in compare_rows(clustered_rows()).contrasts}
     assert all(p is not None and p > 0.1 for p in plain.values())
     assert found.signatures["creativity_index"] == f"{SIGNATURE}|cluster:prompt_id"
     content = found.to_json()
@@ -104,9 +106,9 @@ def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own(tmp_pat
     json.dumps(content, allow_nan=False)
 
 
-def test_all_groups_are_tested_at_once_and_shared_prompts_are_told(tmp_path: Path):
+def test_all_groups_are_tested_at_once_and_shared_prompts_are_told():
     rows = clustered_rows()
-    found = compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="model")
+    found = compare_rows(rows)
     oracle = kruskal(*([r["creativity_index"] for r in rows if r["model"] == m] for m in "ABC"))
     omnibus = found.omnibus["creativity_index"]
     assert omnibus.statistic == pytest.approx(oracle.statistic)
@@ -114,37 +116,27 @@ def test_all_groups_are_tested_at_once_and_shared_prompts_are_told(tmp_path: Pat
     assert found.shared_field == "prompt_id"
     shown = " ".join(render(*comparison_tables(found)).split())
     assert "--cluster prompt_id" in shown
-    alike = compare_scores(
-        [write_rows(tmp_path / "t.jsonl", [row(8.0, m=k) for k in "aabb"])], by="m"
-    )
+    alike = compare_rows([row(8.0, m=k) for k in "aabb"], by="m")
     assert (alike.contrasts[0].p, alike.omnibus) == (1, {})
-    alone = compare_scores([write_rows(tmp_path / "u.jsonl", [row(8.0, m="a")] * 2)], by="m")
-    assert not alone.omnibus
+    assert not compare_rows([row(8.0, m="a")] * 2, by="m").omnibus
 
 
-def test_copies_are_of_one_cluster_whatever_the_field_says(tmp_path: Path):
+def test_copies_are_of_one_cluster_whatever_the_field_says():
     words = [f"w{k}" for k in range(80)]
     sketch = sketch_of(" ".join(words)).to_row()
     others = [sketch_of(" ".join(f"{k}-{w}" for w in words)).to_row() for k in range(3)]
-    rows = [
-        row(7.0, m="a", prompt_id=str(k), sketch=s) for k, s in enumerate([sketch] * 2 + others)
-    ]
-    found = compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="m", cluster="prompt_id")
+    sketches = enumerate([sketch, sketch, *others])
+    rows = [row(7.0, m="a", prompt_id=str(k), sketch=s) for k, s in sketches]
+    found = compare_rows(rows, by="m", cluster="prompt_id")
     assert (found.groups[0].mean.n, found.n_joined) == (4, 1)
 
 
-def test_a_row_without_its_cluster_is_named(tmp_path: Path):
-    rows = [row(7.0, m="a", prompt_id="1"), row(7.0, m="a", prompt_id="")]
-    with pytest.raises(InputError, match="line 2: no field 'prompt_id' to cluster by"):
-        compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="m", cluster="prompt_id")
-
-
-def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path):
-    path = write_rows(tmp_path / "s.jsonl", [row(1.0, g=k) for k in "abc" for _ in range(3)])
-    found = compare_scores([path], by="g", baseline="b")
+def test_a_baseline_is_group_b_of_every_pair():
+    rows = [row(1.0, g=k) for k in "abc" for _ in range(3)]
+    found = compare_rows(rows, by="g", baseline="b")
     assert [(p.a, p.b) for p in found.contrasts] == [("a", "b"), ("c", "b")]
     with pytest.raises(InputError, match="`baseline` z"):
-        compare_scores([path], by="g", baseline="z")
+        compare_rows(rows, by="g", baseline="z")
 
 
 def test_files_can_be_groups(tmp_path: Path):
@@ -153,40 +145,40 @@ def test_files_can_be_groups(tmp_path: Path):
     assert [group.group for group in indices(found.comparison)] == ["a.jsonl", "b.jsonl"]
 
 
-@pytest.mark.parametrize("part", ["L:5-7", "v:0.0.9", "excl:auto"])
-def test_scores_measured_in_different_ways_are_refused(tmp_path: Path, part: str):
+@pytest.mark.parametrize("part", ["L:5-7", "v:0.0.9", "excl:auto", "ref:books@abd"])
+def test_scores_measured_in_different_ways_are_refused(part: str):
     key = part.split(":")[0]
     parts = [p for p in SIGNATURE.split("|") if not p.startswith(f"{key}:")]
     other = row(1.0, model="B", signature="|".join([*parts, part]))
     with pytest.raises(MixError, match=f"line 2.*{key}: "):
-        compare_scores([write_rows(tmp_path / "s.jsonl", [row(1.0, model="A"), other])], by="model")
+        compare_rows([row(1.0, model="A"), other])
 
 
-def test_the_same_corpus_in_a_folder_of_another_name_is_the_same(tmp_path: Path):
+def test_the_same_corpus_in_a_folder_of_another_name_is_the_same():
     moved = SIGNATURE.replace("books@abc", "shelf@abc")
-    rows = [row(1.0, m="A"), row(1.0, m="B", signature=moved)]
-    assert len(indices(compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="m"))) == 2
-    changed = SIGNATURE.replace("books@abc", "books@abd")
-    rows = [row(1.0, m="A"), row(1.0, m="B", signature=changed)]
-    with pytest.raises(MixError, match=r"ref: books@abc \| books@abd"):
-        compare_scores([write_rows(tmp_path / "t.jsonl", rows)], by="m")
+    found = compare_rows([row(1.0, model="A"), row(1.0, model="B", signature=moved)])
+    assert len(indices(found)) == 2
 
 
-def test_what_is_no_score_is_named(tmp_path: Path):
-    with pytest.raises(InputError, match="no field 'model'"):
-        compare_scores([write_rows(tmp_path / "a.jsonl", [row(1.0)])], by="model")
-    with pytest.raises(InputError, match="not a row of a measurement"):
-        compare_scores([write_rows(tmp_path / "b.jsonl", [{"text": "x"}])], by="model")
-    with pytest.raises(InputError, match="contain no rows"):
-        compare_scores([write_rows(tmp_path / "c.jsonl", [])], by="model")
-    (tmp_path / "d.jsonl").write_text('{"id": ')
-    with pytest.raises(InputError, match=r"d\.jsonl, line 1"):
-        compare_scores([tmp_path / "d.jsonl"], by="model")
+@pytest.mark.parametrize(
+    ("rows", "cluster", "said"),
+    [
+        ([row(1.0)], None, "no field 'model'"),
+        ([{"text": "x"}], None, "not a row of a measurement"),
+        ([], None, "contain no rows"),
+        (
+            [row(1.0, model="a", prompt_id=k) for k in ("1", "")],
+            "prompt_id",
+            "line 2: no field 'prompt_id' to cluster by",
+        ),
+    ],
+)
+def test_what_is_no_score_is_named(rows: list[Row], cluster: str | None, said: str):
+    with pytest.raises(InputError, match=said):
+        compare_rows(rows, cluster=cluster)
 
 
-def scores_and_profiles(
-    n: int = 30, shift: float = 1.0
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def scores_and_profiles(n: int = 30) -> tuple[list[Row], list[Row]]:
     """Scores and profiles of n prompts that a person and a model wrote to."""
     rng = np.random.default_rng(0)
     scores, profiles = [], []
@@ -194,24 +186,23 @@ def scores_and_profiles(
         prompt = rng.normal()
         for model in (None, "m"):
             about = {"id": f"{k}{model}", "model": model, "prompt_id": k}
-            own = prompt + shift * (model is None) + rng.normal() / 4
+            own = prompt + (model is None) + rng.normal() / 4
             scores.append({**about, "creativity_index": own, "signature": "ci|case:fold"})
             values = {"mattr": rng.normal(), "mtld": None if k % 3 else own, "n_words": 9.0}
             profiles.append({**about, "values": values, "signature": "profile|case:fold"})
     return scores, profiles
 
 
-def measured(*files: list[dict[str, Any]], cluster: str | None = None) -> MeasuredTexts:
-    found = MeasuredTexts("model", cluster)
-    for number, file in enumerate(files):
-        for row in file:
-            found.add(row, f"file {number}")
+def measured(rows: list[Row]) -> MeasuredTexts:
+    found = MeasuredTexts("model", None)
+    for row in rows:
+        found.add(row, "a file")
     return found
 
 
 def test_all_numbers_are_corrected_together_and_people_have_a_name():
     scores, profiles = scores_and_profiles()
-    found = compare_groups(measured(scores, profiles), unnamed="human")
+    found = compare_groups(measured(scores + profiles), unnamed="human")
     assert [one.number for one in found.contrasts] == ["creativity_index", "mattr", "mtld"]
     assert {(one.a, one.b) for one in found.contrasts} == {("human", "m")}
     # By scipy on the same values, which is what the paper compares by.
@@ -225,43 +216,22 @@ def test_all_numbers_are_corrected_together_and_people_have_a_name():
     assert [one.p_adjusted for one in found.contrasts] == holm([p.p for p in found.contrasts])
     missing = {one.group: one.n_missing for one in found.groups if one.number == "mtld"}
     assert missing == {"human": 20, "m": 20}
-    with pytest.raises(InputError, match="no field 'model' to group by"):
-        compare_groups(measured(scores))
 
 
-def test_texts_to_one_prompt_are_compared_with_each_other():
-    """A person is above the model on every prompt, and prompts differ more than that."""
-    scores, _ = scores_and_profiles()
-    alone, paired = (
-        compare_groups(measured(scores, cluster=cluster), unnamed="human").contrasts[0]
-        for cluster in (None, "prompt_id")
-    )
-    assert paired.details["superiority"] == 1.0
-    assert paired.difference.value == pytest.approx(alone.difference.value)
-    assert paired.difference.low > alone.difference.low + 0.2
-
-
-def test_what_was_measured_otherwise_or_twice_is_refused():
+def test_what_was_measured_twice_or_not_at_all_is_refused():
     scores, _ = scores_and_profiles(2)
-    with pytest.raises(MixError):
-        measured(scores, [{**scores[0], "id": "x", "signature": "ci|case:keep"}])
     with pytest.raises(InputError, match="creativity_index twice"):
-        measured(scores, scores)
+        measured(scores * 2)
     with pytest.raises(InputError, match="has no number to compare"):
         measured([{"id": "a", "signature": "s", "missing_reason": None}])
 
 
 def test_scores_a_profile_and_a_judge_stand_in_one_table(tmp_path: Path):
     scores, profiles = scores_and_profiles(12)
-    files = []
-    for name, own in (("s", scores), ("p", profiles)):
-        files.append(tmp_path / f"{name}.jsonl")
-        write_rows(files[-1], own)
-    texts = tmp_path / "texts.jsonl"
+    files = [write_rows(tmp_path / "s.jsonl", scores), write_rows(tmp_path / "p.jsonl", profiles)]
     documents = [Document(str(row["id"]), "She went to sea. " * 5) for row in scores]
     own = [{"id": d.id, "text": d.text, "label": "ba"[d.id.endswith("m")]} for d in documents]
-    write_rows(texts, own)
-
+    texts = write_rows(tmp_path / "texts.jsonl", own)
     with serving(lambda body, n: f"{'Yes' if n % 3 else 'No'}. Because.") as server:
         run_session(Session(models=[f"{server.url}/v1#m"], out=tmp_path / "run", plan=PLAN,
                             documents=documents, options=ModelOptions(max_retries=0)))  # fmt: skip

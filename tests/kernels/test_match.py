@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -18,6 +19,7 @@ from fabula.kernels.suffix import build_suffix_array
 from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.files import Strings, concatenated
 
+Ids, Texts = list[int], list[list[int]]
 documents = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=25), min_size=1, max_size=6)
 queries = st.lists(st.integers(0, 5), max_size=150)
 ways = st.fixed_dictionaries({name: st.booleans() for name in ("filtered", "from_disk", "ahead")})
@@ -27,7 +29,7 @@ N_COMMON = 65_532
 
 
 class Index:
-    def __init__(self, texts: list[list[int]]) -> None:
+    def __init__(self, texts: Texts) -> None:
         ids = np.array([t + N_COMMON if t else 0 for text in texts for t in [*text, 0]], np.uint32)
         n = len(ids)
         suffixes = build_suffix_array(ids, N_COMMON + 6)
@@ -48,20 +50,14 @@ class Index:
         self.starts = fixed((np.cumsum(lengths) - lengths).astype(np.int64))
 
     def search(
-        self,
-        query: NDArray[np.uint32],
-        known: NDArray[np.int32] | None = None,
-        *,
-        filtered: bool = False,
-        excluded: Sequence[bool] = (),
-        **how: bool,
-    ) -> NDArray[np.int32]:
+        self, query: NDArray[np.uint32], *, filtered: bool, known: Any = None,
+        excluded: Sequence[bool] = (), **how: bool,
+    ) -> NDArray[np.int32]:  # fmt: skip
         """Search in parts, as threads do."""
         ends = match.run_ends(query)
         if filtered:
             ends = bound_ends(self.grams, query, ends)
-        if known is None:
-            known = np.zeros(len(query), np.int32)
+        known = np.zeros(len(query), np.int32) if known is None else np.array(known, np.int32)
         found = [np.empty(0, np.int32)]
         for begin in range(0, len(query), 50):
             here = slice(begin, begin + 50)
@@ -72,43 +68,41 @@ class Index:
         return np.concatenate(found)
 
 
-def expected(query: list[int], texts: list[list[int]]) -> list[int]:
+def expected(query: Ids, texts: Texts) -> list[int]:
     words = [[str(t) for t in text] for text in texts]
     known_ids = {t for text in texts for t in text}
     # 0 and ids that no document holds match nothing.
     return oracles.longest_matches([str(q) if q in known_ids else "?" for q in query], words)
 
 
-def mask_unknown(query: list[int], texts: list[list[int]]) -> NDArray[np.uint32]:
+def mask_unknown(query: Ids, texts: Texts) -> NDArray[np.uint32]:
     known = {t for text in texts for t in text}
     return np.array([q + N_COMMON if q in known else 0 for q in query], np.uint32)
 
 
 @given(documents, queries, ways)
-def test_longest_matches_equal_sets_of_ngrams(
-    texts: list[list[int]], query: list[int], way: dict[str, bool]
-):
+def test_longest_matches_equal_sets_of_ngrams(texts: Texts, query: Ids, way: Any):
     lengths = Index(texts).search(mask_unknown(query, texts), **way)
     assert lengths.tolist() == expected(query, texts)
 
 
 @given(documents, queries, ways, st.data())
 def test_only_longer_matches_than_those_known_are_looked_for(
-    texts: list[list[int]], query: list[int], way: dict[str, bool], data: st.DataObject
+    texts: Texts, query: Ids, way: Any, data: Any
 ):
     known = data.draw(st.lists(st.integers(0, 6), min_size=len(query), max_size=len(query)))
-    lengths = Index(texts).search(mask_unknown(query, texts), np.array(known, np.int32), **way)
+    lengths = Index(texts).search(mask_unknown(query, texts), known=known, **way)
     right = expected(query, texts)
     assert np.maximum(lengths, known).tolist() == np.maximum(right, known).tolist()
     assert (lengths <= right).all()
 
 
 @given(documents, queries, st.data())
-def test_what_matches_imply_is_true(texts: list[list[int]], query: list[int], data: st.DataObject):
+def test_what_matches_imply_is_true(texts: Texts, query: Ids, data: st.DataObject):
     right = np.array(expected(query, texts), np.int32)
     ends = match.run_ends(mask_unknown(query, texts))
-    known = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(query),
-                                        max_size=len(query))), np.int32)  # fmt: skip
+    drawn = st.lists(st.integers(0, 3), min_size=len(query), max_size=len(query))
+    known = np.array(data.draw(drawn), np.int32)
     lengths, chosen = np.zeros(len(query), np.int32), np.empty(len(query), np.int64)
     n_searched = 0
     for n_done in range(N_ROUNDS):
@@ -123,27 +117,8 @@ def test_what_matches_imply_is_true(texts: list[list[int]], query: list[int], da
     assert n_searched <= len(query)
 
 
-def test_one_search_settles_what_is_copied():
-    ends, known = np.full(9, 9), np.zeros(9, np.int32)
-    lengths, chosen = np.zeros(9, np.int32), np.empty(9, np.int64)
-    assert choose_positions(ends, known, lengths, 0, chosen) == 1
-    assert chosen[0] == 0
-    lengths[0] = 9
-    spread_matches(chosen[:1], ends, lengths)
-    assert lengths.tolist() == [9, 8, 7, 6, 5, 4, 3, 2, 1]
-    assert choose_positions(ends, known, lengths, 1, chosen) == 0
-    # Where longer ones are known, it is the last that says that the shard holds none.
-    ends, known = np.full(9, 9), np.arange(8, -1, -1, dtype=np.int32).clip(1)
-    lengths = np.zeros(9, np.int32)
-    assert choose_positions(ends, known, lengths, 0, chosen) == 1
-    assert chosen[0] == 7
-    lengths[7] = 1
-    spread_matches(chosen[:1], ends, lengths)
-    assert choose_positions(ends, known, lengths, 1, chosen) == 0
-
-
 @given(documents, queries)
-def test_the_filter_bounds_no_match_that_there_is(texts: list[list[int]], query: list[int]):
+def test_the_filter_bounds_no_match_that_there_is(texts: Texts, query: Ids):
     ids = mask_unknown(query, texts)
     ends = match.run_ends(ids)
     bounds = bound_ends(Index(texts).grams, ids, ends)
@@ -157,7 +132,7 @@ def test_the_filter_bounds_no_match_that_there_is(texts: list[list[int]], query:
 
 @given(documents, queries, ways, st.data())
 def test_excluded_documents_count_only_where_others_hold_the_same(
-    texts: list[list[int]], query: list[int], way: dict[str, bool], data: st.DataObject
+    texts: Texts, query: Ids, way: Any, data: Any
 ):
     out = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
     lengths = Index(texts).search(mask_unknown(query, texts), excluded=out, **way)
@@ -166,9 +141,7 @@ def test_excluded_documents_count_only_where_others_hold_the_same(
 
 
 @given(documents, st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
-def test_intervals_hold_every_occurrence(
-    texts: list[list[int]], gram: list[int], data: st.DataObject
-):
+def test_intervals_hold_every_occurrence(texts: Texts, gram: list[int], data: Any):
     index = Index(texts)
     query = np.array(gram, np.uint32) + np.uint32(N_COMMON)
     low, high = match.find_interval(*index.tokens, *index.suffixes, query)

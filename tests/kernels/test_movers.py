@@ -1,8 +1,10 @@
 """Near-verbatim search against a plain transcription of the paper's Algorithm 3."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -23,45 +25,36 @@ class Case:
 
     def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        n_units, n_columns = int(rng.integers(2, 8)), int(rng.integers(1, 6))
+        n_units, n_columns, n = (int(rng.integers(a, b)) for a, b in ((2, 8), (1, 6), (3, 14)))
         # Few values, so that means often lie exactly at the threshold.
         self.sims = rng.choice([0.2, 0.5, 0.8, 0.9, 1.0], (n_units, n_columns)).astype(np.float32)
-        n = int(rng.integers(3, 14))
-        self.columns = np.where(rng.random(n) < 0.6, rng.integers(n_columns, size=n), -1)
-        self.columns = self.columns.astype(np.int32)
+        columns = np.where(rng.random(n) < 0.6, rng.integers(n_columns, size=n), -1)
+        self.columns = columns.astype(np.int32)
         self.passages: list[list[int]] = [
             [int(u) if rng.random() < 0.6 else -1 for u in rng.integers(n_units, size=m)]
             for m in rng.integers(1, 12, size=int(rng.integers(1, 4)))
         ]
         self.exact = np.zeros(n, np.int32)
         if rng.random() < 0.5:
-            at = int(rng.integers(n))
-            for k in range(at, min(n, at + 6)):
-                self.exact[k] = min(n, at + 6) - k
+            run = self.exact[int(rng.integers(n)) :][:6]
+            run[:] = range(len(run), 0, -1)
         self.min_words = int(rng.integers(2, 5))
         self.floor = int(rng.integers(1, 4))
         self.threshold = float(rng.choice([0.5, 0.8, 0.85, 0.9, 0.95, 1.0]))
 
-    def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64],
-                              NDArray[np.int32]]:  # fmt: skip
-        content, places, offsets = [], [], [0]
-        for passage in self.passages:
-            places += [k for k, u in enumerate(passage) if u >= 0]
-            content += [u for u in passage if u >= 0]
-            offsets.append(len(content))
+    def arrays(self) -> tuple[Any, Any, Any, Any]:
+        """Content, places, offsets and lengths."""
+        held = [[(k, u) for k, u in enumerate(passage) if u >= 0] for passage in self.passages]
+        places, content = np.array([one for own in held for one in own], np.int32).reshape(-1, 2).T
+        offsets = np.cumsum([0, *map(len, held)]).astype(np.int64)
         lengths = np.array([len(p) for p in self.passages], np.int32)
-        return (np.array(content, np.int32), np.array(places, np.int32),
-                np.array(offsets, np.int64), lengths)  # fmt: skip
+        return content.copy(), places.copy(), offsets, lengths
 
     def spans(self, passage: list[int]) -> list[tuple[int, int]]:
         """Algorithm 3's loops: every n-gram of at least `min_words` words that says enough."""
         n = len(passage)
-        return [
-            (a, b)
-            for a in range(n)
-            for b in range(a + self.min_words, n + 1)
-            if sum(unit >= 0 for unit in passage[a:b]) >= self.floor
-        ]
+        spans = [(a, b) for a in range(n) for b in range(a + self.min_words, n + 1)]
+        return [(a, b) for a, b in spans if sum(u >= 0 for u in passage[a:b]) >= self.floor]
 
     def occurs(self, i: int, j: int) -> bool:
         words = [int(c) for c in self.columns[i:j] if c >= 0]
@@ -111,20 +104,17 @@ def test_the_search_equals_a_transcription_of_algorithm_3(seed: int):
 def test_the_best_span_is_the_best_of_all(seed: int):
     case = Case(seed)
     own = case.columns[case.columns >= 0]
-    if not len(own):
-        return
+    assume(len(own))
     content, places, offsets, lengths = case.arrays()
-    top, p, a, b = best_passage(
-        case.sims, own, content, places, offsets, lengths, case.min_words, case.floor
-    )
+    least = case.min_words, case.floor
+    top, p, a, b = best_passage(case.sims, own, content, places, offsets, lengths, *least)
     every = [
         similarity_of(case.sims, own.tolist(), [u for u in passage[s:e] if u >= 0])
         for passage in case.passages
         for s, e in case.spans(passage)
     ]
-    if not every:
-        assert p == -1
-        return
+    assert every or p == -1
+    assume(every)
     assert top == pytest.approx(max(every))
     chosen = content[offsets[p] + a : offsets[p] + b].tolist()
     assert similarity_of(case.sims, own.tolist(), chosen) == pytest.approx(max(every))
@@ -144,10 +134,9 @@ def test_similarities_are_cosines_and_a_word_without_a_vector_is_like_itself_alo
     similarities(vectors, rows, columns, out)
     for r, row in enumerate(rows):
         for c, column in enumerate(columns):
+            assert (row == column) == (out[r, c] == 1)
             if row < 0 or column < 0:
                 assert out[r, c] == float(row == column)
-            else:
-                expected = unit[row] @ unit[column] if row == column else 0.999
-                expected = min(expected, unit[row] @ unit[column])
+            elif row != column:
+                expected = min(0.999, unit[row] @ unit[column])
                 assert out[r, c] == pytest.approx(expected, abs=1e-4)
-                assert (row == column) == (out[r, c] == 1)

@@ -19,10 +19,8 @@ def test_small_vocabularies_sort_as_their_suffixes(tokens: list[int], n_threads:
     assert build(tokens, 5, n_threads) == suffix_order(tokens)
 
 
-@given(st.lists(st.integers(0, 60), max_size=120), st.sampled_from([61, 70_000, 2**22, 2**32 - 2]))
+@given(st.lists(st.integers(0, 60), max_size=120), st.sampled_from([61, 70_000, 2**22]))
 def test_the_size_of_the_vocabulary_changes_keys_but_not_the_order(tokens: list[int], n_ids: int):
-    if n_ids > 2**22:
-        return  # a counting sort over 4 billion ids needs their memory
     assert build(tokens, n_ids) == suffix_order(tokens)
 
 
@@ -61,8 +59,7 @@ def test_many_groups_over_many_threads_sort_as_on_one():
     rng = np.random.default_rng(5)
     tokens = np.minimum(rng.zipf(1.3, 60_000), 3000).astype(np.uint32)
     tokens[30_000:31_000] = tokens[:1000]
-    one = build_suffix_array(tokens, 3001, n_threads=1)
-    two = build_suffix_array(tokens, 3001, n_threads=4)
+    one, two = (build_suffix_array(tokens, 3001, n_threads=n) for n in (1, 4))
     assert np.array_equal(one, two)
     assert np.array_equal(np.sort(one), np.arange(len(tokens)))
     text = tokens.tolist()

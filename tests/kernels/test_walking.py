@@ -16,16 +16,17 @@ N_WORDS = 9
 """Those of the texts are 0 to 8, those of the documents 1 to 9; 0 ends a document."""
 
 
-def case_of(seed: int) -> tuple[WalkCase, tuple[int, int]]:
-    """A text that repeats parts of the documents, changed, so that there is something to find.
+TERMS = ["enough", "width", "drop", "exchange", "reach", "company", "least", "gap", "join", "need"]
+LEAST, MOST = [3, 1, 2, 0, 5, 0, 5, 1, 1, 8], [14, 6, 16, 4, 50, 15, 25, 8, 8, 45]
+"""What they are drawn from."""
 
-    And what it costs to skip a content word, and any other.
-    """
+
+def case_of(seed: int) -> tuple[WalkCase, tuple[int, int]]:
+    """A text that repeats parts of the documents, changed, and what a skipped content word costs,
+    and any other."""
     rng = np.random.default_rng(seed)
-    documents = [
-        rng.integers(1, N_WORDS + 1, int(rng.integers(1, 40))).tolist()
-        for _ in range(int(rng.integers(1, 4)))
-    ]
+    n_words = (int(rng.integers(1, 40)) for _ in range(int(rng.integers(1, 4))))
+    documents = [rng.integers(1, N_WORDS + 1, n).tolist() for n in n_words]
     text = []
     for _ in range(int(rng.integers(1, 4))):
         some = documents[int(rng.integers(len(documents)))]
@@ -48,16 +49,7 @@ def case_of(seed: int) -> tuple[WalkCase, tuple[int, int]]:
         anchored={pair for pair in sorted(pairs) if rng.random() < 0.9},
         costs_here=[content if one else function for one in is_content],
         costs_there=[0, *(content if one else function for one in is_there[1:])],
-        enough=int(rng.integers(3, 14)),
-        width=int(rng.integers(1, 6)),
-        drop=int(rng.integers(2, 16)),
-        exchange=int(rng.integers(4)),
-        reach=int(rng.integers(5, 50)),
-        company=int(rng.integers(15)),
-        least=int(rng.integers(5, 25)),
-        gap=int(rng.integers(1, 8)),
-        join=int(rng.integers(1, 8)),
-        need=int(rng.integers(8, 45)),
+        **dict(zip(TERMS, rng.integers(LEAST, MOST).tolist(), strict=True)),
     )
     return case, (content, function)
 
@@ -96,12 +88,8 @@ def walk_of(case: WalkCase, content: int, function: int) -> Walk:
         ids=np.array([there for _, there in pairs], np.int64),
         rarities=np.array([case.rarities[there] for _, there in pairs], np.int32),
         gains=np.array([case.gains[pair] for pair in pairs], np.int32),
-        functions=np.array(
-            [word for word in range(1, N_WORDS + 1) if case.costs_there[word] != content], np.int64
-        ),
-        terms=WalkTerms(content, function, *(getattr(case, name) for name in (
-            "enough", "width", "drop", "exchange", "reach", "company", "least", "gap", "join",
-            "need"))),
+        functions=np.flatnonzero(np.array(case.costs_there[1:]) != content) + 1,
+        terms=WalkTerms(content, function, *(getattr(case, name) for name in TERMS)),
     )  # fmt: skip
 
 

@@ -33,23 +33,17 @@ def annotated_passages(shared_data: Path) -> Iterator[tuple[dict[str, Any], list
     nlp = load_pipeline(("senter",))
     for name, field in (("cbt_test_3books", "sentences"), ("children_books", "text")):
         files = find_files([str(shared_data / "cbt" / f"{name}.jsonl.gz")], format_=None)
-        documents = [
-            document
-            for document in read_documents(
-                files, text_field=field, id_field="id", format_=None, meter=lambda _: None
-            )
-            if any(passage.startswith(f"{document.id}/") for passage in golden)
-        ]
+        every = read_documents(
+            files, text_field=field, id_field="id", format_=None, meter=lambda _: None
+        )
+        documents = [one for one in every if any(name.startswith(f"{one.id}/") for name in golden)]
         for passage in passages_of(book_chapters(documents, nlp), N_SENTENCES, N_SENTENCES + 1):
             if passage.id in golden:
                 yield golden[passage.id], [*passage.context, passage.gold]
 
 
 def test_precision_and_recall_on_real_passages(parser: Parser, shared_data: Path):
-    """629 mentions of eight passages; a link is right where the last antecedent is.
-
-    The figures are in docs/profile.md; they may rise.
-    """
+    """Of eight passages, as docs/profile.md has them; a link is right where its antecedent is."""
     n_mentions = n_right = n_linked = n_known = 0
     for row, sentences in annotated_passages(shared_data):
         assert hashlib.sha256("\n".join(sentences).encode()).hexdigest() == row["sha256"]
@@ -94,8 +88,5 @@ def test_rule(parser: Parser, context: list[str], sentence: str, flags: list[boo
 
 
 def test_one_continuation_does_not_change_another(parser: Parser):
-    context, a, b = (
-        [part] for part in parser.parse(["A dog ran.", "The dog bit a cat.", "It bit."])
-    )
-    alone = in_context(context, [b])[0]
-    assert in_context(context, [a, b])[1] == alone
+    context, *others = ([s] for s in parser.parse(["A dog ran.", "The dog bit a cat.", "It bit."]))
+    assert in_context(context, others)[1] == in_context(context, others[1:])[0]

@@ -51,19 +51,12 @@ BY_HAND = {
     "verb_phrases": 1 / 5,
     "verb_phrase_length": 3 / 1 / 5,
     # wordfreq 3.1.1: the 0.0537, king 0.000148, found 0.000479, ring 0.0000646
-    "inverse_word_frequency": -(
-        2 * math.log(0.0537) + math.log(0.000148) + math.log(0.000479) + math.log(0.0000646)
-    )
-    / 5,
+    "inverse_word_frequency": -math.log(0.0537**2 * 0.000148 * 0.000479 * 0.0000646) / 5,
     # king and ring are shared; 3 + 9 - 2 words in all
     "jaccard_similarity": 2 / 10,
     # shares of 6 tokens and of 15: adverb 0, 0 and conjunction 0, 0 match fully; adjective 0, 2/15,
     # pronoun 0, 2/15, preposition 0, 1/15 not at all; determiner and noun 2/6, 3/15; mark 1/6, 2/15
-    "pos_similarity": (
-        1 + 0 + 1 + 2 * (1 - (2 / 6 - 3 / 15) / (2 / 6 + 3 / 15)) + 0 + 0
-        + (1 - (1 / 6 - 2 / 15) / (1 / 6 + 2 / 15))
-    )
-    / 8,
+    "pos_similarity": (2 + 2 * (1 - (5 - 3) / (5 + 3)) + (1 - (5 - 4) / (5 + 4))) / 8,
     # 4 trigrams: DNV NVD VDN DN.; 10 of the context: DAN ANV NVD VDA AN. PVP VPI PID IDN DN.
     "pos_trigram_similarity": 2 / (4 + 10 - 2),
     # the king and the ring were both there before
@@ -77,59 +70,36 @@ def test_metric_equals_the_calculation_by_hand(tools: Tools, metric: str):
     assert scored(tools, SENTENCE)[0].values[metric] == pytest.approx(BY_HAND[metric])
 
 
-def test_vector_similarity_is_the_mean_over_all_pairs(tools: Tools):
-    """Against the double loop over spaCy's own vectors."""
+def test_similarities_are_the_mean_over_all_words_and_the_cosine_with_the_mean(tools: Tools):
+    """Against the double loop over spaCy's own vectors; of sentences with the context's mean."""
     vocab = tools.parser._nlp.vocab
-    ours = ["king", "found", "ring"]
-    theirs = ["old", "king", "had", "golden", "ring", "He", "lost", "it", "garden"]
-    pairs = []
-    for a in ours:
-        for b in theirs:
-            x, y = vocab[a].vector, vocab[b].vector
-            pairs.append(float(x @ y) / float(np.linalg.norm(x) * np.linalg.norm(y)))
-    value = scored(tools, SENTENCE)[0].values["vector_similarity"]
-    assert value == pytest.approx(sum(pairs) / len(pairs), abs=1e-6)
-
-
-def test_sentence_similarity_is_the_cosine_with_the_mean_of_the_context(tools: Tools):
+    ours, theirs = (
+        [vocab[word].vector for word in words.split()]
+        for words in ("king found ring", "old king had golden ring He lost it garden")
+    )
+    pairs = [float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y))) for x in ours for y in theirs]
+    values = scored(tools, SENTENCE)[0].values
+    assert values["vector_similarity"] == pytest.approx(sum(pairs) / len(pairs), abs=1e-6)
     a, b, c = (tools.encoder.encode([text])[0].astype(float) for text in (*CONTEXT, SENTENCE))
     mean = (a + b) / 2
     expected = float(mean @ c) / math.sqrt(float(mean @ mean) * float(c @ c))
-    value = scored(tools, SENTENCE)[0].values["sentence_similarity"]
-    assert value == pytest.approx(expected, abs=1e-6)
-
-
-def test_grammaticality_is_the_share_of_words_without_error(tools: Tools):
-    # "go" does not agree with "He": 5 of 6 words are free of errors
-    assert scored(tools, "He go to the store yesterday.")[0].values["grammaticality"] == (
-        pytest.approx(5 / 6)
-    )
+    assert values["sentence_similarity"] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "value"),
     [
-        "Hargrave rode to Villeneuve.",
-        "The neighbouring colour was grey.",
-        "The gray color was near.",
+        # "go" does not agree with "He": 5 of 6 words are free of errors
+        ("He go to the store yesterday.", 5 / 6),
+        ("He went to teh shop and slept.", 6 / 7),
+        ("She was definately tired.", 3 / 4),
+        ("Hargrave rode to Villeneuve.", 1),
+        ("The neighbouring colour was grey.", 1),
+        ("The gray color was near.", 1),
     ],
 )
-def test_names_and_both_spellings_of_english_are_no_errors(tools: Tools, text: str):
-    assert scored(tools, text)[0].values["grammaticality"] == 1
-
-
-def test_a_misspelt_word_is_an_error(tools: Tools):
-    for text in ("He went to teh shop and slept.", "She was definately tired."):
-        assert scored(tools, text)[0].values["grammaticality"] < 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["Hargrave rode to Villeneuve with Montague.", "Zarquon fleebed the gronk wumpily, snorgling.",
-     "'Twas brillig, and the slithy toves did gyre and gimble."],
-)  # fmt: skip
-def test_names_and_invented_words_are_english_enough(tools: Tools, text: str):
-    assert scored(tools, text)[0].values["sentence_length"] > 0
+def test_grammaticality_is_the_share_of_words_without_error(tools: Tools, text: str, value: float):
+    assert scored(tools, text)[0].values["grammaticality"] == pytest.approx(value)
 
 
 def test_a_contraction_is_as_frequent_as_its_words(tools: Tools):
@@ -140,9 +110,7 @@ def test_a_contraction_is_as_frequent_as_its_words(tools: Tools):
 
 
 def test_all_of_a_long_text_is_encoded(tools: Tools):
-    long = (
-        "Unquestionably incomprehensible heterogeneity characterises antidisestablishmentarians. "
-    )
+    long = "Unquestionably incomprehensible heterogeneity characterises disestablishmentarians. "
     texts = [long * 30 + end for end in ("The cat sat down.", "Stocks fell in Tokyo.")]
     first, second = encode_texts(texts, tools.encoder)
     assert not np.allclose(first, second)
@@ -154,6 +122,9 @@ def test_an_error_counts_for_each_word_it_touches():
     words = [(0, 3), (4, 8), (9, 12), (13, 15)]
     assert share_correct(words, [(5, 10)]) == 2 / 4
     assert share_correct(words, [(3, 4), (8, 9)]) == 1  # only the spaces between
+    assert open_checker("none") is None
+    with pytest.raises(InputError, match="unknown grammar checker"):
+        open_checker("grammarly")
 
 
 def test_verb_phrases_nest_and_leave_out_subject_and_what_is_coordinated(tools: Tools):
@@ -172,15 +143,16 @@ def test_verb_phrases_nest_and_leave_out_subject_and_what_is_coordinated(tools: 
         ("他喜欢读书。", "not English: looks like Chinese"),
         ("Он любит свои старые книги.", "not English: looks like Russian"),
         ("Il est allé à la maison hier soir avec sa mère.", "not English: looks like French"),
-        ("Der alte König hatte einen goldenen Ring.", "not English: looks like German"),
-        ("Ihmiset syntyvät vapaina ja tasavertaisina.", "not English: looks like Finnish"),
+        ("Zarquon fleebed the gronk wumpily, snorgling.", None),
+        ("'Twas brillig, and the slithy toves did gyre and gimble.", None),
     ],
 )  # fmt: skip
-def test_what_cannot_be_measured_is_missing_with_its_reason(
-    tools: Tools, text: str | None, reason: str
-):
+def test_what_cannot_be_measured_says_why(tools: Tools, text: str | None, reason: str | None):
     (result,) = scored(tools, text)
     missing = dict(result.missing)
+    if reason is None:
+        assert result.values["sentence_length"] > 0
+        return
     if reason == "no_words":
         # An empty continuation has a length, and it is 0.
         assert result.values["sentence_length"] == 0
@@ -204,24 +176,19 @@ def test_degenerate_continuations_are_defined(tools: Tools, text: str):
     assert result.values["sentence_length"] == len(text.replace("!", "").split()) or len(text) < 60
 
 
-def test_nothing_in_common_is_zero_and_nothing_to_compare_is_missing(tools: Tools):
-    (result,) = scored(tools, "Bees hummed.")
-    assert result.values["jaccard_similarity"] == 0
-    (result,) = scored(tools, SENTENCE, context=())
-    assert {result.missing[m.id] for m in METRICS if m.needs_context} == {"no_context"}
-
-
 def test_what_a_text_scores_does_not_depend_on_its_company(tools: Tools):
     alone = scored(tools, SENTENCE)[0]
     beside = scored(tools, "Other words.", SENTENCE, "The queen lost the king a ring.")[1]
     assert alone.values == pytest.approx(beside.values, abs=1e-6)
 
 
-def test_a_word_has_a_length_and_no_verb_phrase(tools: Tools):
+def test_what_has_no_part_or_context_is_missing_with_its_reason(tools: Tools):
     (result,) = scored(tools, "You!")
     assert result.missing["verb_phrase_length"] == "no_verb_phrase"
-    assert result.values["sentence_length"] == 1
+    assert (result.values["sentence_length"], result.values["jaccard_similarity"]) == (1, 0)
     assert "coref:sieve2,marks-and-dashes-1" in str(tools.signature)
+    (result,) = scored(tools, SENTENCE, context=())
+    assert {result.missing[m.id] for m in METRICS if m.needs_context} == {"no_context"}
 
 
 @given(st.sets(st.integers(0, 9)), st.sets(st.integers(0, 9)))
@@ -257,9 +224,3 @@ def test_mattr_equals_the_peers(tools: Tools, examples):
     words = [word for part in tools.parser.parse(paragraphs) for word in part.words]
     assert len(words) == 529
     assert mattr(words) == pytest.approx(0.7733333333333339)
-
-
-def test_an_unknown_checker_is_refused():
-    with pytest.raises(InputError, match="unknown grammar checker"):
-        open_checker("grammarly")
-    assert open_checker("none") is None

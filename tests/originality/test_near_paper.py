@@ -3,10 +3,11 @@
 import functools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabula.core.errors import InputError
@@ -36,9 +37,8 @@ def vectors() -> WordVectors:
 @pytest.fixture(scope="module")
 def search(tmp_path_factory: pytest.TempPathFactory) -> PaperSearch:
     rng = np.random.default_rng(1)
-    documents = [
-        Document(f"d{k}", " ".join(rng.choice(WORDS, int(rng.integers(3, 25))))) for k in range(8)
-    ]
+    texts = [rng.choice(WORDS, int(rng.integers(3, 25))) for _ in range(8)]
+    documents = [Document(f"d{k}", " ".join(words)) for k, words in enumerate(texts)]
     return open_search(tmp_path_factory.mktemp("ref"), documents)
 
 
@@ -71,25 +71,21 @@ def plain_near(search: PaperSearch, words: list[str], min_words: int) -> set[tup
         other = reference.document(number).text.split()
         for begin, n in search.settings.cut(len(other)):
             part = other[begin : begin + n]
-            grams = {content(part[a:b]) for a in range(n) for b in range(a + min_words, n + 1)}
-            passages.append((number, [gram for gram in grams if len(gram) >= floor]))
-    found = set()
-    for i in range(len(words)):
-        for j in range(i + min_words, len(words) + 1):
-            mine = content(words[i:j])
-            if len(mine) < floor:
-                continue
-            for number, spans in passages:
-                if any(similarity(mine, span) >= search.settings.threshold for span in spans):
-                    found.add((i, j, number))
-    return found
+            spans = {content(part[a:b]) for a in range(n) for b in range(a + min_words, n + 1)}
+            passages.append((number, [span for span in spans if len(span) >= floor]))
+    n, least = len(words), search.settings.threshold
+    grams = [(i, j, content(words[i:j])) for i in range(n) for j in range(i + min_words, n + 1)]
+    return {
+        (i, j, number)
+        for i, j, mine in grams
+        for number, spans in passages
+        if len(mine) >= floor and any(similarity(mine, span) >= least for span in spans)
+    }
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(seed=st.integers(0, 10**6))
-def test_every_match_is_one_by_the_definition_and_none_that_two_pointers_meet_is_missed(
-    search: PaperSearch, seed: int
-):
+def test_matches_are_those_of_the_definition_and_none_met_is_missed(search: PaperSearch, seed: int):
     rng = np.random.default_rng(seed)
     words = list(rng.choice(WORDS, 12))
     reference = search.reference
@@ -98,9 +94,7 @@ def test_every_match_is_one_by_the_definition_and_none_that_two_pointers_meet_is
     near = plain_near(search, words, 3)
     spans = {(i, j) for i, j, _ in near}
     assert (lengths >= exact).all()
-    for i, n in enumerate(lengths):
-        if n > exact[i]:
-            assert (i, i + n) in spans
+    assert {(i, i + n) for i, n in enumerate(lengths.tolist()) if n > exact[i]} <= spans
     for i, counterpart in counterparts.items():
         assert counterpart.similarity >= search.settings.threshold - 1e-6
         source = counterpart.source
@@ -111,27 +105,21 @@ def test_every_match_is_one_by_the_definition_and_none_that_two_pointers_meet_is
     j = next((j for j in range(3, 13) if sum(map(STOP.is_content, words[:j])) >= 2), None)
     if j is not None and (0, j) in spans:
         assert lengths[0] >= j
+    for level in range(3, 13):
+        assert uniqueness(lengths, level) <= uniqueness(exact, level)
     everywhere = [(0, len(words))]
     for document, stretches in search.covered_by(words, 3, within=everywhere).items():
         assert all((i, j, document) in near for i, j in stretches)
 
 
-def test_near_matches_only_add_to_verbatim_ones(search: PaperSearch):
-    rng = np.random.default_rng(3)
-    reference = search.reference
-    for _ in range(20):
-        words = list(rng.choice(WORDS, 40))
-        exact = reference.longest_matches(words)
-        lengths, _ = search.search(words, exact, 3)
-        for level in range(3, 12):
-            near, verbatim = uniqueness(lengths, level), uniqueness(exact, level)
-            assert near <= verbatim
+def measure_with(path: Path, held: Document) -> Any:
+    search = open_search(path, [held, Document("t", "w1 x1 " * 8)])
+    return OriginalityMeasure(search.reference, levels=Levels(5, 6), near=search)
 
 
 def test_a_reworded_copy_is_found_with_its_words_aligned(tmp_path: Path):
     held = Document("s", "x1 the w0 w2 of the w4 and x0 w6 the w8 in w10", meta={"title": "Old"})
-    search = open_search(tmp_path, [held, Document("t", "w1 x1 " * 8)])
-    measure = OriginalityMeasure(search.reference, levels=Levels(5, 6), near=search)
+    measure = measure_with(tmp_path, held)
     text = Document("mine", "Here: w1 w2 of THE w5 and x0 w6 the w9 stand")
     (result,) = measure.measure([text])
     row = to_row(result)
@@ -141,41 +129,28 @@ def test_a_reworded_copy_is_found_with_its_words_aligned(tmp_path: Path):
     pairs = {text.text[p["start"] : p["end"]]: p["source"] for p in span["pairs"]}
     assert pairs.items() >= {"w1": "w0", "w2": "w2", "w5": "w4", "x0": "x0", "w9": "w8"}.items()
     for pair in span["pairs"]:
-        at = pair["source_start"]
-        assert held.text[at : at + len(pair["source"])] == pair["source"]
-    verbatim = OriginalityMeasure(search.reference, levels=Levels(5, 6))
+        assert held.text[pair["source_start"] :].startswith(pair["source"])
+    verbatim = OriginalityMeasure(measure.reference, levels=Levels(5, 6))
     assert next(verbatim.measure([text])).creativity_index == 2
     assert row["creativity_index"] < 2
+    lengths, near = measure.near.search(held.text.split(), np.zeros(13, np.int32), 5, exclude=[0])
+    assert (lengths.max(), near) == (0, {})
 
 
 def test_vectors_of_english_measure_english_only(tmp_path: Path):
     text = Document("fr", "Il était une fois un roi qui aimait les livres et la neige.")
     search = open_search(tmp_path, [text])
-    near, verbatim = (
-        next(OriginalityMeasure(search.reference, near=one).measure([text]))
-        for one in (search, None)
-    )
+    own = PaperSearch(search.reference, vectors(), STOP, PLAIN, is_english=False)
+    measures = [OriginalityMeasure(search.reference, near=one) for one in (search, None, own)]
+    near, verbatim, of_own = (next(measure.measure([text])) for measure in measures)
     assert near.missing_reason == "not English: looks like French"
     assert (near.creativity_index, near.borrowed) == (None, ())
     # Words that are compared as they stand are of any language, and so are vectors of one's own.
-    assert verbatim.missing_reason is None
-    own = PaperSearch(search.reference, vectors(), STOP, PLAIN, is_english=False)
-    measure = OriginalityMeasure(search.reference, near=own)
-    assert next(measure.measure([text])).missing_reason is None
-    assert "lang" not in dict(measure.signature.parts)
+    assert (verbatim.missing_reason, of_own.missing_reason) == (None, None)
+    assert "lang" not in dict(measures[2].signature.parts)
 
 
-def test_documents_that_are_left_out_are_no_counterparts(tmp_path: Path):
-    held = Document("s", "w0 w2 w4 x0 w6 w8")
-    search = open_search(tmp_path, [held, Document("t", "w1 x1 w11 w9 " * 8)])
-    words = ["w1", "w2", "w5", "x0", "w6", "w9"]
-    none = np.zeros(6, np.int32)
-    assert search.search(words, none, 5)[0][0] == 6
-    assert search.search(words, none, 5, exclude=[0])[0].max() == 0
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_threads_shards_and_company_change_nothing(tmp_path: Path, n_threads: int):
+def test_threads_shards_and_company_change_nothing(tmp_path: Path):
     rng = np.random.default_rng(2)
     documents = [Document(f"d{k}", " ".join(rng.choice(WORDS, 30))) for k in range(30)]
     texts = [Document(f"t{k}", " ".join(rng.choice(WORDS, 50))) for k in range(8)]
@@ -183,9 +158,8 @@ def test_threads_shards_and_company_change_nothing(tmp_path: Path, n_threads: in
     for name, tokens in (("one", 10**6), ("many", 200)):
         search = open_search(tmp_path / name, documents, shard_tokens=tokens)
         search.settings = replace(search.settings, n_passages=5)
-        measure = OriginalityMeasure(
-            search.reference, levels=Levels(3, 5), near=search, spread=4, n_threads=n_threads
-        )
+        how: Any = {"levels": Levels(3, 5), "spread": 4, "n_threads": 3}
+        measure = OriginalityMeasure(search.reference, near=search, **how)
         alone = [to_row(next(measure.measure([text]))) for text in texts]
         assert [to_row(result) for result in measure.measure(texts)] == alone
         rows.append([row | {"signature": ""} for row in alone])
@@ -194,44 +168,37 @@ def test_threads_shards_and_company_change_nothing(tmp_path: Path, n_threads: in
 
 def test_every_setting_is_in_the_signature(tmp_path: Path):
     reference = Reference.build([Document("s", "w0 w1 w2 the w3 " * 5)], tmp_path)
-
-    def signature(settings: PaperSettings, stop: StopWords, found: WordVectors) -> str:
-        search = PaperSearch(reference, found, stop, settings)
-        return str(OriginalityMeasure(reference, near=search).signature)
-
-    plain, other = PaperSettings(), WordVectors("pairs", quantise(np.eye(3)), lambda _: -1, b"")
-    signatures = [
-        signature(plain, STOP, vectors()),
-        *(signature(replace(plain, **{name: value}), STOP, vectors())
-          for name, value in {"threshold": 0.5, "floor": 2, "n_passages": 7, "passage_words": 200,
-                              "overlap": 20}.items()),
-        signature(plain, load_stop_words("none"), vectors()),
-        signature(plain, STOP, other),
-        str(OriginalityMeasure(reference).signature),
-    ]  # fmt: skip
-    assert len(set(signatures)) == len(signatures)
+    plain, same = PaperSettings(), vectors()
+    changed = {"threshold": 0.5, "floor": 2, "n_passages": 7, "passage_words": 200, "overlap": 20}
+    others = [replace(plain, **{name: value}) for name, value in changed.items()]
+    ways = [(settings, STOP, same) for settings in (plain, *others)]
+    ways.append((plain, load_stop_words("none"), same))
+    ways.append((plain, STOP, WordVectors("pairs", quantise(np.eye(3)), lambda _: -1, b"")))
+    searches = [None, *(PaperSearch(reference, v, stop, settings) for settings, stop, v in ways)]
+    found = {str(OriginalityMeasure(reference, near=one).signature) for one in searches}
+    assert len(found) == len(searches)
 
 
-def test_settings_that_mean_nothing_are_refused():
+@pytest.mark.parametrize(
+    "wrong",
+    [{"threshold": 0}, {"threshold": 1.1}, {"floor": 0}, {"n_passages": 0}, {"overlap": 300}],
+)
+def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]):
     assert PaperSettings().threshold == 0.95, "appendix B.3"
-    for wrong in ({"threshold": 0}, {"threshold": 1.1}, {"floor": 0}, {"n_passages": 0},
-                  {"overlap": 300}):  # fmt: skip
-        with pytest.raises(InputError):
-            PaperSettings(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        PaperSettings(**wrong)
 
 
 def test_what_is_near_is_never_said_to_be_wholly_alike(tmp_path: Path):
-    held = Document("s", "w0 of w2 the w4 w6 in w8 w10")
-    search = open_search(tmp_path, [held, Document("t", "w1 x1 " * 8)])
-    measure = OriginalityMeasure(search.reference, levels=Levels(5, 6), near=search)
     # The same content words: only the others differ.
-    (result,) = measure.measure([Document("mine", "w0 the w2 and w4 w6 of w8 w10")])
+    document = Document("mine", "w0 the w2 and w4 w6 of w8 w10")
+    measure = measure_with(tmp_path, Document("s", "w0 of w2 the w4 w6 in w8 w10"))
+    (result,) = measure.measure([document])
     row = to_row(result)
     (span,) = row["covered"]
     assert span["kind"] == "near"
     assert span["similarity"] == 0.9999
     assert {pair["similarity"] for pair in span["pairs"]} == {1.0}, "these words are the same"
-    document = Document("mine", "w0 the w2 and w4 w6 of w8 w10")
     (shown,) = article_of(1, document, row)["near"]
     assert shown.reason == "found in other words, 99% similar"
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from tests.essay import ESSAY
 
 from fabula.core.errors import InputError
 from fabula.core.types import Measurement, Rubric
-from fabula.raters.corrected_means import Correction, correct
+from fabula.raters.corrected_means import correct
 from fabula.raters.labels import labels_of, read_labels
 from fabula.replicate.ttcw import released_verdicts
 from fabula.rubrics.load import load_rubric
@@ -29,7 +30,10 @@ def judged(values: dict[tuple[str, str], float | None], rubric: Rubric = TTCW) -
     ]  # fmt: skip
 
 
-def labels(rows: list[tuple[str, str, str, object]], rubric: Rubric = TTCW) -> list[Measurement]:
+Labels = list[tuple[str, str, str, object]]
+
+
+def labels(rows: Labels, rubric: Rubric = TTCW) -> list[Measurement]:
     named = ("document", "item", "rater", "value")
     placed = [(dict(zip(named, row, strict=True)), f"row {k}") for k, row in enumerate(rows)]
     return labels_of(placed, rubric, "labels.csv")
@@ -57,13 +61,12 @@ def test_a_released_judge_is_corrected_by_the_experts_of_twelve_stories(shared_d
     assert overall.low < truth < overall.high < overall.raw
     assert (overall.n_labelled, overall.n) == (12, 48)
     # The same from the statistics alone: a document is the mean of its answers.
-    mine = {s: np.mean([m.value for m in judge if m.document_id == s]) for s in stories}
-    theirs = {s: np.mean([m.value for m in experts if m.document_id == s]) for s in known}
-    plain = corrected_mean(
-        np.array([theirs[s] for s in stories if s in known]),
-        np.array([mine[s] for s in stories if s in known]),
-        np.array([mine[s] for s in stories if s not in known]),
-    )
+    others = [s for s in stories if s not in known]
+
+    def means(said: list[Measurement], names: Any) -> Any:
+        return np.array([np.mean([m.value for m in said if m.document_id == s]) for s in names])
+
+    plain = corrected_mean(means(experts, known), means(judge, known), means(judge, others))
     assert overall.value == pytest.approx(plain.value)
     assert (len(found.items), len(found.to_label)) == (14, 5)
     assert not known & set(found.to_label)
@@ -71,25 +74,17 @@ def test_a_released_judge_is_corrected_by_the_experts_of_twelve_stories(shared_d
     assert "annotations.json@" in found.signature
 
 
-def biased(n: int = 60, n_labelled: int = 10) -> Correction:
+def test_a_difference_that_only_the_judge_sees_goes():
     """Two authors who pass half of the tests; the judge passes all of one and none of the other."""
     rng = np.random.default_rng(0)
-    said, rows = {}, []
-    for author, verdict in (("a", 1.0), ("b", 0.0)):
-        for k in range(n):
-            for item in (FIRST, SECOND):
-                said[f"{k}_{author}", item] = verdict
-                if k < n_labelled:
-                    rows.append((f"{k}_{author}", item, "Ann", int(rng.random() < 0.5)))
-    return correct(judged(said), labels(rows), TTCW, group_of=author_of)
-
-
-def test_a_difference_that_only_the_judge_sees_goes():
-    found = biased()
+    keys = [(f"{k}_{a}", item) for a in "ab" for k in range(60) for item in (FIRST, SECOND)]
+    said: Any = {key: float(key[0].endswith("a")) for key in keys}
+    few = [key for key in keys if int(key[0][:-2]) < 10]
+    rows: Labels = [(*key, "Ann", int(rng.random() < 0.5)) for key in few]
+    found = correct(judged(said), labels(rows), TTCW, group_of=author_of)
     (contrast,) = found.differences
     assert contrast.details["raw"] == 1.0
     difference = contrast.difference
-    assert difference.value is not None
     assert abs(difference.value) < 0.3
     assert difference.low < 0 < difference.high
     # Student's interval, so the value is its middle.
@@ -120,16 +115,14 @@ def test_labels_that_are_no_random_draw_are_refused():
     assert found.overall.value is None
     assert found.overall.reason == "labelled documents are unlike the others"
     assert found.overall.raw == 0.5
+    with pytest.raises(InputError, match="check that the ids match"):
+        correct(judged(said), labels([("b", FIRST, "Ann", 1)]), TTCW)
 
 
 def test_what_is_missing_is_counted_and_never_a_no():
-    said: dict[tuple[str, str], float | None] = {
-        (f"{k}", item): 1.0 for k in range(12) for item in (FIRST, SECOND)
-    }
+    said: Any = {(f"{k}", item): 1.0 for k in range(12) for item in (FIRST, SECOND)}
     said |= {("11", FIRST): None, ("11", SECOND): None, ("10", FIRST): None, ("9", FIRST): 0.5}
-    rows: list[tuple[str, str, str, object]] = [
-        (f"{k}", item, "Ann", 1) for k in range(5) for item in (FIRST, SECOND)
-    ]
+    rows: Labels = [(f"{k}", item, "Ann", 1) for k in range(5) for item in (FIRST, SECOND)]
     rows += [("5", FIRST, "Ann", 0), ("4", FIRST, "Ben", ""), ("3", FIRST, "Ben", 0.5)]
     found = correct(judged(said), labels(rows), TTCW)
     assert found.overall.raw == 1.0
@@ -150,11 +143,6 @@ def test_grades_are_corrected_on_their_own_scale():
     assert found.overall.n_worth > 30
 
 
-def test_nothing_in_common_is_said():
-    with pytest.raises(InputError, match="check that the ids match"):
-        correct(judged({("a", FIRST): 1.0}), labels([("b", FIRST, "Ann", 1)]), TTCW)
-
-
 def test_numbers_beside_tests_are_corrected_by_themselves():
     test, number = (item.id for item in ESSAY.items[:2])
     rng = np.random.default_rng(2)
@@ -162,11 +150,8 @@ def test_numbers_beside_tests_are_corrected_by_themselves():
     marks = np.clip(truth + rng.integers(0, 3, 20), 1, 5)
     said = {(f"e{k}", test): float(truth[k] > 2) for k in range(20)}
     said |= {(f"e{k}", number): float(marks[k]) for k in range(20)}
-    rows: list[tuple[str, str, str, object]] = [
-        (f"e{k}", item, "Ann", value)
-        for k in range(12)
-        for item, value in ((test, int(truth[k] > 1)), (number, int(truth[k])))
-    ]
+    rows: Labels = [(f"e{k}", test, "Ann", int(truth[k] > 1)) for k in range(12)]
+    rows += [(f"e{k}", number, "Ann", int(truth[k])) for k in range(12)]
     found = correct(judged(said, ESSAY), labels(rows, ESSAY), ESSAY)
     assert (found.unit, [row.name for row in found.items]) == ("share of Yes", [test])
     (row,) = found.numbers

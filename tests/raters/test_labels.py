@@ -9,7 +9,7 @@ from tests.commands import write_rows
 from tests.essay import ESSAY
 
 from fabula.core.errors import InputError
-from fabula.core.store import dump_json, measurement_row
+from fabula.core.store import measurement_row
 from fabula.core.types import Rubric
 from fabula.raters.agreement import read_experts
 from fabula.raters.labels import labels_of, read_labels
@@ -21,10 +21,8 @@ FIRST, SECOND = TTCW.items[0].id, TTCW.items[1].id
 
 
 def said(path: Path, rubric: Rubric = TTCW) -> list[tuple[str, str, str, object, str | None]]:
-    return [
-        (one.document_id, one.item, one.rater, one.value, one.missing_reason)
-        for one in read_labels(path, rubric)
-    ]
+    labels = read_labels(path, rubric)
+    return [(m.document_id, m.item, m.rater, m.value, m.missing_reason) for m in labels]
 
 
 def test_every_form_of_a_table_gives_the_same_labels(tmp_path: Path):
@@ -35,15 +33,12 @@ def test_every_form_of_a_table_gives_the_same_labels(tmp_path: Path):
     ]
     header = list(rows[0])
     for name, delimiter in (("l.csv", ","), ("l.tsv", "\t"), ("semicolons.csv", ";")):
-        lines = [delimiter.join(header), *(delimiter.join(row.values()) for row in rows)]
+        lines = [delimiter.join(row) for row in (header, *(row.values() for row in rows))]
         (tmp_path / name).write_text("\r\n".join(lines), encoding="utf-8-sig")
     write_rows(tmp_path / "l.jsonl", rows)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "l.parquet")
-    expected = [
-        ("a", FIRST, "Ann", 1.0, None),
-        ("a", FIRST, "Ben", 0.0, None),
-        ("b", SECOND, "Ann", None, "no_answer"),
-    ]
+    expected = [("a", FIRST, "Ann", 1.0, None), ("a", FIRST, "Ben", 0.0, None)]
+    expected.append(("b", SECOND, "Ann", None, "no_answer"))
     for name in ("l.csv", "l.tsv", "semicolons.csv", "l.jsonl", "l.parquet"):
         assert said(tmp_path / name) == expected
         assert read_labels(tmp_path / name, TTCW)[0].rationale == "it flows"
@@ -55,11 +50,9 @@ def test_what_a_study_exports_is_read_as_it_comes(tmp_path: Path, shared_data: P
     for form in ("jsonl", "csv", "parquet"):
         write_measurements(labels, tmp_path / f"x.{form}", form)
         read = read_labels(tmp_path / f"x.{form}", TTCW)
-        assert [(m.document_id, m.item, m.rater, m.value) for m in read] == [
-            (m.document_id, m.item, m.rater, m.value) for m in labels
-        ]
-        panel = read_experts(tmp_path / f"x.{form}", TTCW)
-        assert panel.ratings.shape == (672, 3)
+        told = [[(m.document_id, m.item, m.rater, m.value) for m in own] for own in (read, labels)]
+        assert told[0] == told[1]
+        assert read_experts(tmp_path / f"x.{form}", TTCW).ratings.shape == (672, 3)
 
 
 def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path):
@@ -74,45 +67,36 @@ def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path):
         ("1", "voice", "Ann", "Borrowed", None),
         ("1", "grade", "Ben", "A", None),
     ]
+    path.write_text("doc,item,rater,value\na,thesis,Ann,Yes\n")
+    with pytest.raises(InputError, match=r"'document' is missing.*'doc', 'item'"):
+        read_labels(path, ESSAY)
 
 
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ("doc,item,rater,value\na,thesis,Ann,Yes\n", "'document' is missing.*'doc', 'item'"),
-        ("document,item,rater,value\na,thesis,,Yes\n", "line 2: the column 'rater' is empty"),
-        (
-            "document,item,rater,value\na,plot,Ann,Yes\n",
-            "no item 'plot'; its items are thesis, style",
-        ),
-        ("document,item,rater,value\na,thesis,Ann,maybe\n", "'maybe' is not an answer to thesis"),
-        ("document,item,rater,value\na,style,Ann,6\n", "'6' is not an answer to style; allowed:"),
-        ("document,item,rater,value\na,grade,Ann,0.7\n", "'0.7' is not an answer to grade"),
-        (
-            "document,item,rater,value\na,style,Ann,4\na,style,Ann,4\n",
-            "line 3: Ann has a second answer on style of a",
-        ),
-        ("document,item,rater,value\na,style,Ann,\n", "contains no answers to items of essay"),
+        ("thesis,,Yes", "line 2: the column 'rater' is empty"),
+        ("plot,Ann,Yes", "no item 'plot'; its items are thesis, style"),
+        ("thesis,Ann,maybe", "'maybe' is not an answer to thesis"),
+        ("style,Ann,6", "'6' is not an answer to style; allowed:"),
+        ("grade,Ann,0.7", "'0.7' is not an answer to grade"),
+        ("style,Ann,4\na,style,Ann,4", "line 3: Ann has a second answer on style of a"),
+        ("style,Ann,", "contains no answers to items of essay"),
     ],
 )
 def test_what_is_not_a_label_gets_a_sentence(tmp_path: Path, rows: str, sentence: str):
     path = tmp_path / "l.csv"
-    path.write_text(rows)
+    path.write_text(f"document,item,rater,value\na,{rows}\n")
     with pytest.raises(InputError, match=sentence):
         read_labels(path, ESSAY)
 
 
 def test_answers_to_another_rubric_of_a_study_are_passed_over(tmp_path: Path):
-    label = labels_of(
-        [({"document": "a", "item": FIRST, "rater": "Ann", "value": 1}, "row 1")], TTCW, "x"
-    )[0]
-    rows = [
-        measurement_row(label),
-        {**measurement_row(label), "item": "best", "rubric": "rank-1@x"},
-    ]
-    path = tmp_path / "l.jsonl"
-    path.write_text("".join(dump_json(row) + "\n" for row in rows))
+    given = {"document": "a", "item": FIRST, "rater": "Ann", "value": 1}
+    row = measurement_row(labels_of([(given, "row 1")], TTCW, "x")[0])
+    other = {**row, "item": "best", "rubric": "rank-1@x"}
+    path = write_rows(tmp_path / "l.jsonl", [row, other])
     assert said(path) == [("a", FIRST, "Ann", 1.0, None)]
-    path.write_text(dump_json({**rows[1], "rubric": TTCW.key}) + "\n")
+    write_rows(path, [{**other, "rubric": TTCW.key}])
     with pytest.raises(InputError, match="ttcw has no item 'best'"):
         read_labels(path, TTCW)

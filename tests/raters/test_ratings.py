@@ -1,6 +1,5 @@
 """What raters said, as numbers: the paper's mapping, means, and agreement by slow counts."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -44,18 +43,12 @@ def test_answers_count_as_in_the_paper():
 
 
 def test_a_missing_answer_has_no_part_in_a_mean():
-    scores = score_table(
-        [
-            said("d1", "correctness", "All of it", "a"),
-            said("d1", "correctness", "Some of it", "b"),
-            said("d1", "correctness", None, "c"),
-            said("d2", "correctness", "None of it"),
-            said("d3", "correctness", None),
-            said("d4", "another item", "Yes"),
-        ],
-        RUBRIC,
-    )
-    means = mean_scores(scores)
+    answers = [
+        ("d1", "All of it", "a"), ("d1", "Some of it", "b"), ("d1", None, "c"),
+        ("d2", "None of it", "a"), ("d3", None, "a"),
+    ]  # fmt: skip
+    given = [said(document, "correctness", value, rater) for document, value, rater in answers]
+    means = mean_scores(score_table([*given, said("d4", "another item", "Yes")], RUBRIC))
     assert means["correctness"] == {"d1": 0.75, "d2": 0.0}
     groups = group_means(means, {"d1": "x", "d2": "x", "d3": "x"}.get)
     found = groups["x"]["correctness"]
@@ -66,16 +59,13 @@ def test_a_missing_answer_has_no_part_in_a_mean():
     assert groups["x"]["sanity"].mean is None
 
 
-RATINGS = st.lists(
-    st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=4), min_size=1, max_size=8
-)
+MARKS = st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=4)
 
 
-@given(RATINGS)
+@given(st.lists(MARKS, min_size=1, max_size=8))
 def test_agreement_is_that_of_a_slow_count(ratings: list[list[float]]):
-    found = item_agreement({"sanity": {str(k): row for k, row in enumerate(ratings)}}, RUBRIC)[
-        "sanity"
-    ]
+    scores = {"sanity": {str(k): row for k, row in enumerate(ratings)}}
+    found = item_agreement(scores, RUBRIC)["sanity"]
     several = [values for values in ratings if len(values) > 1]
     pairs = [1 - abs(a - b) for v in several for k, a in enumerate(v) for b in v[k + 1 :]]
     assert found.similarity == (pytest.approx(np.mean(pairs)) if pairs else None)
@@ -91,16 +81,6 @@ def test_a_rater_is_compared_with_people_where_both_answered():
     assert rater_agreement({}, theirs, str)["similarity"].value is None
 
 
-def test_shares_leave_out_what_has_no_label():
-    labels = {"1": "style", "2": "none", "3": None, "4": "style"}
-    groups = {"1": "m", "2": "m", "3": "m", "4": "people"}
-    shares = category_shares(labels, ["none", "style", "other"], lambda id_: (groups[id_],), str)
-    assert [(s.group, s.n, s.n_missing, s.shares) for s in shares] == [
-        (("m",), 2, 1, {"none": 0.5, "style": 0.5, "other": 0.0}),
-        (("people",), 1, 0, {"none": 0.0, "style": 1.0, "other": 0.0}),
-    ]
-
-
 def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path):
     path = tmp_path / "gold.jsonl"
     rows = [{"id": "1", "labels": ["style", "clarity"]}, {"id": "2", "label": "none"},
@@ -110,13 +90,10 @@ def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path):
     gold = read_gold(located_rows(path), categories, "gold")
     found = label_accuracy({"1": "clarity", "2": "style", "3": None}, gold, str)
     assert (found.value, found.n) == (0.5, 2), "no label is neither right nor wrong"
-    for wrong, expected in (
-        ({"id": "1", "label": "colour"}, "line 1: 'colour' is not a category"),
-        ({"id": "1"}, "line 1: a gold row needs"),
-    ):
-        path.write_text(json.dumps(wrong) + "\n")
-        with pytest.raises(InputError, match=expected):
-            read_gold(located_rows(path), categories, "gold")
+    for wrong, expected in (({"label": "colour"}, "'colour' is not a category"),
+                            ({}, "a gold row needs")):  # fmt: skip
+        with pytest.raises(InputError, match=f"line 1: {expected}"):
+            read_gold(located_rows(write_rows(path, [{"id": "1"} | wrong])), categories, "gold")
 
 
 def test_means_of_groups_have_n_and_intervals_over_stories():
@@ -126,26 +103,26 @@ def test_means_of_groups_have_n_and_intervals_over_stories():
     found = group_estimates({"item": values}, lambda _: "all", stories.__getitem__)["all"]["item"]
     assert (found.n, found.n_units) == (240, 30)
     assert found.value == pytest.approx(np.mean(list(values.values())))
+    of_one = group_estimates({"item": values}, stories.__getitem__, stories.__getitem__)
+    assert of_one["s0"]["item"].low is None, "a story says nothing of others"
     # Against whole stories drawn in a loop.
     by_story = [[values[d] for d in values if stories[d] == f"s{k}"] for k in range(30)]
-    means = [
-        np.mean([v for k in rng.integers(30, size=30) for v in by_story[k]]) for _ in range(2000)
-    ]
-    assert (found.low, found.high) == pytest.approx(
-        tuple(np.percentile(means, [2.5, 97.5])), abs=0.015
-    )
-    few = group_estimates({"item": values}, lambda d: stories[d] if d < "d2" else None,
-                          stories.__getitem__)  # fmt: skip
-    assert all(by_item["item"].low is None for by_item in few.values())
+    draws = rng.integers(30, size=(2000, 30))
+    means = [np.mean([v for k in draw for v in by_story[k]]) for draw in draws]
+    ends = tuple(np.percentile(means, [2.5, 97.5]))
+    assert (found.low, found.high) == pytest.approx(ends, abs=0.015)
 
 
-def test_shares_of_labels_have_intervals_over_stories():
+def test_shares_leave_out_what_has_no_label_and_have_intervals_over_stories():
     labels = {f"d{k}": None if k % 7 == 0 else "ab"[k % 2] for k in range(120)}
-    (one,) = category_shares(
-        labels, ["a", "b"], lambda _: ("m",), lambda id_: str(int(id_[1:]) % 20)
-    )
-    assert (one.n, one.n_missing) == (102, 18)
-    assert one.intervals["a"].value == one.shares["a"] == 51 / 102
-    assert one.intervals["a"].n_units == 20
-    low, high = one.intervals["a"].low, one.intervals["a"].high
+    (m, people) = category_shares(
+        labels, ["a", "b", "c"], lambda id_: ("people" if id_ == "d1" else "m",),
+        lambda id_: str(int(id_[1:]) % 20),
+    )  # fmt: skip
+    assert (people.group, people.n, people.n_missing) == (("people",), 1, 0)
+    assert people.shares == {"a": 0.0, "b": 1.0, "c": 0.0}
+    assert (m.group, m.n, m.n_missing) == (("m",), 101, 18)
+    assert m.shares == {"a": 51 / 101, "b": 50 / 101, "c": 0.0}
+    assert (m.intervals["a"].value, m.intervals["a"].n_units) == (51 / 101, 20)
+    low, high = m.intervals["a"].low, m.intervals["a"].high
     assert 0 < low < 0.5 < high < 1

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import beta, norm
+from scipy.stats import beta, binomtest, norm
 
 from fabula.stats.prediction_powered import (
     MIN_LABELS,
     MIN_VERDICTS,
+    clopper_pearson_high,
     corrected_difference,
     corrected_mean,
     is_covered,
     n_labels_for,
+    share_high,
     stratified,
     transfer,
 )
@@ -80,18 +82,9 @@ def test_means_are_those_of_the_published_package(
     # Its variance is over n and not n - 1 or n - 2, and its quantile normal: ours is wider by both.
     labels, predicted, others = data
     theirs = (ends[1] - ends[0]) / 2 / norm.ppf(0.975)
-    assert theirs**2 == pytest.approx(
-        (labels - predicted / 2).var() / n + (others / 2).var() / m, rel=1e-9
-    )
+    variance = (labels - predicted / 2).var() / n + (others / 2).var() / m
+    assert theirs**2 == pytest.approx(variance, rel=1e-9)
     assert half.low < ends[0] < ends[1] < half.high
-
-
-def test_a_predictor_that_says_nothing_costs_nothing():
-    labels = np.array([0.1, 0.4, 0.2, 0.6, 0.3])
-    constant = np.full(5, 0.9)
-    found = corrected_mean(labels, constant, np.full(20, 0.9))
-    assert (found.weight, found.value) == (0.0, pytest.approx(labels.mean()))
-    assert found.n_worth == pytest.approx(5)
 
 
 def test_labels_that_are_all_alike_have_the_interval_of_their_number():
@@ -99,23 +92,23 @@ def test_labels_that_are_all_alike_have_the_interval_of_their_number():
         found = corrected_mean(np.zeros(n), np.arange(n) % 2 * 1.0, np.ones(9))
         # Clopper and Pearson 1934 for 0 of n.
         assert (found.low, found.high) == (0.0, pytest.approx(beta.ppf(0.975, 1, n)))
+    # A predictor that says nothing costs nothing.
+    found = corrected_mean(np.arange(5) / 5, np.full(5, 0.9), np.full(20, 0.9))
+    assert (found.weight, found.value, found.n_worth) == (0.0, pytest.approx(0.4), pytest.approx(5))
+    # Few have no interval, and none have no mean.
+    few = corrected_mean(np.ones(MIN_LABELS - 1), np.ones(MIN_LABELS - 1), np.ones(3))
+    assert (few.value, few.low, few.high) == (1.0, None, None)
+    assert corrected_mean(np.empty(0), np.empty(0), np.ones(3)) is None
 
 
 def test_what_no_label_shows_may_be_among_the_texts_without_one():
     """Of 40 texts in ten clusters one each is labelled, all alike: the rest may differ."""
     clusters = [k % 10 for k in range(40)]
+    columns = np.zeros(10), np.zeros(10), np.zeros(30)
     for is_finite in (True, False):
-        found = corrected_mean(
-            np.zeros(10), np.zeros(10), np.zeros(30), is_finite=is_finite, clusters=clusters
-        )
+        found = corrected_mean(*columns, is_finite=is_finite, clusters=clusters)
         assert found.low == 0.0
         assert found.high > 0.2
-
-
-def test_few_labels_have_no_interval_and_none_have_no_mean():
-    few = corrected_mean(np.ones(MIN_LABELS - 1), np.ones(MIN_LABELS - 1), np.ones(3))
-    assert (few.value, few.low, few.high) == (1.0, None, None)
-    assert corrected_mean(np.empty(0), np.empty(0), np.ones(3)) is None
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
@@ -140,13 +133,10 @@ def test_a_judge_that_is_biased_by_group_does_no_harm_where_groups_are_corrected
     held = n_stratified = 0
     for _ in range(300):
         parts = []
-        for bias, n_labelled in ((0.3, 15), (-0.2, 6)):
+        for bias, n in ((0.3, 15), (-0.2, 6)):
             labels = np.clip(rng.normal(0.5, 0.1, 60), 0, 1)
             predicted = np.clip(labels + bias + rng.normal(0, 0.05, 60), 0, 1)
-            part = corrected_mean(
-                labels[:n_labelled], predicted[:n_labelled], predicted[n_labelled:]
-            )
-            parts.append(part)
+            parts.append(corrected_mean(labels[:n], predicted[:n], predicted[n:]))
         whole = stratified(parts)
         apart, p = corrected_difference(*parts)
         value, low, high = apart.ends().values()
@@ -212,9 +202,7 @@ def test_more_labels_make_the_interval_as_narrow_as_is_asked():
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20),
     st.lists(st.floats(0, 1), max_size=20),
 )
-def test_whatever_is_given_an_interval_holds_its_value(
-    pairs: list[tuple[float, float]], rest: list[float]
-):
+def test_any_interval_holds_its_value(pairs: list[tuple[float, float]], rest: list[float]):
     labels, predicted = np.array(pairs, np.float64).T
     found = corrected_mean(labels, predicted, np.array(rest, np.float64))
     assert 0 <= found.value <= 1
@@ -225,3 +213,37 @@ def test_whatever_is_given_an_interval_holds_its_value(
     if found.low is not None and found.high is not None:
         assert 0 <= found.low <= found.value + 1e-9
         assert found.value - 1e-9 <= found.high <= 1
+
+
+@given(st.integers(1, 300), st.data())
+def test_whole_shares_have_clopper_and_pearsons_bound(n: int, data: st.DataObject):
+    k = data.draw(st.integers(0, n))
+    # A one-sided 95 % bound is an end of the two-sided 90 % interval.
+    peer = binomtest(k, n).proportion_ci(0.9, "exact").high
+    assert clopper_pearson_high(k, n) == pytest.approx(peer)
+    assert share_high(np.repeat([0.0, 1.0], [n - k, k])) == pytest.approx(peer)
+
+
+@given(st.lists(st.integers(0, 10), min_size=1, max_size=40))
+def test_the_bound_lies_above_the_mean_and_grows_with_each_share(counts: list[int]):
+    shares = np.array(counts) / 10
+    high = share_high(shares)
+    assert shares.mean() <= high <= 1
+    assert share_high(np.minimum(1, shares + 0.1)) >= high - 0.005
+    assert share_high(np.sort(shares)) == share_high(shares)
+
+
+def test_nearly_whole_shares_have_nearly_clopper_and_pearsons_bound():
+    # The weights are drawn, the formula is not: they agree to a hundredth.
+    shares = np.repeat([1e-9, 1 - 1e-9], [95, 5])
+    assert share_high(shares) == pytest.approx(clopper_pearson_high(5, 100), rel=0.01)
+    assert share_high(shares) == share_high(shares)
+
+
+@pytest.mark.parametrize("spread", [0.2, 1.0, 5.0])
+def test_the_bound_is_exceeded_in_5_percent_at_most(spread: float):
+    rng = np.random.default_rng(1)
+    mean = 0.1
+    studies = (rng.beta(mean * spread, (1 - mean) * spread, 25) for _ in range(100))
+    exceeded = sum(share_high(shares) < mean for shares in studies)
+    assert exceeded <= 10  # 5 are expected at 5 %; more than 10 have a probability of 1 %

@@ -1,6 +1,6 @@
 import math
 import random
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import t as student_t
 
-from fabula.stats.ranking import Cells, Comparisons, Ranking, fit, is_told_apart, rank
+from fabula.stats.ranking import (
+    Cells,
+    Comparisons,
+    Pair,
+    Ranking,
+    drawn_pairs,
+    fit,
+    is_told_apart,
+    least_pairs,
+    rank,
+)
 
 
 def comparisons(rows: list[tuple[int, int, float]], **more: Any) -> Comparisons:
@@ -62,10 +72,8 @@ def games(n_things: int, n_games: int, seed: int) -> list[tuple[int, int, float]
 
 @pytest.mark.parametrize("case", list(CHOIX))
 def test_strengths_without_ties_and_place_are_those_of_choix(case: tuple[int, int, int]):
-    n_things = case[0]
-    tally = comparisons(games(*case)).tally(n_things)
-    groups = np.zeros(n_things, np.int64)
-    cells = Cells(tally.first, tally.second, groups, has_place=False)
+    tally = comparisons(games(*case)).tally(case[0])
+    cells = Cells(tally.first, tally.second, np.zeros(case[0], np.int64), has_place=False)
     strengths = fit(cells, tally.shown[None], tally.preferred[None])[0]
     assert strengths == pytest.approx(CHOIX[case], abs=1e-6)
 
@@ -83,11 +91,9 @@ def oracle(answers: Comparisons, n_things: int) -> NDArray[np.float64]:
     return np.asarray(minimize(loss, np.zeros(n_things + 1), method="BFGS", tol=1e-9).x)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(2, 5), st.data())
-def test_the_fit_with_ties_and_place_is_that_of_a_generic_optimiser(
-    n_things: int, data: st.DataObject
-):
+def test_the_fit_with_ties_and_place_is_that_of_a_generic_optimiser(n_things: int, data: Any):
     thing = st.integers(0, n_things - 1)
     row = st.tuples(thing, thing, st.sampled_from([0.0, 0.5, 1.0])).filter(lambda r: r[0] != r[1])
     answers = comparisons(data.draw(st.lists(row, min_size=4, max_size=40)))
@@ -100,7 +106,7 @@ def test_the_fit_with_ties_and_place_is_that_of_a_generic_optimiser(
     assert math.fsum(v for v in strengths.values() if v is not None) == pytest.approx(0, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 1000), st.permutations(range(5)))
 def test_names_do_not_matter_and_turned_outcomes_turn_the_ranking(seed: int, order: list[int]):
     rng = np.random.default_rng(seed)
@@ -110,12 +116,10 @@ def test_names_do_not_matter_and_turned_outcomes_turn_the_ranking(seed: int, ord
     renamed = Comparisons(numbers[answers.first], numbers[answers.second], answers.outcome)
     other = values(ranked(renamed, 5))
     turned = ranked(Comparisons(answers.second, answers.first, answers.outcome), 5)
+    opposite = values(turned)
     for thing, value in plain.items():
         assert other[order[thing]] == pytest.approx(value, abs=1e-7)
-        opposite = values(turned)[thing]
-        assert (opposite is None) == (value is None)
-        if value is not None and opposite is not None:
-            assert opposite == pytest.approx(-value, abs=1e-7)
+        assert opposite[thing] == (None if value is None else pytest.approx(-value, abs=1e-7))
 
 
 def test_what_is_preferred_every_time_has_a_place_in_the_order_and_no_strength():
@@ -126,11 +130,8 @@ def test_what_is_preferred_every_time_has_a_place_in_the_order_and_no_strength()
     assert [one.missing_reason for one in found.strengths] == ["one_sided", None, None, "one_sided"]
     assert [one.estimate.value for one in found.strengths] == [None, 0.0, 0.0, None]
     assert [(int(gap.a), int(gap.b)) for gap in found.gaps] == [(1, 2)]
-
-
-def test_a_consistent_order_is_an_order_without_strengths():
-    rows = [(a, b, 1.0) for a, b in combinations([3, 1, 0, 2], 2)]
-    found = ranked(comparisons(rows), 4)
+    # A consistent order is an order without strengths.
+    found = ranked(comparisons([(a, b, 1.0) for a, b in combinations([3, 1, 0, 2], 2)]), 4)
     assert [one.thing for one in found.strengths] == [3, 1, 0, 2]
     assert {one.missing_reason for one in found.strengths} == {"one_sided"}
 
@@ -143,8 +144,8 @@ def test_what_is_not_connected_lies_in_parts_of_its_own():
     by_thing = values(found)
     assert by_thing[0] == pytest.approx(-(by_thing[1] or 0))
     assert by_thing[3] == pytest.approx(-(by_thing[2] or 0))
-    lonely = next(one for one in found.strengths if one.thing == 4)
-    assert (lonely.estimate.value, lonely.missing_reason) == (None, "not_compared")
+    reasons = {one.thing: one.missing_reason for one in found.strengths}
+    assert (by_thing[4], reasons[4]) == (None, "not_compared")
 
 
 def test_a_rater_who_always_takes_the_first_ranks_nothing():
@@ -153,34 +154,23 @@ def test_a_rater_who_always_takes_the_first_ranks_nothing():
     assert (found.place.value, found.place_reason) == (None, "one_sided")
     assert all(value == pytest.approx(0, abs=1e-9) for value in values(found).values())
     assert not found.is_told_from_chance
-
-
-def test_a_place_that_cannot_be_told_from_strengths_is_not_told():
+    # Nor is a place told that cannot be told from strengths.
     found = ranked(comparisons([(0, 1, 1.0), (0, 1, 1.0), (0, 1, 0.0)]), 2)
     assert (found.place.value, found.place_reason) == (None, "place_unknown")
     assert values(found)[0] == pytest.approx(math.log(2) / 2)
 
 
-def test_a_tie_is_half_a_win_of_each():
-    halves = ranked(comparisons([(0, 1, 0.5), (0, 1, 1.0), (1, 0, 0.5), (1, 0, 0.5)] * 2), 2)
-    whole = [(0, 1, 1.0), (0, 1, 0.0), (0, 1, 1.0), (0, 1, 1.0), *[(1, 0, 1.0), (1, 0, 0.0)] * 2]
-    assert values(halves) == pytest.approx(values(ranked(comparisons(whole), 2)))
+def joined(*parts: Comparisons, **more: Any) -> Comparisons:
+    names = ("first", "second", "outcome")
+    return Comparisons(*(np.concatenate([getattr(p, n) for p in parts]) for n in names), **more)
 
 
 def by_cluster(n_clusters: int, seed: int) -> Comparisons:
     """Texts of three groups on each prompt, whose worth varies from prompt to prompt."""
     rng = np.random.default_rng(seed)
-    parts = [
-        simulated([1 + a, b, -1 + c], 0.3, 1, rng)
-        for a, b, c in rng.normal(0, 0.7, (n_clusters, 3))
-    ]
-    return Comparisons(
-        *(
-            np.concatenate([getattr(p, name) for p in parts])
-            for name in ("first", "second", "outcome")
-        ),
-        cluster=np.repeat(np.arange(n_clusters), [len(p.first) for p in parts]),
-    )
+    worth = rng.normal(0, 0.7, (n_clusters, 3))
+    parts = [simulated([1 + a, b, -1 + c], 0.3, 1, rng) for a, b, c in worth]
+    return joined(*parts, cluster=np.repeat(np.arange(n_clusters), [len(p.first) for p in parts]))
 
 
 @pytest.mark.parametrize("units", ["pairs", "clusters"])
@@ -193,15 +183,12 @@ def test_errors_are_those_of_leaving_out_each_pair_or_cluster_in_one_step(units:
         # Clusters of several sizes: some lack a group, or have one comparison only.
         some = np.random.default_rng(0).random(len(answers.first)) < 0.7
         answers = answers.take(some | (answers.cluster == 13))
-        assert answers.cluster is not None
-        unit_of, n_things = answers.cluster, 3
+        unit_of, n_things = np.array(answers.cluster), 3
     n_units = len(np.unique(unit_of))
     found = ranked(answers, n_things)
     theta = oracle(answers, n_things)
-    rows = np.zeros((len(answers.first), n_things + 1))
-    rows[np.arange(len(rows)), answers.first] += 1
-    rows[np.arange(len(rows)), answers.second] -= 1
-    rows[:, -1] = 1
+    eye = np.eye(n_things)
+    rows = np.column_stack([eye[answers.first] - eye[answers.second], np.ones(len(answers.first))])
     p = 1 / (1 + np.exp(-rows @ theta))
     centre = np.zeros((n_things + 1, n_things + 1))
     centre[:n_things, :n_things] = 1
@@ -221,24 +208,19 @@ def test_errors_are_those_of_leaving_out_each_pair_or_cluster_in_one_step(units:
 def test_fewer_than_ten_pairs_have_no_interval():
     found = ranked(simulated([1, 0.5, 0, -1], 0.2, 20, np.random.default_rng(0)), 4)
     assert found.n_units == 6
-    for one in [*found.strengths, *found.gaps]:
-        estimate = one.estimate if hasattr(one, "estimate") else one.difference
-        assert estimate.value is not None
-        assert (estimate.low, estimate.high) == (None, None)
+    estimates = [one.estimate for one in found.strengths] + [one.difference for one in found.gaps]
+    for one in (*estimates, found.place):
+        assert one.value is not None
+        assert (one.low, one.high) == (None, None)
     assert [is_told_apart(gap) for gap in found.gaps] == [None] * 3
-    assert (found.place.low, found.place.high) == (None, None)
 
 
 def test_a_pair_that_alone_connects_others_leaves_no_error():
     left = simulated([0.5, 0, -0.5, 0, 0.2], 0.0, 6, np.random.default_rng(1))
     right = simulated([0.5, 0, -0.5, 0, 0.2], 0.0, 6, np.random.default_rng(2))
     bridge = comparisons([(0, 5, 1.0), (5, 0, 1.0), (0, 5, 0.0), (5, 0, 0.0)])
-    both = Comparisons(
-        np.concatenate([left.first, right.first + 5, bridge.first]),
-        np.concatenate([left.second, right.second + 5, bridge.second]),
-        np.concatenate([left.outcome, right.outcome, bridge.outcome]),
-    )
-    found = ranked(both, 10)
+    right = Comparisons(right.first + 5, right.second + 5, right.outcome)
+    found = ranked(joined(left, right, bridge), 10)
     assert all(one.estimate.value is not None for one in found.strengths)
     assert all(one.estimate.low is None for one in found.strengths)
     assert found.place.low is not None
@@ -247,18 +229,14 @@ def test_a_pair_that_alone_connects_others_leaves_no_error():
 def test_the_test_of_chance_is_that_of_every_way_to_turn_pairs():
     answers = simulated([1.2, 0.4, -0.2, -1.4], 0.5, 2, np.random.default_rng(3))
     residual = answers.outcome - answers.outcome.mean()
-    pairs = list(combinations(range(4), 2))
-    scores = []
-    for signs in product((1, -1), repeat=6):
-        won = np.zeros(4)
-        for sign, (a, b) in zip(signs, pairs, strict=True):
-            ours = (answers.first == a) & (answers.second == b)
-            theirs = (answers.first == b) & (answers.second == a)
-            net = sign * (residual[ours].sum() - residual[theirs].sum())
-            won[a] += net
-            won[b] -= net
-        # All pairs met as often, so the weights are the same for all.
-        scores.append(won @ won)
+    nets = []
+    for a, b in combinations(range(4), 2):
+        ours = (answers.first == a) & (answers.second == b)
+        theirs = (answers.first == b) & (answers.second == a)
+        net = residual[ours].sum() - residual[theirs].sum()
+        nets.append(net * (np.eye(4)[a] - np.eye(4)[b]))
+    # All pairs met as often, so the weights are the same for all.
+    scores = [((np.array(way) @ nets) ** 2).sum() for way in product((1, -1), repeat=6)]
     exact = np.mean(np.array(scores) >= scores[0] - 1e-9)
     # 2,000 ways drawn of 64: within four standard errors.
     found = ranked(answers, 4).p_chance
@@ -274,40 +252,51 @@ def test_equal_things_are_seldom_told_from_chance_however_alike_answers_about_a_
     assert n_told <= 9
 
 
-def test_intervals_over_clusters_are_about_those_of_their_bootstrap():
-    answers = by_cluster(40, 0)
-    found = ranked(answers, 3)
+def test_groups_are_told_apart_over_many_clusters_and_not_over_nine():
+    found = ranked(by_cluster(40, 0), 3)
     assert (found.units, found.n_units) == ("clusters", 40)
     assert [one.thing for one in found.strengths] == [0, 1, 2]
     assert found.is_told_from_chance
     assert [is_told_apart(gap) for gap in found.gaps] == [True, True]
-    tally = answers.tally(3)
-    cells = Cells(tally.first, tally.second, np.zeros(3, np.int64), has_place=True)
-    rng = np.random.default_rng(9)
-    resampled = []
-    for _ in range(300):
-        drawn = np.concatenate(
-            [np.flatnonzero(answers.cluster == k) for k in rng.integers(40, size=40)]
-        )
-        shown = np.bincount(tally.cell_of[drawn], minlength=6).astype(np.float64)
-        won = np.bincount(tally.cell_of[drawn], answers.outcome[drawn], 6)
-        resampled.append(fit(cells, shown[None], won[None])[0])
-    ends = np.percentile(resampled, [2.5, 97.5], axis=0)
-    for one in found.strengths:
-        assert (one.estimate.low, one.estimate.high) == pytest.approx(ends[:, one.thing], abs=0.12)
     nine = ranked(by_cluster(9, 0), 3)
     assert all(one.estimate.low is None for one in nine.strengths)
     assert [gap.p for gap in nine.gaps] == [None, None]
-
-
-def test_no_answers_are_no_ranking():
-    nothing = Comparisons(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    found = ranked(nothing, 3)
-    assert {one.missing_reason for one in found.strengths} == {"not_compared"}
-    assert (found.p_chance, found.place.value, found.is_told_from_chance) == (None, None, False)
 
 
 @pytest.mark.parametrize("row", [(0, 0, 1.0), (0, 1, 0.7)])
 def test_what_is_no_comparison_is_refused(row: tuple[int, int, float]):
     with pytest.raises(ValueError, match=r"itself|outcome"):
         comparisons([row])
+    # No answers are no ranking.
+    nothing = Comparisons(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    found = ranked(nothing, 3)
+    assert {one.missing_reason for one in found.strengths} == {"not_compared"}
+    assert (found.p_chance, found.place.value, found.is_told_from_chance) == (None, None, False)
+
+
+def all_pairs(*parts: range) -> list[Pair]:
+    return [pair for part in parts for pair in combinations(part, 2)]
+
+
+def connected(pairs: list[Pair]) -> set[frozenset[int]]:
+    """The sets of things that pairs connect, by merging until nothing merges."""
+    parts = {frozenset(pair) for pair in pairs}
+    for a, b in pairs:
+        touching = {part for part in parts if a in part or b in part}
+        parts = (parts - touching) | {frozenset().union(*touching)}
+    return parts
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(2, 9), min_size=1, max_size=4), st.integers(0, 99), st.integers(0, 40))
+def test_pairs_drawn_first_connect_what_can_be_connected(sizes: list[int], seed: int, n_more: int):
+    ends = np.cumsum([0, *sizes])
+    pairs = all_pairs(*(range(a, b) for a, b in pairwise(ends)))
+    least = least_pairs(pairs)
+    assert least == sum(sizes) - len(sizes)
+    chosen = drawn_pairs(pairs, least + n_more, np.random.default_rng(seed))
+    # A larger number continues a smaller one.
+    assert chosen == drawn_pairs(pairs, len(pairs), np.random.default_rng(seed))[: least + n_more]
+    assert len(set(chosen)) == len(chosen) == min(least + n_more, len(pairs))
+    assert set(chosen) <= set(pairs)
+    assert connected(chosen) == connected(pairs)

@@ -1,7 +1,8 @@
 """When there is an interval: from ten independent units on, whichever statistic it is of."""
 
-import ast
+import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,10 @@ from scipy.optimize import brentq
 from scipy.stats import norm, ttest_ind, ttest_rel
 from scipy.stats import t as student_t
 from statsmodels.stats.proportion import proportion_confint
-from tests.groups.test_comparison import compare_scores
+from tests.groups.test_comparison import compare_rows, row
 from tests.stats.contrasted import means, percent
 
-from fabula.core.store import dump_json
-from fabula.core.types import Estimate
+from fabula.core.types import Contrast, Estimate
 from fabula.feedback.scores import read_answers, score_answers, validate
 from fabula.groups.tables import comparison_tables
 from fabula.originality.detector import Labelled, calibrate
@@ -25,38 +25,26 @@ from fabula.raters.agreement import panel_agreement, panel_of
 from fabula.raters.ratings import label_accuracy, rater_agreement
 from fabula.rubrics.load import load_rubric
 from fabula.show.sheet import interval_notes, interval_shown, render
+from fabula.stats import resampling
 from fabula.stats.agreement import cohen
 from fabula.stats.contrasts import mean_estimate, pooled_estimate
 from fabula.stats.paired import Tokens, compare_pairs, mean_estimates, ratio_estimate
-from fabula.stats.resampling import (
-    MIN_UNITS,
-    auroc_interval,
-    mean_interval,
-    ratio_interval,
-    share_interval,
-)
-
-SOURCE = Path(__file__).parents[2] / "src" / "fabula"
 
 
 def values(n: int) -> np.ndarray:
     return np.random.default_rng(3).normal(5, 1, n)
 
 
-def of_ratios(n: int) -> Tokens:
-    return Tokens(np.arange(4 * n, dtype=np.int64) % (2 * n + 1), 4 * np.arange(1, n + 1))
+def of_ratios(n: int, alike: int = 1) -> Tokens:
+    return Tokens(np.arange(4 * n, dtype=np.int64) % (2 * n + 1) // alike, 4 * np.arange(1, n + 1))
 
 
 def of_panel(n: int) -> Estimate:
     """Kappa of three experts on all fourteen items of n stories."""
-    rng = np.random.default_rng(1)
-    verdicts = [
-        (f"{k}", item.id, rater, float(rng.random() < 0.5))
-        for k in range(n)
-        for item in load_rubric("ttcw").items
-        for rater in "abc"
-    ]
-    return panel_agreement(panel_of(verdicts, "x"), load_rubric("ttcw"), "dimension")[-1].kappa
+    rng, rubric = np.random.default_rng(1), load_rubric("ttcw")
+    answers = product(range(n), rubric.items, "abc")
+    verdicts = [(f"{k}", one.id, rater, float(rng.random() < 0.5)) for k, one, rater in answers]
+    return panel_agreement(panel_of(verdicts, "x"), rubric, "dimension")[-1].kappa
 
 
 def of_pool(n: int) -> Estimate:
@@ -66,22 +54,17 @@ def of_pool(n: int) -> Estimate:
 
 
 def of_feedback(n: int) -> Estimate:
-    rows = [
-        {"id": f"{k}", "story_id": f"{k % n}", "feedback": "x" * (1 + k % 7), "story": "s",
-         "prompt": "full", "method": "swap", "shots": 0, "model": "m", "signature": ""}
-        for k in range(5 * n)
-    ]  # fmt: skip
+    about = {"story": "s", "prompt": "full", "method": "swap", "shots": 0, "model": "m"}
+    rows = [{"id": f"{k}", "story_id": f"{k % n}", "feedback": "x" * (1 + k % 7), "signature": "",
+             **about} for k in range(5 * n)]  # fmt: skip
     return next(iter(score_answers(read_answers(rows)))).values["length"]
 
 
 def of_validation(n: int) -> Estimate:
-    ids = [f"{k}" for k in range(3 * n)]
-    means = dict(zip(ids, values(3 * n).tolist(), strict=True))
-    said = {id_: value + k % 3 for k, (id_, value) in enumerate(means.items())}
-    found = validate(
-        {"perfect": means}, {"feedback_type": said}, {id_: f"{int(id_) % n}" for id_ in ids}
-    )
-    return found["feedback_type"]
+    means = dict(zip(map(str, range(3 * n)), values(3 * n).tolist(), strict=True))
+    said = {id_: value + int(id_) % 3 for id_, value in means.items()}
+    stories = {id_: f"{int(id_) % n}" for id_ in means}
+    return validate({"perfect": means}, {"feedback_type": said}, stories)["feedback_type"]
 
 
 def of_raters(n: int) -> Estimate:
@@ -103,11 +86,9 @@ def of_detection(n: int) -> Estimate:
     return calibrate(texts, score="creativity_index", signature="", n_missing=0).auroc
 
 
-def pair_of(n: int) -> tuple[Estimate, Estimate]:
-    (test,) = compare_pairs({"m": {"a": values(n), "b": values(n)[::-1] + 1}}, {},
-                            n_permutations=99)  # fmt: skip
-    assert test.details["cohens_d"] is not None
-    return test.difference, test.details["cohens_d"]
+def pair_of(n: int) -> Contrast:
+    columns = {"m": {"a": values(n), "b": values(n)[::-1] + 1}}
+    return compare_pairs(columns, {}, n_permutations=99)[0]
 
 
 MAKERS: dict[str, Callable[[int], Estimate]] = {
@@ -117,12 +98,10 @@ MAKERS: dict[str, Callable[[int], Estimate]] = {
     "mean over stories": of_pool,
     "experts' kappa": of_panel,
     "mean over passages": lambda n: mean_estimates({"m": {"a": values(n)}})["m", "a"],
-    "difference of systems": lambda n: pair_of(n)[0],
-    "Cohen's d of systems": lambda n: pair_of(n)[1],
+    "difference of systems": lambda n: pair_of(n).difference,
+    "Cohen's d of systems": lambda n: pair_of(n).details["cohens_d"],
     "ratio": lambda n: ratio_estimate(of_ratios(n)),
-    "difference of ratios": lambda n: ratio_estimate(
-        of_ratios(n), minus=Tokens(of_ratios(n).types // 3, of_ratios(n).ends)
-    ),
+    "difference of ratios": lambda n: ratio_estimate(of_ratios(n), minus=of_ratios(n, 3)),
     "feedback": of_feedback,
     "feedback and people": of_validation,
     "raters": of_raters,
@@ -133,50 +112,28 @@ MAKERS: dict[str, Callable[[int], Estimate]] = {
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_nine_independent_units_have_no_interval_and_ten_have_one(name: str):
-    nine, ten = (MAKERS[name](n) for n in (MIN_UNITS - 1, MIN_UNITS))
+    nine, ten = (MAKERS[name](n) for n in (resampling.MIN_UNITS - 1, resampling.MIN_UNITS))
     assert nine.value is not None
     assert (nine.low, nine.high) == (None, None)
     assert ten.low is not None
     assert ten.high is not None
     if name != "AUROC":
-        assert (nine.n_units, ten.n_units) == (MIN_UNITS - 1, MIN_UNITS)
+        assert (nine.n_units, ten.n_units) == (resampling.MIN_UNITS - 1, resampling.MIN_UNITS)
 
 
 def test_no_module_makes_intervals_of_its_own():
-    """Percentiles are taken where the rule is applied; `bounds` has one of its own, and
-    `groups` describes a distribution."""
-    allowed = {
-        "stats/resampling.py", "stats/prediction_powered.py", "reference/norms.py",
-        "stats/planning.py",  # widths of simulated studies
-        "stats/agreement.py",  # a grid of values
-    }  # fmt: skip
-    takes = {
-        str(file.relative_to(SOURCE))
-        for file in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute)
-        and node.attr in ("percentile", "nanpercentile", "quantile", "nanquantile")
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "np"
-    }
-    assert takes <= allowed
+    """Percentiles are taken where the rule is applied; others describe what was drawn or a grid."""
+    files = (Path(__file__).parents[2] / "src" / "fabula").rglob("*.py")
+    takes = re.compile(r"\bnp\.(?:nan)?(?:percentile|quantile)\b")
+    found = {f"{x.parent.name}/{x.name}" for x in files if takes.search(x.read_text("utf-8"))}
+    allowed = {"resampling", "prediction_powered", "planning", "agreement"}
+    assert found <= {"reference/norms.py", *(f"stats/{name}.py" for name in allowed)}
 
 
-def test_a_table_says_why_there_is_no_interval(tmp_path: Path):
-    scores = tmp_path / "s.jsonl"
-    scores.write_text(
-        "".join(
-            dump_json(
-                {"id": f"{name}{k}", "group": name, "creativity_index": 5 + k / 10,
-                 "uniqueness": {"5": 0.5}, "missing_reason": None,
-                 "signature": "originality|v:0.1.0"}
-            )
-            + "\n"
-            for name, n in (("few", 2), ("many", 12))
-            for k in range(n)
-        )
-    )  # fmt: skip
-    shown = render(*comparison_tables(compare_scores([scores], by="group")))
+def test_a_table_says_why_there_is_no_interval():
+    units = [("few", k) for k in range(2)] + [("many", k) for k in range(12)]
+    rows = [row(5 + k / 10, group=group) for group, k in units]
+    shown = render(*comparison_tables(compare_rows(rows, by="group")))
     few = next(line for line in shown.splitlines() if " few " in line)
     assert few.split()[2] == "2"
     assert few.endswith("- (n 2)")
@@ -194,21 +151,19 @@ def test_a_table_says_why_there_is_no_interval(tmp_path: Path):
 def test_a_mean_has_the_wider_of_student_s_ends_and_hall_s(x: np.ndarray):
     """Hall's by a search for the mean whose transformed t is that of the table."""
     if np.ptp(x) == 0:
-        assert mean_interval(x) == (None, None)
+        assert resampling.mean_interval(x) == (None, None)
         return
     n, middle, error = len(x), x.mean(), x.std(ddof=1) / len(x) ** 0.5
     skew = n * ((x - middle) ** 3).sum() / (n - 1) / (n - 2) / x.std(ddof=1) ** 3 / n**0.5
     t = student_t.ppf(0.975, n - 1)
-    found = mean_interval(x)
+    found = resampling.mean_interval(x)
     for end, side in zip(found, (t, -t), strict=True):
 
-        def beside(theta: float, side: float = side) -> float:
-            w = (middle - theta) / error
+        def beside(w: float, side: float = side) -> float:
             return float(w + skew * w**2 / 3 + skew**2 * w**3 / 27 + skew / 6 - side)
 
-        hall = brentq(beside, middle - 1e4 * error, middle + 1e4 * error)
-        student = middle - side * error
-        assert end == pytest.approx(min(hall, student) if side > 0 else max(hall, student))
+        far = max(brentq(beside, -1e4, 1e4), side, key=lambda w: w * side)
+        assert end == pytest.approx(middle - far * error)
 
 
 @pytest.mark.parametrize("n", [10, 25])
@@ -218,32 +173,32 @@ def test_a_ratio_has_the_values_that_student_s_test_does_not_reject(n: int):
     a, b = rng.gamma(4, 2, n), rng.gamma(4, 1, n)
     own, other = (a - a.mean()) / n, (b - b.mean()) / n
     nothing = np.zeros(n)
-    paired = ratio_interval(a.mean(), b.mean(), (own, other))
-    apart = ratio_interval(a.mean(), b.mean(), (own, nothing), (nothing, other))
+    paired = resampling.ratio_interval(a.mean(), b.mean(), (own, other))
+    apart = resampling.ratio_interval(a.mean(), b.mean(), (own, nothing), (nothing, other))
     for end in paired:
         assert ttest_rel(a, end * b).pvalue == pytest.approx(0.05)
     for end in apart:
         # The degrees of freedom are those at the ratio itself.
         assert ttest_ind(a, end * b, equal_var=False).pvalue == pytest.approx(0.05, abs=0.005)
     near_zero = b - b.mean() + 0.1
-    assert ratio_interval(a.mean(), 0.1, (own, (near_zero - 0.1) / n)) == (None, None)
+    assert resampling.ratio_interval(a.mean(), 0.1, (own, (near_zero - 0.1) / n)) == (None, None)
 
 
 @pytest.mark.parametrize("hits", [0, 1, 3, 12])
 def test_a_share_of_single_answers_has_wilson_s_interval(hits: int):
     parts = np.array([1.0] * hits + [0.0] * (12 - hits))
     expected = proportion_confint(hits, 12, method="wilson")
-    assert share_interval(parts, np.ones(12)) == pytest.approx(expected, abs=1e-12)
+    assert resampling.share_interval(parts, np.ones(12)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_answers_that_are_alike_within_their_story_count_as_one():
-    alone = share_interval(np.array([1.0] * 4 + [0.0] * 8), np.ones(12))
-    alike = share_interval(np.array([5.0] * 4 + [0.0] * 8), np.full(12, 5.0))
+    alone = resampling.share_interval(np.array([1.0] * 4 + [0.0] * 8), np.ones(12))
+    alike = resampling.share_interval(np.array([5.0] * 4 + [0.0] * 8), np.full(12, 5.0))
     assert None not in (*alone, *alike)
     # Student's quantile of 12 stories, in place of the normal one.
     assert alike[0] < alone[0] < alone[1] < alike[1]
     assert alike == pytest.approx(alone, abs=0.05)
-    nobody = share_interval(np.zeros(12), np.full(12, 5.0))
+    nobody = resampling.share_interval(np.zeros(12), np.full(12, 5.0))
     assert nobody[0] == 0
     assert 0.2 < nobody[1] < 0.35
 
@@ -256,7 +211,7 @@ def test_an_auroc_has_the_values_whose_own_error_does_not_reject_it(value: float
     more = (m + n) / 2 - 1
     variance = grid * (1 - grid) * (1 + more * ((1 - grid) / (2 - grid) + grid / (1 + grid)))
     kept = grid[(value - grid) ** 2 <= norm.ppf(0.975) ** 2 * variance / (m * n)]
-    assert auroc_interval(value, m, n) == pytest.approx((kept[0], kept[-1]), abs=1e-5)
+    assert resampling.auroc_interval(value, m, n) == pytest.approx((kept[0], kept[-1]), abs=1e-5)
 
 
 def test_rare_answers_and_perfect_agreement_do_not_make_certain():

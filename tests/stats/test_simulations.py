@@ -1,9 +1,7 @@
 """What is promised at 5 % and 95 %, by simulation from distributions whose truth is known.
 
-Each interval misses the truth in about one of twenty trials, and each test rejects what is true in
-one of twenty at most. Seeds are fixed, so a test either always passes or never. The bounds are four
-standard errors, or two where an interval is known to be a little narrow.
-`docs/reliability.md` lists for each statistic where its simulation is.
+Seeds are fixed, so a test either always passes or never. The bounds are four standard errors, or
+two where an interval is known to be narrow. `docs/reliability.md` lists where each simulation is.
 """
 
 import math
@@ -72,9 +70,8 @@ def test_a_difference_of_clustered_means(is_shared: bool):
         for k, middle in enumerate((11.0, 10.0)):
             own = own if is_shared else rng.normal(0, 2, 24)
             drawn = middle + own[:, None] + rng.normal(0, 1, (24, 5))
-            groups.append(
-                {f"{0 if is_shared else k}-{c}": list(row) for c, row in enumerate(drawn)}
-            )
+            name = 0 if is_shared else k
+            groups.append({f"{name}-{c}": list(row) for c, row in enumerate(drawn)})
             values.append(drawn.ravel().tolist())
         n_held += holds(percent(clusters(*groups, seed=seed)), 10)
         n_held_alone += holds(means(*values).details["percent"], 10)
@@ -188,15 +185,12 @@ def test_strengths_of_a_ranking_over_clusters():
 
 
 def clustered(strengths: list[float], n_clusters: int, rng: np.random.Generator) -> Comparisons:
-    parts = [
-        compared([one + rng.normal(0, 0.6) for one in strengths], 2, rng) for _ in range(n_clusters)
-    ]
-    first, second, outcome = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("first", "second", "outcome")
-    )
+    spread = (np.array(strengths) + rng.normal(0, 0.6, 3) for _ in range(n_clusters))
+    parts = [compared(list(own), 2, rng) for own in spread]
+    names = ("first", "second", "outcome")
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
     cluster = np.repeat(np.arange(n_clusters), [len(part.first) for part in parts])
-    return Comparisons(first, second, outcome, cluster)
+    return Comparisons(*columns, cluster)
 
 
 def test_labels_of_a_random_sample_are_seldom_refused():
@@ -210,11 +204,9 @@ def test_labels_of_a_random_sample_are_seldom_refused():
 def test_a_phrase_that_both_groups_use_alike_is_seldom_a_key_phrase():
     """The test is exact, so 5 % is a bound; a phrase that many texts hold comes near it."""
     rng = np.random.default_rng(10)
-    n, n_rejected = 2000, 0
-    for _ in range(n):
-        strata, n_holders_a = [], 0
-        for n_texts, n_a, n_holders in (30, 14, 12), (24, 12, 9):
-            strata.append((n_texts, n_a, n_holders))
-            n_holders_a += int(rng.hypergeometric(n_holders, n_texts - n_holders, n_a))
-        n_rejected += exact_p(strata, n_holders_a) < 0.05
-    assert 0.01 * n < n_rejected <= 0.05 * n + 4 * math.sqrt(0.05 * 0.95 * n)
+    n_all, n_rejected = 2000, 0
+    for _ in range(n_all):
+        strata = [(30, 14, 12), (24, 12, 9)]
+        held = [rng.hypergeometric(n_held, n - n_held, n_a) for n, n_a, n_held in strata]
+        n_rejected += exact_p(strata, int(sum(held))) < 0.05
+    assert 0.01 * n_all < n_rejected <= 0.05 * n_all + 4 * math.sqrt(0.05 * 0.95 * n_all)

@@ -1,14 +1,16 @@
 """A book by its chapters: the numbers of each, its people, and what comes back."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.commands import invoke
 
 import fabula as fb
 from fabula.core.types import Document
-from fabula.linguistic.cast import cast_of
+from fabula.linguistic.cast import Person, Talk, cast_of, speakers_of, talk_of
 from fabula.show.page import cut_text
 from fabula.style.book import Book, BookInstrument, measure_book
 from fabula.style.book_page import chapters_to_fold, folds_of
@@ -42,41 +44,28 @@ def measured() -> Book:
 
 def test_a_chapter_has_the_numbers_of_its_own_text(measured: Book):
     # Counted by hand: 12 words in a FAST, of which 5 are in quotation marks.
-    first = measured.chapters[0]
+    first, slow = measured.chapters[0], measured.chapters[3]
     assert (first.n_words, first.n_scenes) == (27 * 12 + 13, 2)
     assert first.dialogue == pytest.approx(27 * 5 / first.n_words)
     assert first.repeated == pytest.approx(1.0)
-    assert measured.chapters[3].repeated == 0
-    assert measured.value("n_chapters") == 6
-    assert measured.value("n_scenes") == 12
-
-
-def test_headings_are_no_sentences_and_no_words(measured: Book):
-    slow = measured.chapters[3]
-    assert slow.n_sentences == 13
+    assert (first.characters["Ruth"], slow.characters["Ruth"]) == (27, 12)
+    # Headings are no sentences and no words.
+    assert (slow.repeated, slow.n_sentences) == (0, 13)
     assert slow.n_words == 12 * len(SLOW.split()) + 5
+    assert (measured.value("n_chapters"), measured.value("n_scenes")) == (6, 12)
+    people = {one.name: one for one in measured.characters}
+    assert "Ruth Moon" in people["Ruth"].forms
 
 
-def test_the_slow_chapter_is_named_in_a_sentence(measured: Book):
-    (number, said), *others = measured.findings
+def test_the_slow_chapter_and_what_stands_in_two_are_found(measured: Book):
+    ((number, said),) = measured.findings
     assert number == 4
     assert said.startswith("Chapter 4 is slower than the rest: ")
-    assert not others
     assert max(one.pace or 0 for one in measured.chapters) < 1
-
-
-def test_what_stands_in_two_chapters_is_found_with_its_places(measured: Book):
     text = novel().text
     (found,) = [one for one in measured.repeated if "third stair" in one.words]
     assert found.chapters == (1, 6)
     assert all("third stair" in text[a:b] for a, b in found.places)
-
-
-def test_people_are_counted_by_chapter(measured: Book):
-    people = {one.name: one for one in measured.characters}
-    assert "Ruth Moon" in people["Ruth"].forms
-    assert measured.chapters[3].characters["Ruth"] == 12
-    assert measured.chapters[0].characters["Ruth"] == 27
 
 
 NAMES = (
@@ -99,31 +88,25 @@ def test_forms_of_a_name_are_joined_and_different_people_are_not():
 
 def test_a_wife_who_is_called_by_her_husbands_name_is_another_person():
     text = (
-        "Mr. Joe Gargery went to the forge with Pip. Joe Gargery said that Mrs. Joe Gargery was "
-        "out. Then Mr. Gargery laughed, and Pip saw how Mrs. Joe Gargery looked at Joe Gargery. "
+        "Mr. Joe Gargery went to the forge. Joe Gargery said that Mrs. Joe Gargery was out. Then "
+        "Mr. Gargery laughed, and we saw how Mrs. Joe Gargery looked at Joe Gargery. "
     )
     people = [set(one.forms) for one in cast_of(Reading(text * 6))]
     assert {"Mrs. Joe Gargery"} in people
     assert any({"Mr. Joe Gargery", "Joe Gargery"} <= forms for forms in people)
 
 
-def test_a_short_text_without_chapters_has_nothing_of_it():
-    assert list(BookInstrument().measure([Document("a", SLOW), Document("b", "")])) == [(), ()]
-
-
-def test_a_long_text_without_headings_is_measured_in_sections():
-    document = Document("long", "\n\n".join([FAST * 3] * 300))
-    (said,) = BookInstrument().measure([document])
-    values = {one.item: (one.value, one.missing_reason) for one in said}
-    assert values["n_chapters"] == (None, "no_headings")
-    assert said[0].details["book"]["unit"] == "section"
-    assert len(said[0].details["book"]["chapters"]) > 2
-
-
-def test_a_section_is_named_with_its_words():
+def test_a_long_text_without_headings_has_sections_that_are_named_with_their_words():
     quick = [FAST * 3] * 260
     text = "\n\n".join([*quick, *[SLOW * 3] * 60, *quick])
+    (values,) = BookInstrument().measure([Document("long", text)])
+    reasons = {one.item: (one.value, one.missing_reason) for one in values}
+    assert reasons["n_chapters"] == (None, "no_headings")
+    assert values[0].details["book"]["unit"] == "section"
+    # A short text without chapters has nothing of it.
+    assert list(BookInstrument().measure([Document("a", SLOW), Document("b", "")])) == [(), ()]
     found = measure_book(Document("long", text))
+    assert len(found.chapters) > 2
     number, said = found.findings[0]
     slow = found.chapters[number - 1]
     assert SLOW in text[slow.start : slow.end]
@@ -145,59 +128,22 @@ def test_what_is_not_english_has_no_sentences_and_no_people():
     assert all(one.n_words for one in found.chapters)
 
 
-@pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def test_all_ways_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: Book):
     monkeypatch.chdir(tmp_path)
     Path("novel.txt").write_text(novel().text, encoding="utf-8")
-    return "novel.txt"
-
-
-def test_the_command_and_the_function_say_the_same(file: str, measured: Book):
-    shown = invoke("report", "--only", "book", file, "--csv", "b.csv").stdout
+    shown = invoke("report", "--only", "book", "novel.txt", "--csv", "b.csv").stdout
     assert "Chapter 4 is slower than the rest" in shown
     assert "Ruth" in shown
     rows = Path("b.csv").read_text(encoding="utf-8").splitlines()
     assert rows[0].startswith("id,number,title,words,scenes")
-    (row,) = json.loads(invoke("report", "--only", "book", file, "--json").stdout)
+    (row,) = json.loads(invoke("report", "--only", "book", "novel.txt", "--json").stdout)
     assert [one["n_words"] for one in row["chapters"]] == [one.n_words for one in measured.chapters]
     found = fb.report({"novel": novel().text}, only="book")
     assert found[0]["chapters"] == row["chapters"]
     assert list(found.frame()["number"]) == [1, 2, 3, 4, 5, 6]
-
-
-def test_a_text_of_ten_thousand_words_folds_by_chapter_and_loses_nothing():
-    body = "\n\n".join([FAST * 3] * 40)
-    parts = [f"CHAPTER {k}\n\n{body} The end of {k}." for k in range(1, 9)]
-    document = Document("long", "\n\n".join(["A title", *parts]))
-    chapters = chapters_to_fold(document)
-    breaks = [place for one in chapters for place in (one.start, one.body)]
-    paragraphs = cut_text(document.text, breaks=breaks)
-    before, *folds = folds_of(document, 1, chapters, paragraphs)
-    shown = [p for fold in (before, *folds) for p in (*fold.heading, *fold.paragraphs)]
-    words = " ".join("".join(piece.text for piece in p) for p in shown).split()
-    assert words == document.text.split()
-    assert [piece.text for p in before.paragraphs for piece in p] == ["A title"]
-    assert ["".join(piece.text for p in one.heading for piece in p) for one in folds] == [
-        f"CHAPTER {k}" for k in range(1, 9)
-    ]
-    assert [one.id for one in folds] == [f"ch1-{k}" for k in range(1, 9)]
-    ends = [one.paragraphs[-1][-1].text.rpartition("ran.")[2].strip() for one in folds]
-    assert ends == [f"The end of {k}." for k in range(1, 9)]
-
-
-def test_a_heading_without_a_blank_line_below_is_folded_off_its_text():
-    body = "\n".join([FAST * 3] * 40)
-    text = "\n".join(f"CHAPTER {k}\n{body}" for k in range(1, 9))
-    chapters = chapters_to_fold(Document("lines", text))
-    assert len(chapters) == 8
-    breaks = [place for one in chapters for place in (one.start, one.body)]
-    _, *folds = folds_of(Document("lines", text), 1, chapters, cut_text(text, breaks=breaks))
-    assert all(one.heading and one.paragraphs for one in folds)
-
-
-def test_the_report_shows_it_by_default_with_pictures(file: str):
-    without = ["profile", "verdicts", "feedback"]
-    invoke("report", file, *[word for one in without for word in ("--without", one)])
+    # The report has it by default.
+    without = ["--without", "profile", "--without", "verdicts", "--without", "feedback"]
+    invoke("report", "novel.txt", *without)
     page = Path("report.html").read_text(encoding="utf-8")
     assert "The book, chapter by chapter" in page
     assert "Chapter 4 is slower than the rest" in page
@@ -207,3 +153,74 @@ def test_the_report_shows_it_by_default_with_pictures(file: str):
     # Under 10,000 words the text is not folded, and nothing links to a fold.
     assert 'class="chapter"' not in page
     assert 'href="#ch' not in page
+
+
+def folded(document: Document) -> list[Any]:
+    chapters = chapters_to_fold(document)
+    breaks = [place for one in chapters for place in (one.start, one.body)]
+    return folds_of(document, 1, chapters, cut_text(document.text, breaks=breaks))
+
+
+def test_a_text_of_ten_thousand_words_folds_by_chapter_and_loses_nothing():
+    body = "\n\n".join([FAST * 3] * 40)
+    parts = [f"CHAPTER {k}\n\n{body} The end of {k}." for k in range(1, 9)]
+    document = Document("long", "\n\n".join(["A title", *parts]))
+    before, *folds = folded(document)
+    shown = [p for fold in (before, *folds) for p in (*fold.heading, *fold.paragraphs)]
+    words = " ".join("".join(piece.text for piece in p) for p in shown).split()
+    assert words == document.text.split()
+    assert [piece.text for p in before.paragraphs for piece in p] == ["A title"]
+    headings = ["".join(piece.text for p in one.heading for piece in p) for one in folds]
+    assert headings == [f"CHAPTER {k}" for k in range(1, 9)]
+    assert [one.id for one in folds] == [f"ch1-{k}" for k in range(1, 9)]
+    ends = [one.paragraphs[-1][-1].text.rpartition("ran.")[2].strip() for one in folds]
+    assert ends == [f"The end of {k}." for k in range(1, 9)]
+
+
+def test_a_heading_without_a_blank_line_below_is_folded_off_its_text():
+    body = "\n".join([FAST * 3] * 40)
+    folds = folded(Document("lines", "\n".join(f"CHAPTER {k}\n{body}" for k in range(1, 9))))[1:]
+    assert len(folds) == 8
+    assert all(one.heading and one.paragraphs for one in folds)
+
+
+def told(text: str) -> list[str | None]:
+    """The speakers of a text whose people are Anne, Marilla and Mr. Darcy."""
+    people = [
+        Person(name, (name,), tuple(match.span() for match in re.finditer(form, text)))
+        for name, form in [
+            ("Anne", "Anne(?: Shirley)?"),
+            ("Marilla", "Marilla"),
+            ("Mr. Darcy", r"(?:Mr\. )?Darcy"),
+        ]
+    ]  # fmt: skip
+    return speakers_of(Reading(text), people)
+
+
+@pytest.mark.parametrize(
+    ("text", "speakers"),
+    [
+        ('"I will go there," said Anne.', ["Anne"]),
+        ('"I will go there," Anne said.', ["Anne"]),
+        ('"I will go there," replied poor Anne Shirley to Marilla.', ["Anne"]),
+        ('"You may not go," said Mr. Darcy. "It is too late now."', ["Mr. Darcy", "Mr. Darcy"]),
+        ('Marilla said softly, "You may not go there."', ["Marilla"]),
+        ('Anne looked up. Marilla cried: "You may not go there."', ["Marilla"]),
+        ('"You may not go," she said to Anne.', [None]),
+        ('"You may not go," said the aunt of Anne.', [None]),
+        ('"You may not go." Anne went all the same.', [None]),
+        ('"Anne, may I go there?"\n\n"You may not," said Marilla.', [None, "Marilla"]),
+        ('"Do go," said Anne. "No, I will not," said Marilla. "I am too old."',
+         ["Anne", "Marilla", None]),
+        ('"Do go there," said Anne. "But why not?" I said, and went.', ["Anne", None]),
+        ('He met Anne. It was late. "You may not go," said he.', [None]),
+    ],
+)  # fmt: skip
+def test_a_speech_is_of_whoever_is_named_beside_it(text: str, speakers: list[str | None]):
+    assert told(text) == speakers
+
+
+def test_speeches_and_words_are_summed_by_speaker():
+    people = [Person(name, (name,), ()) for name in ("Anne", "Marilla", "Ruby")]
+    found = talk_of(people, ["Anne", None, "Marilla", "Anne"], [3, 9, 5, 4])
+    assert found == {"Anne": Talk(2, 7), "Marilla": Talk(1, 5)}

@@ -1,14 +1,18 @@
 """Notes on the lines of a draft: each kind is found where it was put, and not where it was not."""
 
 import json
+import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.commands import invoke
 
+from fabula.core.store import read_rows
 from fabula.core.types import Document
 from fabula.linguistic.metrics import TextTools
 from fabula.style.lines import LINE_KINDS, LineReview, is_misspelt, read_lines
@@ -31,11 +35,16 @@ SEA = " ".join(
 def told_of(*names: str) -> str:
     """Twenty-two sentences about each person in turn."""
     acts = ("rowed home", "mended a net", "lit the stove", "counted the boats", "read a letter")
-    return " ".join(
-        f"On day {k} of the voyage {name} {acts[k % 5]}." for name in names for k in range(1, 23)
-    )
+    days = [(name, k) for name in names for k in range(1, 23)]
+    return " ".join(f"On day {k} of the voyage {name} {acts[k % 5]}." for name, k in days)
 
 
+def thrice(name: str, other: str) -> str:
+    many = f"There came {name}. Later we saw {name} dance. All looked at {name} then"
+    return f"{many}, and when {other} fell, nobody laughed."
+
+
+LIVED = "Nobody had lived there since the summer fire."
 opened = cache(TextTools)
 
 
@@ -47,12 +56,6 @@ def found(text: str) -> list[tuple[str, str]]:
     return [(note.kind, text[note.start : note.end]) for note in read(text).notes]
 
 
-DIALECT = (
-    "I warn't tired, and I knowed it. They was late, but it ain't my way to say so. We was going "
-    "to the river, and nobody knowed why."
-)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -61,24 +64,17 @@ DIALECT = (
         "“Thou beliest thine own heart,” said the old captain to his mate.",
         "“Looky here, sumfn's wrong wid dey boat,” the old man said at last.",
         "The dog warn't there when they came home from the harbour.",
-        DIALECT,
+        "I warn't tired, and I knowed it. They was late, but it ain't my way to say so. We was "
+        "going to the river, and nobody knowed why.",
         "[Footnote 1: A book.] [Footnote 2: A map.] [Footnote 3: A bell.] [Footnote 4: A lamp.]",
         # Who is from a place is no misspelling of it.
         "They went to Kjoge by boat. Kjoge was small. She liked Kjoge. A Kjoger hen sat there.",
     ],
 )  # fmt: skip
 def test_what_was_labelled_wrong_in_novels_is_not_noted(text: str):
+    assert found(PLAIN) == []
     kinds = {kind for kind, _ in found(text)}
     assert not kinds & {"spelling", "grammar", "beginning", "name"}
-
-
-def test_what_is_wrong_is_still_noted():
-    assert ("spelling", "recieve") in found("“They did not recieve the letter,” said the clerk.")
-    assert ("grammar", "was") in found("They was late for the boat, and nobody came.")
-
-
-def test_a_plain_text_has_nothing_to_note():
-    assert found(PLAIN) == []
 
 
 @pytest.mark.parametrize(
@@ -86,32 +82,18 @@ def test_a_plain_text_has_nothing_to_note():
     [
         ("echo", "lantern", "A lantern hung from the beam. Somebody had left the lantern burning."),
         ("spelling", "recieve", "They did not recieve the letter until spring."),
+        ("spelling", "recieve", "“They did not recieve the letter,” said the clerk."),
+        ("grammar", "was", "They was late for the boat, and nobody came."),
         ("grammar", "go", "He go to the harbour in the morning, and nobody knew why."),
         ("stock", "Butterflies in her stomach", "Butterflies in her stomach, Anna rang the bell."),
         ("stock", "at the end\nof the day", "It was, at the end\nof the day, a question of bread."),
         ("tag", "smiled", "“I never saw him,” she smiled."),
         ("beginning", "It was", "It was cold. It was a Monday. It was far to go."),
         ("renamed", "Victor", told_of("Henry", "Victor")),
-        (
-            "sentence", "Nobody had lived there since the fire.",
-            "Nobody had lived there since the fire. It stood open. "
-            "Nobody had lived there since the fire.",
-        ),
-        (
-            "name", "Kathrine",
-            "Katherine came first. Later we saw Katherine dance. All looked at Katherine then, and "
-            "when Kathrine fell, nobody laughed.",
-        ),
-        (
-            "name", "Eleano",
-            "Eleanor came first. Later we saw Eleanor dance. All looked at Eleanor then, and when "
-            "Eleano fell, nobody laughed.",
-        ),
-        (
-            "name", "Waiter",
-            "Walter came first. Later we saw Walter dance. All looked at Walter then, and when "
-            "Waiter fell, nobody laughed.",
-        ),
+        ("sentence", LIVED, f"{LIVED} It stood open. {LIVED}"),
+        ("name", "Kathrine", thrice("Katherine", "Kathrine")),
+        ("name", "Eleano", thrice("Eleanor", "Eleano")),
+        ("name", "Waiter", thrice("Walter", "Waiter")),
     ],
 )  # fmt: skip
 def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str):
@@ -133,16 +115,8 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("renamed", told_of("Henry", "Victor") + f" {told_of('Martin')}"),
         ("renamed", told_of("Henry") + f" {SEA}{SEA} " + told_of("Victor")),
         ("name", "Mason came with Jason. Mason spoke, Mason sang, and Mason left."),
-        (
-            "name",
-            "The Count rose. Then the Count sat, and the Count spoke; after that, said the Count, "
-            "he would go before the Court.",
-        ),
-        (
-            "name",
-            "The Americans came. We met Americans, and the Americans met us; after the Americans "
-            "had left, all the Americas were quiet.",
-        ),
+        ("name", thrice("the Count", "the Court")),
+        ("name", thrice("the Americans", "the Americas")),
         ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
         ("beginning", "She took a cup. She took some bread. She took off."),
         ("beginning", "Maybe it was fog. Maybe it was rain. Maybe it was neither."),
@@ -184,18 +158,17 @@ def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str):
 
 
 def test_those_that_matter_most_are_shown_in_the_order_of_the_text():
-    text = (
-        "It was cold. It was late. It was far. "
-        + PLAIN
-        + " They recieve it. "
-        + "A word fell. " * 8
-    )
-    review = read(text)
+    review = read(f"It was cold. It was late. It was far. {PLAIN} They recieve it. A word fell.")
     all_notes = list(review.notes)
     assert review.first(0) == all_notes
     one = review.first(1)
     assert [note.kind for note in one] == [max(all_notes, key=lambda n: n.strength).kind]
     assert [n.start for n in review.first(10)] == sorted(n.start for n in review.first(10))
+
+
+def plainest(kind: str, text: str) -> list[str]:
+    notes = [one for one in read(text).notes if one.kind == kind]
+    return [text[one.start : one.end] for one in sorted(notes, key=lambda one: -one.strength)]
 
 
 def test_plain_slips_come_before_what_somebody_says_and_before_rare_words():
@@ -204,15 +177,12 @@ def test_plain_slips_come_before_what_somebody_says_and_before_rare_words():
         "“That is t' fowld of the farm,” said Joseph. It had thriven there, while the lamb slept. "
         "It was a seperate matter, and nobody spoke of it again."
     )
-    notes = [one for one in read(text).notes if one.kind == "spelling"]
-    places = [text[one.start : one.end] for one in sorted(notes, key=lambda one: -one.strength)]
-    assert places == ["seperate", "thriven", "fowld"]
+    assert plainest("spelling", text) == ["seperate", "thriven", "fowld"]
 
 
 def test_a_capitalized_noun_has_one_spelling():
-    text = (
-        "We serve our Nation, and the Nation is strong. " * 3 + "They defend our Naiton with care."
-    )
+    nation = "We serve our Nation, and the Nation is strong. " * 3
+    text = f"{nation}They defend our Naiton with care."
     (note,) = [one for one in read(text).notes if one.kind == "name"]
     assert text[note.start : note.end] == "Naiton"
     assert note.why == "“Naiton” here, but “Nation” 6 times in this text."
@@ -222,9 +192,7 @@ def test_words_made_of_others_and_words_of_published_books_are_not_misspellings(
     meant = ("foemen", "leant", "fadeless", "unbrimmed", "gaol", "kelpy")
     slips = ("slighty", "prefered", "untill", "pryed", "truely")
     text = " ".join(f"It was what everybody called {word} at that time." for word in meant + slips)
-    notes = [one for one in read(text).notes if one.kind == "spelling"]
-    found = [text[one.start : one.end] for one in notes]
-    assert found == [*slips]
+    assert [place for kind, place in found(text) if kind == "spelling"] == [*slips]
 
 
 def test_a_checkers_question_ends_with_its_own_mark():
@@ -233,18 +201,14 @@ def test_a_checkers_question_ends_with_its_own_mark():
     assert note.why.startswith("Did you mean “border”? Perhaps “border”")
 
 
-def test_kinds_are_ordered_by_how_much_they_matter():
-    weights = [kind.weight for kind in LINE_KINDS.values()]
-    assert weights == sorted(weights, reverse=True)
-
-
 def test_a_kind_is_on_unless_it_is_known_to_be_wrong_more_often_than_right():
-    counts = {kind.id: (kind.n_right, kind.n_labelled) for kind in LINE_KINDS.values()}
-    off = [kind.id for kind in LINE_KINDS.values() if not kind.is_on]
-    assert off == [name for name, (right, n) in counts.items() if 2 * right < n]
+    kinds = LINE_KINDS.values()
+    off = [kind.id for kind in kinds if not kind.is_on]
+    assert off == [kind.id for kind in kinds if 2 * kind.n_right < kind.n_labelled]
     assert off == ["stock", "echo", "long"]
-    assert LINE_KINDS["grammar"].shown == "right 85 %"
-    assert LINE_KINDS["name"].shown == ""
+    assert (LINE_KINDS["grammar"].shown, LINE_KINDS["name"].shown) == ("right 85 %", "")
+    # They stand in the order of how much they matter.
+    assert sorted((kind.weight for kind in kinds), reverse=True) == [kind.weight for kind in kinds]
 
 
 NAME = st.text("abcdeR", min_size=5, max_size=8).map(str.capitalize)
@@ -265,38 +229,80 @@ def test_a_misspelling_is_one_edit_away_as_a_slow_oracle_has_it(name: str, other
 
 def test_the_plainest_notes_of_a_kind_come_first():
     """Transposed letters before an old word, a long repeated sentence before a short one."""
+    short, long = "Joe gave me some more gravy.", LIVED
     text = (
-        "He was in pattens. They did not seocnd him. Joe gave me some more gravy. He ate. "
-        "Joe gave me some more gravy. It stood open. Nobody had lived there since the fire that "
-        "summer. It rained. Nobody had lived there since the fire that summer."
+        f"He was in pattens. They did not seocnd him. {short} He ate. {short} It stood open. "
+        f"{long} It rained. {long}"
     )
-    notes = read(text).notes
-    first = {
-        kind: max((note for note in notes if note.kind == kind), key=lambda note: note.strength)
-        for kind in ("spelling", "sentence")
-    }
-    assert {kind: text[note.start : note.end] for kind, note in first.items()} == {
-        "spelling": "seocnd",
-        "sentence": "Nobody had lived there since the fire that summer.",
-    }
+    assert plainest("spelling", text)[0] == "seocnd"
+    assert plainest("sentence", text)[0] == long
 
 
-def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: Path):
+def test_the_command_lists_notes_with_lines(tmp_path: Path):
     draft = tmp_path / "draft.txt"
+
+    def said(*words: str, code: int = 0) -> str:
+        return invoke("report", "--only", "lines", draft, *words, code=code).output
+
     draft.write_text(f"{PLAIN}\n\nThey did not recieve it.\n\n“I never saw him,” she smiled.\n")
-    runs = [invoke("report", "--only", "lines", draft, "--json").stdout for _ in range(2)]
-    assert runs[0] == runs[1]
-    (row,) = json.loads(runs[0])
-    assert [(n["line"], n["kind"], n["text"]) for n in row["notes"]] == [
-        (7, "spelling", "recieve"), (9, "tag", "smiled"),
+    (row,) = json.loads(said("--json"))
+    assert [(n["line"], n["kind"], n["text"], n["precision"]) for n in row["notes"]] == [
+        (7, "spelling", "recieve", 0.6), (9, "tag", "smiled", 1.0),
     ]  # fmt: skip
-    assert [n["precision"] for n in row["notes"]] == [0.6, 1.0]
-    shown = invoke("report", "--only", "lines", draft, "--without", "tag").output
+    shown = said("--without", "tag")
     assert "1 spelling" in shown
     assert "smiled" not in shown
     draft.write_text("He fell head over heels.")
-    assert "nothing to note" in invoke("report", "--only", "lines", draft).output
-    more = invoke("report", "--only", "lines", draft, "--with", "stock").output
-    assert "1 stock" in more.splitlines()[0]
-    wrong = invoke("report", "--only", "lines", draft, "--without", "style", code=2)
-    assert "'style': must be one of originality, fluency" in wrong.output
+    assert "nothing to note" in said()
+    assert "1 stock" in said("--with", "stock").splitlines()[0]
+    wrong = said("--without", "style", code=2)
+    assert "'style': must be one of originality, fluency" in wrong
+
+
+ROOT = Path(__file__).parents[2]
+LABELS = ("right", "taste", "wrong")
+
+
+@pytest.fixture(scope="module")
+def labels() -> list[dict[str, Any]]:
+    files = [ROOT / part / "line_labels.jsonl" for part in ("bench", "tests/golden")]
+    return [row for file in files for row in read_rows(file)]
+
+
+def test_no_kind_claims_more_right_notes_than_were_labelled(labels: list[Any]):
+    counts = Counter((row["kind"], row["label"]) for row in labels)
+    assert {kind for kind, _ in counts} <= LINE_KINDS.keys()
+    for kind in LINE_KINDS.values():
+        assert kind.n_right <= counts[kind.id, "right"]
+        assert kind.n_labelled <= sum(counts[kind.id, label] for label in LABELS)
+
+
+def test_the_manual_has_the_figures_that_the_labels_give(labels: list[Any]):
+    """Each kind: what is printed beside its notes; right, taste, wrong of the latest round with it,
+    and SciPy's exact interval."""
+    from scipy.stats import binomtest
+
+    page = (ROOT / "docs" / "writer.md").read_text(encoding="utf-8")
+    titles = {"same beginning": "beginning", "dialogue tag": "tag", "stock phrase": "stock"}
+    titles |= {"long sentence": "long", "repeated sentence": "sentence"}
+    counts = Counter((row["round"], row["kind"], row["label"]) for row in labels)
+    precisions = 0
+    rows = r"^\| ([a-z ]+?)( \(off\))? \|([^|\n]*)\|([^|\n]*)\|$"
+    for title, off, now, latest in re.findall(rows, page, re.MULTILINE):
+        if (kind := titles.get(title, title)) not in LINE_KINDS:
+            continue
+        known = LINE_KINDS[kind]
+        assert bool(off) == (not known.is_on), title
+        figures = f"{known.n_right} of {known.n_labelled}, {100 * (known.precision or 0):.0f} %"
+        assert now.strip() == ("not known" if known.precision is None else figures), title
+        precisions += 1
+        rounds = [number for number, of, _ in counts if of == kind]
+        if not rounds:
+            assert latest.strip() == "none found", title
+            continue
+        three = [counts[max(rounds), kind, label] for label in LABELS]
+        ends = binomtest(three[0], sum(three)).proportion_ci(method="exact")
+        shares = [round(100 * one) for one in (three[0] / sum(three), ends.low, ends.high)]
+        shown = ", ".join(map(str, three))
+        assert latest in (f" {shown} ", f" {shown}: {shares[0]} % [{shares[1]}, {shares[2]}] ")
+    assert precisions == len(LINE_KINDS)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tests.commands import invoke, rows_of
 
 from fabula.continuation.passages import book_chapters, passages_of
 from fabula.core.errors import InputError
@@ -36,25 +35,17 @@ def test_an_item_file_is_its_items(tmp_path: Path, ending: str):
         assert document.text.endswith(f"The king's cat {k} ran.")
         assert not any(word in document.text for word in ("XXXXX", "|", "\t", *OTHERS))
         assert len(document.meta["sentences"]) == 21
-
-
-def test_a_passage_of_an_item_is_its_context_and_its_question(tmp_path: Path):
-    path = write(tmp_path, "\n".join(item(k) for k in range(1, 4)))
-    out = tmp_path / "passages.jsonl"
-    invoke("continuation", "passages", path, "--out", out)
-    rows = rows_of(out)
-    assert [row["gold"] for row in rows] == [f"The king's cat {k} ran." for k in (1, 2, 3)]
-    for k, row in enumerate(rows, 1):
-        assert len(row["context"]) == 20
-        assert all(f"of item {k} didn't end" in sentence for sentence in row["context"])
+    # A passage is an item's context and its question.
+    for k, passage in enumerate(passages_of(book_chapters(documents, None)), 1):
+        assert len(passage.context) == 20
+        assert all(f"of item {k} didn't end" in sentence for sentence in passage.context)
+        assert passage.gold == f"The king's cat {k} ran."
 
 
 def test_items_that_overlap_are_one_book_and_others_are_not(tmp_path: Path):
     """Of one story of 60 sentences items begin at 1, 11 and 31, of another one at 1."""
-    told = [
-        f"The {word} walked down to the old mill number {k} ."
-        for k, word in enumerate(["miller", "king", "fox"] * 20)
-    ]
+    people = ["miller", "king", "fox"] * 20
+    told = [f"The {word} walked down to the old mill number {k} ." for k, word in enumerate(people)]
     other = [f"A {k} ship sailed by ." if k % 5 else "Yes ." for k in range(21)]
 
     def cut(sentences: list[str]) -> str:

@@ -2,12 +2,13 @@
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.oracles import components, longest_common_run
 
-from fabula.text import TextSettings, read_documents
+from fabula.text import read_documents
 from fabula.text.clusters import Clusters, cluster_field, find_clusters, sketch_of
 
 
@@ -19,9 +20,7 @@ def edited(words: list[str], every: int) -> list[str]:
     return [f"x{k}" if k % every == every - 1 else word for k, word in enumerate(words)]
 
 
-def clusters_of(
-    texts: list[list[str]], keys: list[str] | None = None, human: bool = False
-) -> Clusters:
+def clusters_of(texts: list[list[str]], keys: Any = None, human: bool = False) -> Clusters:
     keys = keys or [f"k{n:03}" for n in range(len(texts))]
     sketches = [sketch_of(" ".join(words)) for words in texts]
     return find_clusters(keys, sketches, [human] * len(texts))
@@ -58,14 +57,10 @@ def test_clusters_are_those_of_a_comparison_of_all_pairs():
     assert found.n_before == len(texts)
 
 
-@pytest.mark.parametrize("every", [5, 8, 15])
-def test_edited_copies_are_one(every: int):
-    words = words_of(0, 200)
-    assert len(clusters_of([words, edited(words, every), words_of(1, 200)])) == 2
-
-
-def test_an_excerpt_and_its_text_are_one_and_a_shared_phrase_is_not():
-    book, other = words_of(0, 3000), words_of(1, 300)
+def test_edited_copies_and_an_excerpt_are_one_and_a_shared_phrase_is_not():
+    words, book, other = words_of(0, 200), words_of(0, 3000), words_of(1, 300)
+    for every in (5, 8, 15):
+        assert len(clusters_of([words, edited(words, every), words_of(1, 200)])) == 2
     assert len(clusters_of([book, book[900:960], other])) == 2
     assert len(clusters_of([book, other[:100] + book[900:919] + other[100:]])) == 2
 
@@ -89,11 +84,9 @@ def test_keys_and_copies_join_each_other_whatever_the_order():
 
 
 def test_short_and_empty_texts_are_copies_only_by_their_digest():
-    texts = [[], [], ["yes"], ["yes"], ["no"]]
-    assert len(clusters_of(texts)) == 5
-    sketches = [sketch_of(" ".join(words)) for words in texts]
-    keys = list("abcde")
-    assert len(find_clusters(keys, sketches, [True] * 5, ["0", "0", "1", "1", "2"])) == 3
+    sketches = [sketch_of(text) for text in ("", "", "yes", "yes", "no")]
+    for digests, n in (((), 5), (["0", "0", "1", "1", "2"], 3)):
+        assert len(find_clusters("abcde", sketches, [True] * 5, digests)) == n
 
 
 def test_the_field_is_the_one_named_or_the_first_usual_one_with_a_value():
@@ -104,25 +97,13 @@ def test_the_field_is_the_one_named_or_the_first_usual_one_with_a_value():
     assert cluster_field([{}], None) is None
 
 
-def test_stories_that_several_models_continued_are_one_prompt(shared_data: Path):
-    path = shared_data / "human_vs_machine" / "fastdetect_writing.jsonl"
-    documents = list(read_documents([str(path)]))
-    sketches = [sketch_of(d.text) for d in documents]
+@pytest.mark.parametrize(
+    ("name", "n_before", "n"), [("fastdetect_writing", 219, 131), ("hanna_writingprompts", 48, 48)]
+)
+def test_continued_stories_are_one_prompt(shared_data: Path, name: str, n_before: int, n: int):
+    """131 also by the first ten words alone, which the data's README says a pair begins with."""
+    documents = list(read_documents([shared_data / "human_vs_machine" / f"{name}.jsonl"]))
     people = [d.meta["label"] == "human" for d in documents]
+    sketches = [sketch_of(d.text) for d in documents]
     found = find_clusters([d.meta["pair_id"] for d in documents], sketches, people)
-    assert (found.n_before, len(found)) == (219, 131)
-    # By the first ten words alone, which the data's README says a pair begins with.
-    openings: dict[tuple[str, ...], set[str]] = {}
-    for document in documents:
-        start = tuple(TextSettings().words(document.text)[:10])
-        openings.setdefault(start, set()).add(document.meta["pair_id"])
-    place = {d.meta["pair_id"]: k for k, d in enumerate(documents)}
-    joined = [(place[min(p)], place[pair]) for p in openings.values() for pair in p]
-    pairs = set(place.values())
-    assert sum(bool(c & pairs) for c in components(len(documents), joined)) == 131
-    stories = list(read_documents([str(path.with_name("hanna_writingprompts.jsonl"))]))
-    keys, people = (
-        [d.meta["pair_id"] for d in stories],
-        [d.meta["label"] == "human" for d in stories],
-    )
-    assert len(find_clusters(keys, [sketch_of(d.text) for d in stories], people)) == 48
+    assert (found.n_before, len(found)) == (n_before, n)

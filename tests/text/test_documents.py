@@ -40,9 +40,8 @@ def test_what_is_no_documents_is_told_what_is_wanted(wrong: Any):
 
 def test_documents_pass_as_they_are():
     documents = [Document("a", "one"), Document("b", "two")]
-    assert list(check_documents(documents)) == documents
-    assert list(check_documents(iter(documents))) == documents
-    assert list(check_documents(())) == []
+    for given in (documents, iter(documents), ()):
+        assert list(check_documents(given)) == (documents if given != () else [])
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,15 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import docx
 import pytest
 from tests.commands import write_rows
+from tests.text.epubs import write_epub
 
 from fabula.core.errors import InputError
 from fabula.core.workers import Child, connections
@@ -34,20 +35,6 @@ def write_docx(path: Path, n_paragraphs: int) -> Path:
     ):
         for name in plain.namelist():
             written.writestr(name, body if name == "word/document.xml" else plain.read(name))
-    return path
-
-
-def write_epub(path: Path, chapters: list[str], spine: list[int]) -> Path:
-    items = "".join(f'<item id="c{k}" href="c{k}.xhtml"/>' for k in range(len(chapters)))
-    order = "".join(f'<itemref idref="c{k}"/>' for k in spine)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
-        root = '<container><rootfiles><rootfile full-path="p.opf"/></rootfiles></container>'
-        book.writestr("META-INF/container.xml", root)
-        book.writestr(
-            "p.opf", f"<package><manifest>{items}</manifest><spine>{order}</spine></package>"
-        )
-        for k, chapter in enumerate(chapters):
-            book.writestr(f"c{k}.xhtml", f"<html><body><p>{chapter}</p></body></html>")
     return path
 
 
@@ -78,7 +65,7 @@ def test_a_document_that_takes_too_much_memory_is_refused(
 
 
 def test_a_chapter_named_many_times_stands_in_the_book_once(tmp_path: Path):
-    book = write_epub(tmp_path / "b.epub", ["One.", "Two."], [0, 1, 0, 0, 1] * 100)
+    book = write_epub(tmp_path / "b.epub", ["<p>One.</p>", "<p>Two.</p>"], [0, 1, 0, 0, 1] * 100)
     assert read(book) == ["One.\n\nTwo."]
 
 
@@ -106,8 +93,7 @@ def test_what_is_read_aside_is_what_is_read_here(tmp_path: Path):
         told = []
         for path in (plain, packed):
             n_read: list[int] = []
-            documents = []
-            message = ""
+            documents, message = [], ""
             try:
                 documents += read_documents([path], meter=n_read.append)
             except InputError as error:
@@ -120,16 +106,9 @@ def test_what_is_read_aside_is_what_is_read_here(tmp_path: Path):
 
 
 def test_threads_read_at_the_same_time(tmp_path: Path):
-    paths = [write_epub(tmp_path / f"{k}.epub", [f"Book {k}."], [0]) for k in range(6)]
-    found: dict[int, list[str]] = {}
-    threads = [
-        threading.Thread(target=lambda k=k: found.update({k: read(paths[k])})) for k in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {k: [f"Book {k}."] for k in range(6)}
+    paths = [write_epub(tmp_path / f"{k}.epub", [f"<p>Book {k}.</p>"]) for k in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(read, paths)) == [[f"Book {k}."] for k in range(6)]
 
 
 def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path):
@@ -139,7 +118,7 @@ def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path):
     next(documents)
     documents.close()  # type: ignore[attr-defined]
     # Nothing half read is taken for the beginning of the next file.
-    assert read(write_epub(tmp_path / "b.epub", ["One."], [0])) == ["One."]
+    assert read(write_epub(tmp_path / "b.epub", ["<p>One.</p>"])) == ["One."]
     code = (
         "import sys\nfrom fabula.text import read_documents, isolation\n"
         "list(read_documents([sys.argv[1]]))\nprint(isolation._idle[0].process.pid)"
@@ -150,29 +129,23 @@ def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path):
         os.kill(helper, 0)
 
 
-def test_a_helper_that_has_ended_is_replaced(tmp_path: Path):
-    book = write_epub(tmp_path / "b.epub", ["One."], [0])
-    assert read(book) == ["One."]
-    helper = isolation._idle[0].process
-    helper.kill()
-    helper.wait()
-    assert read(book) == ["One."]
-
-
 def leave(requests_fd: int, answers_fd: int) -> None:
     """A helper that exits because it was idle, just as a request comes."""
     requests, _ = connections(requests_fd, answers_fd)
     requests.poll(60)
 
 
-def test_a_helper_that_exits_as_a_file_comes_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_helper_that_ended_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    book = write_epub(tmp_path / "b.epub", ["One."], [0])
+    book = write_epub(tmp_path / "b.epub", ["<p>One.</p>"])
     assert read(book) == ["One."]
     isolation._idle[0].close()
     isolation._idle[0] = Child("tests.text.test_isolation", "leave")
+    assert read(book) == ["One."]
+    # So is one that was killed.
+    helper = isolation._idle[0].process
+    helper.kill()
+    helper.wait()
     assert read(book) == ["One."]
 
 
@@ -188,9 +161,8 @@ def test_control_characters_do_not_reach_ids(tmp_path: Path):
     path = tmp_path / "t.jsonl"
     ids = ["a\u001b[31mred", "b\nc", "d\u202ee\x9b", "Ünïcode id"]
     write_rows(path, ({"id": i, "text": "x"} for i in ids))
-    assert [d.id for d in read_documents([path])] == [
-        "a\ufffd[31mred", "b\ufffdc", "d\ufffde\ufffd", "Ünïcode id",
-    ]  # fmt: skip
+    found = [d.id for d in read_documents([path])]
+    assert found == ["a\ufffd[31mred", "b\ufffdc", "d\ufffde\ufffd", "Ünïcode id"]
     named = tmp_path / "evil\u001b]0;x\u0007.txt"
     named.write_text("text", encoding="utf-8")
     assert "\u001b" not in next(read_documents([named])).id

@@ -24,9 +24,7 @@ PARAGRAPHS = [
 def test_a_paragraph_a_line_is_a_paragraph_each():
     assert paragraphs_of("\n".join(PARAGRAPHS)) == PARAGRAPHS
     assert paragraphs_of("\n\n".join(PARAGRAPHS)) == PARAGRAPHS
-    assert paragraphs_of("\r\n".join(PARAGRAPHS)) == [f"{p}\r" for p in PARAGRAPHS[:-1]] + [
-        PARAGRAPHS[-1]
-    ]
+    assert paragraphs_of("\r\n".join(PARAGRAPHS)) == "\r\n".join(PARAGRAPHS).split("\n")
 
 
 @pytest.mark.parametrize("width", [40, 50, 65, 72, 80, 100])

@@ -13,9 +13,7 @@ _words = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "g"]), max_size
 
 
 @given(_words, _words, _words, st.integers(0, 40))
-def test_texts_that_share_a_long_run_always_share_a_hash(
-    a: list[str], b: list[str], shared: list[str], n: int
-):
+def test_a_long_shared_run_is_a_shared_hash(a: list[str], b: list[str], shared: list[str], n: int):
     first, second = [*a, *shared[:n]], [*b, *shared[:n], *a[:5]]
     common = longest_common_run(first, second)
     runs = [set(sketch_of(" ".join(words)).runs.tolist()) for words in (first, second)]

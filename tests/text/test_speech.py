@@ -33,10 +33,6 @@ def spoken(text: str, spans: list[tuple[int, int]]) -> list[str]:
     return [word[0] for word, inside in zip(words, flags, strict=True) if inside]
 
 
-def share(text: str) -> float:
-    return len(spoken(text, speech_spans(text))) / len(WORD.findall(text))
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']} {case['held_out']}")
 def test_speech_is_read_as_people_read_it(case: dict[str, Any]):
     text = case["text"]
@@ -47,47 +43,39 @@ def test_speech_is_read_as_people_read_it(case: dict[str, Any]):
 @pytest.mark.parametrize("story", SHARES)
 def test_apostrophes_of_people_are_no_speech(story: str, shared_data: Path):
     """Up to 94 % of these stories by people counted as speech for an apostrophe."""
-    [text] = [
-        document.text
-        for document in read_documents(
-            [str(shared_data / "human_vs_machine" / "hanna_writingprompts.jsonl")]
-        )
-        if document.id == story
-    ]
-    assert share(text) == pytest.approx(SHARES[story], abs=0.025)
+    documents = read_documents([shared_data / "human_vs_machine" / "hanna_writingprompts.jsonl"])
+    [text] = [document.text for document in documents if document.id == story]
+    share = len(spoken(text, speech_spans(text))) / len(WORD.findall(text))
+    assert share == pytest.approx(SHARES[story], abs=0.025)
 
 
-def test_marks_belong_to_a_quotation_and_narration_does_not():
-    text = '"I am," he said, "tired."'
-    assert [text[a:b] for a, b in speech_spans(text)] == ['"I am,"', '"tired."']
+CUT = '"Now?" he asked. "Now," she said. "And then?" he asked. "Then we go home. It is late. I have'
+
+
+@pytest.mark.parametrize(
+    ("text", "has_paragraphs", "said"),
+    [
+        # Marks belong to a quotation, and narration does not.
+        ('"I am," he said, "tired."', True, ['"I am,"', '"tired."']),
+        # A mark without its partner takes no more than its sentence.
+        ('She came. "I know it. ' + "He had been there. " * 40, True, ['"I know it.']),
+        # But the last speech of a text that is cut reaches to its end.
+        (CUT, True, ['"Now?"', '"Now,"', '"And then?"', '"Then we go home. It is late. I have']),
+        (f"{CUT} it.", True, ['"Now?"', '"Now,"', '"And then?"', '"Then we go home.']),
+        # Sentences of a passage may begin and end within speech.
+        ('I went." He sat. "What? You never told.', False, ['I went."', '"What? You never told.']),
+    ],
+)
+def test_speech_ends_where_it_does(text: str, has_paragraphs: bool, said: list[str]):
+    spans = speech_spans(text, has_paragraphs=has_paragraphs)
+    assert [text[a:b] for a, b in spans] == said
 
 
 def test_scare_quotes_are_quotations_and_no_speech():
-    text = 'His "castle" was a hut.'
-    [found] = quotations_of(text)
-    assert (text[found.start : found.end], found.is_speech) == ('"castle"', False)
-
-
-def test_a_mark_without_its_partner_takes_no_more_than_its_sentence():
-    text = 'She came. "I know this place. ' + "He had been there before. " * 40
-    [found] = quotations_of(text)
-    assert text[found.start : found.end] == '"I know this place.'
-    assert not found.is_closed
-
-
-def test_the_last_speech_of_a_text_that_is_cut_reaches_to_its_end():
-    said = '"Now?" he asked. "Now," she said. "And then?" he asked. '
-    last = '"Then we go home. It is late. I have been'
-    assert (said + last)[slice(*speech_spans(said + last)[-1])] == last
-    ended = f"{said}{last} here."
-    assert ended[slice(*speech_spans(ended)[-1])] == '"Then we go home.'
-
-
-def test_sentences_of_a_passage_may_begin_and_end_within_speech():
-    text = 'I went home." She nodded. "Then what? You never told me.'
-    assert [text[a:b] for a, b in speech_spans(text, has_paragraphs=False)] == [
-        'I went home."', '"Then what? You never told me.',
-    ]  # fmt: skip
+    text = 'His "castle" was a hut. "I know it. ' + "He had been there. " * 40
+    scare, open_ = quotations_of(text)
+    assert (text[scare.start : scare.end], scare.is_speech) == ('"castle"', False)
+    assert (scare.is_closed, open_.is_closed) == (True, False)
 
 
 PLAIN = "the old man sat by the sea and looked at grey water until it was night"
@@ -117,17 +105,14 @@ SENTENCE = st.lists(st.sampled_from([*PLAIN.split(), "don't", "it's"]), min_size
 @st.composite
 def told(draw: st.DrawFn, marks: tuple[str, str]) -> tuple[str, list[str]]:
     """A text of speech and narration in turn, and what is said in it."""
-    opening, closing = marks
-    parts: list[str] = []
-    said: list[str] = []
+    text, said = "", []
     for sentence in draw(st.lists(SENTENCE, min_size=1, max_size=6)):
+        part = f"{sentence}."
         if draw(st.booleans()):
-            said.append(f"{opening}{sentence}.{closing}")
-            parts.append(said[-1])
-        else:
-            parts.append(f"{sentence}.")
-    space = st.sampled_from([" ", "\n\n"])
-    return "".join(part + draw(space) for part in parts), said
+            part = part.join(marks)
+            said.append(part)
+        text += part + draw(st.sampled_from([" ", "\n\n"]))
+    return text, said
 
 
 @pytest.mark.parametrize(

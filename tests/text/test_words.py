@@ -83,10 +83,7 @@ def test_no_character_that_needs_all_rules_is_overlooked():
     found = regex.findall(special, every, regex.V1)
     assert len(found) > 90_000
     assert [c for c in found if not module._needs_all_rules(c)] == []
-
-
-def test_a_family_of_joined_emoji_is_one_token():
-    assert len(FOLD.words("👩‍👩‍👧 🇫🇷 1️⃣")) == 3
+    assert len(FOLD.words("👩‍👩‍👧 🇫🇷 1️⃣")) == 3, "a family of joined emoji is one token"
 
 
 @given(st.text(max_size=60), st.integers(0, 12))

@@ -26,7 +26,6 @@ from fabula.report.parts import OWN_PARTS
 from fabula.report.reviewer import estimate_review
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES
-from fabula.web import visible
 from fabula.web.guard import is_secret
 
 router = APIRouter()
@@ -142,7 +141,7 @@ def home(owner: Owner) -> Response:
         numbers = {one["key"]: one for one in piece.last.found.get("numbers", ())}
         view = {
             "id": piece.id,
-            "title": visible(piece.title),
+            "title": piece.title,
             "n_versions": len(piece.versions),
             "last": piece.last.number,
             "numbers": [
@@ -231,7 +230,7 @@ def show(owner: Owner, named: Named) -> Response:
     piece, version = named
     state = owner.desk.state(version)
     earlier = (one for one in reversed(piece.versions) if one.number < version.number)
-    title, told = visible(piece.title), work.where_to(work.Asked.read(version.asked))
+    title, told = piece.title, work.where_to(work.Asked.read(version.asked))
     shown = {"state": state, "told": told, "title": title, "before": next(earlier, None)}
     shown |= {"piece": piece, "version": version, "writing": owner.unmeasured(piece)}
     bar = work.render("bar.html.j2", csrf=owner.csrf, **shown)
@@ -272,7 +271,7 @@ def again(owner: Owner, form: Posted, named: Named) -> Response:
 @router.get("/piece/{id_}/{number}/remove")
 def ask_to_remove(owner: Owner, named: Named) -> Response:
     piece, _ = named
-    return owner.page("remove.html.j2", piece=piece, title=visible(piece.title))
+    return owner.page("remove.html.j2", piece=piece, title=piece.title)
 
 
 @router.post("/piece/{id_}/remove")
@@ -318,7 +317,7 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
         n_same=len(numbers) - len(moved) if is_one else 0,
         changes=owner.desk.changes(before, after) if is_one else None,
         parts={one.id: one.title for one in OWN_PARTS},
-        titles=(visible(a.title), visible(b.title)),
+        titles=(a.title, b.title),
         is_one=is_one,
         **sides,
     )
@@ -478,9 +477,9 @@ def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]
         is_whole = is_same or not left or not right or n_tokens > _MAX_TOKENS
         for same, x, y in [(is_same, left, right)] if is_whole else _compared(*words):
             if x:
-                old.append(Changed("same" if same else "gone", visible(x)))
+                old.append(Changed("same" if same else "gone", x))
             if y:
-                new.append(Changed("same" if same else "new", visible(y)))
+                new.append(Changed("same" if same else "new", y))
     return old, new
 
 

@@ -79,7 +79,7 @@ def edit(owner: Owner, named: Named) -> Response:
         "edit.html.j2",
         piece=piece,
         version=version,
-        title=visible(piece.title),
+        title=piece.title,
         text=text.encode(errors="replace").decode(),
         writing=writing,
         saved="" if writing is None else shown_time(writing.saved),
@@ -132,7 +132,7 @@ def versions(owner: Owner, id_: str) -> Response:
         row = {"number": number, "version": version, "at": shown_time(at), "n_words": n_words}
         rows.append(row | {"change": change})
     return owner.page(
-        "versions.html.j2", piece=piece, title=visible(piece.title), rows=rows[::-1], writing=now
+        "versions.html.j2", piece=piece, title=piece.title, rows=rows[::-1], writing=now
     )
 
 
@@ -158,7 +158,7 @@ def show_state(owner: Owner, named: State, number: int) -> Response:
     now = piece.last.text if writing is None else writing.text
     old, new = changed_words(text, now)
     shown = {"number": number, "old": old, "new": new, "at": shown_time(state.at)}
-    return owner.page("state.html.j2", piece=piece, title=visible(piece.title), **shown)
+    return owner.page("state.html.j2", piece=piece, title=piece.title, **shown)
 
 
 @router.post("/piece/{id_}/states/{number}/restore")
@@ -203,7 +203,7 @@ def record(owner: Owner, id_: str) -> Response:
     ends = [shown_time(states[k].at) for k in (0, -1)] if states else ["", ""]
     shown = {"n_states": len(states), "first": ends[0], "last": ends[1], "broken": broken}
     shown |= {"not_proven": NOT_PROVEN, "chain": states[-1].chain if states else ""}
-    return owner.page("record.html.j2", piece=piece, title=visible(piece.title), **shown)
+    return owner.page("record.html.j2", piece=piece, title=piece.title, **shown)
 
 
 @router.post("/piece/{id_}/record")

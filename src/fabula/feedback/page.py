@@ -120,14 +120,14 @@ def write_advice_page(
     notes = notes_of(advice, new=new if fates else ())
     fates = sorted(fates, key=lambda one: list(FATES).index(one.fate))
     page = {
-        "title": visible(advice.document.title),
+        "title": advice.document.title,
         "model": advice.model.partition("@")[0],
         "advice": advice,
         "notes": notes,
-        "nothing": visible(nothing_left(advice)),
+        "nothing": nothing_left(advice),
         "paragraphs": cut_text(advice.document.text, notes=notes),
         "remarks": advice_notes(advice),
-        "fates": [(FATES[e.fate], e.fate, visible(e.quotation), visible(e.text)) for e in fates],
+        "fates": [(FATES[e.fate], e.fate, e.quotation, e.text) for e in fates],
     }
     write_page_file(path, "advice.html.j2", page)
 
@@ -137,7 +137,7 @@ def notes_of(advice: Advice, *, new: Sequence[Point] = (), before: str = "") -> 
     return [
         Note(
             name=f"{before}{number}",
-            text=visible(point.text),
+            text=point.text,
             said=said(point, advice),
             share=advice.share(point),
             quoted=quotations(point, advice),

@@ -16,7 +16,6 @@ from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
 from fabula.show.page import write_page_file
 from fabula.show.sheet import Block, html_of
-from fabula.web import visible
 
 _MAX_STORIES = 200
 
@@ -37,7 +36,7 @@ def write_judging_page(
     """
     shown = list(documents)[:_MAX_STORIES]
     page = {
-        "title": visible(shown[0].title) if len(documents) == 1 else f"{len(documents):,} stories",
+        "title": shown[0].title if len(documents) == 1 else f"{len(documents):,} stories",
         "rubric": rubric,
         "judges": [judge_view(one, measurements, shown, rubric, people) for one in summaries],
         "n_left_out": len(documents) - len(shown),
@@ -60,9 +59,9 @@ def judge_view(
     said: dict[tuple[str, str], list[dict[str, str]]] = {}
     for one in people:
         answer = {
-            "rater": visible(one.rater),
-            "shown": visible(answer_shown(one, rubric.item(one.item).scale)),
-            "rationale": visible(one.rationale or ""),
+            "rater": one.rater,
+            "shown": answer_shown(one, rubric.item(one.item).scale),
+            "rationale": one.rationale or "",
         }
         said.setdefault((one.document_id, one.item), []).append(answer)
     mine: dict[str, dict[str, Measurement]] = {}
@@ -85,11 +84,11 @@ def judge_view(
                 kind, short, shown = "other", item.scale.short(value), answer_shown(one, item.scale)
                 if item.scale.is_test and isinstance(value, float):
                     kind = "pass" if value > 0.5 else "fail"
-            rationale = visible(one.rationale or "")
+            rationale = one.rationale or ""
             is_truncated = rationale and rationale[-1] not in '.!?…"”’)]*'
             verdict = {
                 "item": item,
-                "shown": visible(shown),
+                "shown": shown,
                 # For a cell of the grid.
                 "short": short,
                 "kind": kind,
@@ -112,8 +111,8 @@ def judge_view(
         details = (one.details for one in given.values())
         own = next((one["own_story"] for one in details if "own_story" in one), None)
         story = {
-            "title": visible(document.title),
-            "author": visible(document.author or ""),
+            "title": document.title,
+            "author": document.author or "",
             "score": score,
             "verdicts": verdicts,
             "notice": f"Written by the {own} as the judge; judges prefer their own." if own else "",

@@ -13,7 +13,6 @@ from fabula.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.show.charts import COLOURS, INK, figure_of
 from fabula.show.page import write_page_file
 from fabula.show.sheet import Block, Column, Sheet, cell_shown
-from fabula.web import visible
 
 _MAX_TEXTS = 100
 _MAX_COLUMNS = 6
@@ -49,7 +48,7 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
     shown = profiles[:_MAX_TEXTS]
     one = len(profiles) == 1
     page = {
-        "title": visible(profiles[0].document.title) if one else f"{len(profiles):,} texts",
+        "title": profiles[0].document.title if one else f"{len(profiles):,} texts",
         "texts": [profile_view(profile) for profile in shown],
         "n_left_out": len(profiles) - len(shown),
         "signature": profiles[0].signature,
@@ -80,7 +79,7 @@ def profile_view(profile: Profile) -> dict[str, Any]:
                 "width": max(0.8, width - 1),
                 "height": height(n_words),
                 "quoted": height(sum(s.n_quoted for s in group) / len(group)),
-                "label": visible(group[0].text[:160]) if step == 1 else "",
+                "label": group[0].text[:160] if step == 1 else "",
                 "n_words": round(n_words),
             }
         )
@@ -94,7 +93,7 @@ def profile_view(profile: Profile) -> dict[str, Any]:
         "in 10,000", "in 1,000", "in 100 or more often",
     )  # fmt: skip
     return {
-        "title": visible(profile.document.title),
+        "title": profile.document.title,
         "metrics": [
             {
                 "id": metric.item,
@@ -113,8 +112,8 @@ def profile_view(profile: Profile) -> dict[str, Any]:
             {"name": f"1 {name}", "share": n / total, "width": 100 * n / largest}
             for name, n in zip(names, counts, strict=True)
         ],
-        "repeated": [(visible(r.phrase), r.count) for r in profile.repeated],
-        "rarest": [visible(word) for word in profile.rarest],
+        "repeated": [(r.phrase, r.count) for r in profile.repeated],
+        "rarest": list(profile.rarest),
     }
 
 

@@ -18,7 +18,6 @@ from markupsafe import Markup
 from fabula.core.errors import explain
 from fabula.core.types import Document
 from fabula.show.page import Borrowed, Gloss, Listed, Note, cut_text, write_page_file
-from fabula.web import visible
 
 _MAX_SOURCES = 60
 _MAX_NUMBERS = 12
@@ -100,7 +99,7 @@ def article_of(
     firsts = {one.number: one.sources[0]["id"] for one in passages if one.sources}
     return {
         "number": number,
-        "title": visible(document.title),
+        "title": document.title,
         "n_words": row["n_words"],
         "index": row["creativity_index"],
         "missing": row["missing_reason"] and explain(row["missing_reason"]),
@@ -134,7 +133,7 @@ def article_of(
 def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     notices = []
     if out := row["excluded"]:
-        shown = [f"{visible(str(one['title'] or one['id']))} {one['reason']}" for one in out[:5]]
+        shown = [f"{one['title'] or one['id']!s} {one['reason']}" for one in out[:5]]
         if len(out) > 5:
             shown.append(f"and {len(out) - 5} more")
         notices.append(
@@ -148,9 +147,9 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
                 "the text out."
             )
         )
-    notices += [f"{visible(remark)}." for remark in row.get("remarks", ())]
+    notices += [f"{remark}." for remark in row.get("remarks", ())]
     if row.get("missing_detail"):
-        notices.append(f"It has no score: {visible(row['missing_detail'])}.")
+        notices.append(f"It has no score: {row['missing_detail']}.")
     n_known = row["n_known_words"]
     unknown = 1 - n_known / row["n_words"] if row["n_words"] and n_known is not None else 0
     if unknown > 0.2:
@@ -175,7 +174,7 @@ def _spread(spread: dict[str, Any] | None) -> dict[str, Any] | None:
         "label": ", ".join(f"{k}: {value:.1%}" for k, value in enumerate(left)),
         "last": len(left) - 1,
         "chosen": [
-            {**document, "title": visible(str(document["title"] or document["id"]))}
+            {**document, "title": str(document["title"] or document["id"])}
             for document in spread["documents"][:_MAX_SPREAD]
         ],
     }
@@ -240,7 +239,7 @@ def _passage(
         reason=", ".join([*parts, found]),
         sources=[source_of(source) for source in sources],
         n_more=max(0, (one["n_documents"] or one["count"]) - len(sources)),
-        quote=visible(quote),
+        quote=quote,
         is_near=one["n_verbatim"] < one["n_words"],
         is_marked=is_marked,
         is_common=is_common,
@@ -306,14 +305,14 @@ def near_of(row: Row, text: str) -> list[Borrowed]:
                     if pair["start"] < run["start"] or run["end"] < pair["end"]:
                         continue
                     if pair["start"] > at:
-                        glosses.append(Gloss(visible(text[at : pair["start"]].replace("\n", " "))))
+                        glosses.append(Gloss(text[at : pair["start"]].replace("\n", " ")))
                     own = text[pair["start"] : pair["end"]]
                     is_same = own.casefold() == pair["source"].casefold()
-                    words = visible(own), visible(pair["source"])
+                    words = own, pair["source"]
                     glosses.append(Gloss(*words, pair["similarity"], is_same))
                     at = pair["end"]
                 if at < run["end"]:
-                    glosses.append(Gloss(visible(text[at : run["end"]].replace("\n", " "))))
+                    glosses.append(Gloss(text[at : run["end"]].replace("\n", " ")))
                 mark = Borrowed(
                     number=number if "sources" in one else 0,
                     start=run["start"],
@@ -332,9 +331,9 @@ def near_of(row: Row, text: str) -> list[Borrowed]:
 def source_of(source: Row) -> dict[str, Any]:
     """A source as it is cited, with the surrounding words."""
     return {
-        **{key: visible(str(source[key])) for key in ("before", "text", "after")},
+        **{key: str(source[key]) for key in ("before", "text", "after")},
         "id": source["id"],
-        "title": visible(str(source["title"] or source["id"])),
-        "author": None if source["author"] is None else visible(str(source["author"])),
+        "title": str(source["title"] or source["id"]),
+        "author": None if source["author"] is None else str(source["author"]),
         "year": source["year"],
     }

@@ -36,7 +36,6 @@ from fabula.show.page import Listed, cut_text, write_page_file
 from fabula.show.sheet import html_of
 from fabula.style.book_page import book_view, chapters_to_fold, folds_of
 from fabula.text import TextSettings, count_words
-from fabula.web import visible
 
 _PLAIN_METRICS = (
     "n_sentences", "sentence_length", "sentence_length_sd", "dialogue_share", "rare_words",
@@ -71,7 +70,7 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
     asked = [judge.rater for judge in review.judges]
     asked += [advice.model for text in review.texts for advice in text.advice]
     signatures = {
-        visible(title_of(part, review)): [visible(line) for line in signature.split("\n")]
+        title_of(part, review): signature.split("\n")
         for part, signature in review.signatures.items()
     }
     corrected = {}
@@ -81,16 +80,16 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         # By judge, its figures next to what experts would have said.
         for rater, correction in review.corrected.items():
             corrected[rater] = Markup(html_of(correction_tables(correction, review.rubric)[1:]))
-    remarks = [f"{visible(remark)}." for remark in review.remarks]
+    remarks = [f"{remark}." for remark in review.remarks]
     for part in parts_of(review):
         if not part.has_groups or part.id not in review.signatures:
             continue
         here = review.groups.find(review.signatures[part.id])
         if here.remark:
-            remarks.append(f"{visible(part.title)}: {visible(here.remark)}.")
+            remarks.append(f"{part.title}: {here.remark}.")
         elif not here.groups:
             remarks.append(
-                f"{visible(part.title)}: no reference group was measured in this way, so there is "
+                f"{part.title}: no reference group was measured in this way, so there is "
                 "nothing to show whether these numbers are high or low."
             )
     return {
@@ -107,21 +106,19 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         "picture": None if one else _picture_of_texts(review),
         "left_out": [
             {
-                "title": visible(title_of(one.part, review)),
-                "reason": visible(one.reason),
+                "title": title_of(one.part, review),
+                "reason": one.reason,
                 # Text in backticks is for a terminal.
-                "remedy": [
-                    (k % 2 == 1, visible(p)) for k, p in enumerate(one.remedy.split("`")) if p
-                ],
+                "remedy": [(k % 2 == 1, p) for k, p in enumerate(one.remedy.split("`")) if p],
                 "is_failure": one.is_failure,
             }
             for one in review.left_out
         ],
-        "methods": [visible(paragraph) for paragraph in methods_of(review)],
+        "methods": methods_of(review),
         "bibtex": bibtex_of(review),
         "signatures": signatures,
         # The lines of a strip, from above.
-        "legend": [{"kind": g.kind, "title": visible(g.title)} for g in _groups(review, "profile")],
+        "legend": [{"kind": g.kind, "title": g.title} for g in _groups(review, "profile")],
         "remarks": remarks,
         "never_checked": NEVER_CHECKED,
         "rubric": review.rubric,
@@ -145,7 +142,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
     from fabula.groups.phrase_list import uses_of
 
     listed = [
-        Listed(*place, use.n_words, visible(use.said), f"{name}-{number}-row{k}")
+        Listed(*place, use.n_words, use.said, f"{name}-{number}-row{k}")
         for name, said in text.others.items()
         for one in said
         for k, use in enumerate(uses_of(one)[:_MAX_PHRASES], 1)
@@ -184,8 +181,8 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         ]
     return {
         "number": number,
-        "title": visible(document.title),
-        "by": visible(document.author or ""),
+        "title": document.title,
+        "by": document.author or "",
         "n_words": count_words(document.text),
         "article": article,
         "paragraphs": paragraphs,
@@ -198,7 +195,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         "judges": judges,
         "others": [_other(number, name, text, review) for name in text.others],
         "remarks": [line for advice in text.advice for line in advice_notes(advice)],
-        "nothing": [visible(nothing_left(one)) for one in text.advice if not one.points],
+        "nothing": [nothing_left(one) for one in text.advice if not one.points],
         # Whether phrases of a list are marked.
         "has_listed": bool(listed),
         "lines": lines_view(number, text),
@@ -228,10 +225,10 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
         known = None if isinstance(value, str) else value
         rows.append(
             {
-                "title": visible(figure.title),
-                "explained": visible(figure.explained),
-                "value": visible(str(value)) if known is None else format(known, figure.form),
-                "missing": visible(explain(one.missing_reason)) if value is None else "",
+                "title": figure.title,
+                "explained": figure.explained,
+                "value": str(value) if known is None else format(known, figure.form),
+                "missing": explain(one.missing_reason) if value is None else "",
                 "strip": None if known is None else strip(groups, one.item, known),
             }
         )
@@ -246,20 +243,20 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
                 "rows": [
                     {
                         "id": f"{one.rubric}-{number}-row{k}",
-                        "phrase": visible(use.phrase),
+                        "phrase": use.phrase,
                         "n": len(use.places),
-                        "said": visible(use.said),
+                        "said": use.said,
                     }
                     for k, use in enumerate(uses[:_MAX_PHRASES], 1)
                 ],
             }
             continue
-        quoted = [visible(text.document.text[span.start : span.end]) for span in one.evidence]
+        quoted = [text.document.text[span.start : span.end] for span in one.evidence]
         if quoted or one.rationale:
-            places.append({"quoted": quoted, "text": visible(one.rationale or figure.title)})
+            places.append({"quoted": quoted, "text": one.rationale or figure.title})
     return {
         "id": name,
-        "title": visible(title_of(name, review)),
+        "title": title_of(name, review),
         "figures": rows,
         "places": places,
         "phrases": phrases,
@@ -278,12 +275,12 @@ def _table(review: Review) -> dict[str, Any]:
         return format(value, number.form)
 
     return {
-        "titles": [visible(number.title) for number in shown],
+        "titles": [number.title for number in shown],
         "rows": [
             {
                 "number": k if k <= _MAX_WHOLE else None,
-                "title": visible(text.document.title),
-                "by": visible(text.document.author or ""),
+                "title": text.document.title,
+                "by": text.document.author or "",
                 "cells": [cell(row, number) for number in shown],
             }
             for k, text, row in zip(range(1, _MAX_ROWS + 1), review.texts, rows, strict=False)
@@ -309,7 +306,7 @@ def _panels(review: Review) -> list[dict[str, Any]]:
         panels.append(
             {
                 "number": k if k <= _MAX_WHOLE else None,
-                "title": visible(text.document.title),
+                "title": text.document.title,
                 "points": points,
                 "index": "missing" if index is None else f"{index:.2f}",
                 "label": ", ".join(f"{level}: {value:.0%}" for level, value in known.items()),
@@ -328,7 +325,7 @@ def _picture_of_texts(review: Review) -> dict[str, Any] | None:
         bits = text.fluency.bits_per_word
         if lowest is not None and bits is not None:
             target = f"#a{k}" if k <= _MAX_WHOLE else ""
-            dots.append(Dot(lowest, bits, visible(text.document.title), target=target))
+            dots.append(Dot(lowest, bits, text.document.title, target=target))
     return scatter(dots, _groups(review, "fluency"), "bits_per_word")
 
 
@@ -358,7 +355,7 @@ def bands_of(groups: Sequence[GroupNumbers], item: str, value: float | None) -> 
     """The bands of all groups that have the item."""
     return [
         Band(
-            title=visible(group.title),
+            title=group.title,
             kind=group.kind,
             low=known.quantile(_LOW),
             median=known.quantile(0.5),
@@ -419,7 +416,7 @@ def curve_bands(groups: Sequence[GroupNumbers], xs: Mapping[int, float]) -> list
         above = [(xs[k], one.quantile(_HIGH)) for k, one in items.items() if one]
         below = [(xs[k], one.quantile(_LOW)) for k, one in reversed(items.items()) if one]
         points = " ".join(f"{x},{128 - 114 * y:.1f}" for x, y in above + below)
-        found.append({"kind": group.kind, "points": points, "title": visible(group.title)})
+        found.append({"kind": group.kind, "points": points, "title": group.title})
     return found
 
 
@@ -463,7 +460,7 @@ def scatter(
             if dot.novelty == 1
             else x(dot.novelty),
             "y": y(dot.bits_per_word),
-            "label": visible(dot.label),
+            "label": dot.label,
             "target": dot.target,
         }
         for dot in dots

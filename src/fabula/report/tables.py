@@ -219,7 +219,7 @@ def review_sheets(review: Review) -> list[Block]:
 def noted_places(number: int, text: TextReview) -> list[Listed]:
     """The notes as marks in the text, each linked to its row."""
     return [
-        Listed(note.start, note.end, 0, visible(note.why), f"n{number}-{k}", f"l{number}-{k}")
+        Listed(note.start, note.end, 0, note.why, f"n{number}-{k}", f"l{number}-{k}")
         for k, note in enumerate(marked_notes(text), 1)
     ]
 
@@ -238,7 +238,7 @@ def lines_view(number: int, text: TextReview) -> dict[str, Any] | None:
                 "href": f"l{number}-{k}",
                 "line": line_of(whole, note.start),
                 "quote": quoted(whole, note.start, note.end),
-                "why": visible(note.why),
+                "why": note.why,
             }
         )
     missing = text.lines.missing_reason
@@ -249,7 +249,7 @@ def lines_view(number: int, text: TextReview) -> dict[str, Any] | None:
             if rows[kind.id]
         ],
         "n_more": len(text.lines.notes) - len(notes),
-        "missing": "" if missing is None else visible(explain(missing)),
+        "missing": "" if missing is None else explain(missing),
         "per_thousand": NOTES_PER_1000,
     }
 
@@ -260,7 +260,7 @@ def line_tables(
     """For each draft its first notes in text order, and the number of each kind."""
     parts: list[Block] = []
     for document, review in zip(documents, reviews, strict=True):
-        title = visible(document.title)
+        title = document.title
         if review.missing_reason is not None:
             parts += [f"{title}: not read, {explain(review.missing_reason)}", ""]
             continue
@@ -325,7 +325,7 @@ def findings_view(
     return {
         "said": [
             {
-                "sentence": visible(one.sentence),
+                "sentence": one.sentence,
                 "href": place_of(one.first) if one.first else section(one.about),
             }
             for one in said_of(text)
@@ -336,7 +336,7 @@ def findings_view(
                 "where": where(one),
                 "quote": quoted(whole, one.start, one.end),
                 "around": _around(whole, one.start, one.end),
-                "why": visible(one.why),
+                "why": one.why,
                 "right": right_of(one.kind),
                 "href": place_of(one),
                 "kind": _COLOURS.get(one.kind, "of-line"),
@@ -361,7 +361,7 @@ def _around(text: str, start: int, end: int) -> tuple[str, str]:
         before = "… " + before.partition(" ")[2]
     if len(after) == _AROUND_CHARS and end + _AROUND_CHARS < len(text):
         after = after.rpartition(" ")[0] + " …"
-    return visible(before), visible(after)
+    return before, after
 
 
 def right_of(kind: str) -> str:

@@ -110,7 +110,7 @@ def book_view(
         "unit": book["unit"],
         "missing": explain(book["missing_reason"]) if book["missing_reason"] else "",
         "findings": [
-            {"text": visible(one["text"]), "target": targets[one["chapter"]]}
+            {"text": one["text"], "target": targets[one["chapter"]]}
             for one in book["findings"][:_MAX_FINDINGS]
         ],
         # A chart of nothing but zeros is uninformative; the table has them.
@@ -120,7 +120,7 @@ def book_view(
         "heat": _heat(book, targets),
         "repeated": [
             {
-                "words": visible(one["words"]),
+                "words": one["words"],
                 "n": len(one["places"]),
                 "chapters": [(k, targets[k]) for k in one["chapters"]],
             }
@@ -130,7 +130,7 @@ def book_view(
         "rows": [
             {
                 "number": one["number"],
-                "title": visible(one["title"]),
+                "title": one["title"],
                 "target": targets[one["number"]],
                 "n_scenes": one["n_scenes"],
                 "cells": [
@@ -163,7 +163,7 @@ def _panel(
             "y": min(y(0.0), y(one[name])),
             "width": round(max(1.0, step - min(2.0, step / 4)), 1),
             "height": max(1.0, round(abs(y(one[name]) - y(0.0)), 1)),
-            "label": visible(f"{one['number']}. {one['title']}: {form.format(one[name])}"),
+            "label": f"{one['number']}. {one['title']}: {form.format(one[name])}",
             "target": targets[one["number"]],
         }
         for k, one in enumerate(chapters)
@@ -214,9 +214,7 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
             {
                 "x": round(_NAME_WIDTH + width * j, 1),
                 "shade": round((rate / most) ** 0.5, 2),
-                "label": visible(
-                    f"{name}, {book['unit']} {one['number']}: {one['characters'][name]}"
-                ),
+                "label": f"{name}, {book['unit']} {one['number']}: {one['characters'][name]}",
                 "target": targets[one["number"]],
             }
             for j, (one, rate) in enumerate(zip(chapters, rates, strict=True))
@@ -225,12 +223,12 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
         also = ", ".join(person["forms"][1:5])
         rows.append(
             {
-                "name": visible(name if len(name) <= 20 else name[:19] + "…"),
-                "title": visible(
+                "name": (name if len(name) <= 20 else name[:19] + "…"),
+                "title": (
                     f"{name}: {person['n']:,} times, {person['n_speeches']:,} speeches of "
                     f"{person['n_words']:,} words" + (f"; {also}" if also else "")
                 ),
-                "said": visible(f"{name} in {len(cells)} of {len(chapters)}"),
+                "said": f"{name} in {len(cells)} of {len(chapters)}",
                 "y": 22 + _CELL_HEIGHT * k,
                 "cells": cells,
             }
@@ -244,7 +242,7 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
     talk = ""
     if named:
         share = sum(one["n_words"] for one in said) / book["n_spoken"]
-        talk = visible(
+        talk = (
             f"Of the words spoken, {share:.0%} have a name beside them with a verb of saying: "
             f"{', '.join(named)}. The speakers of the others are not identified."
         )
@@ -282,7 +280,7 @@ def book_tables(
     """For each book its chapters, its people and its repetitions."""
     parts: list[Block] = []
     for document, book in zip(documents, books, strict=True):
-        title = visible(document.title)
+        title = document.title
         if book is None:
             parts += [f"{title}: not measured, {explain('no_words')}", ""]
             continue

@@ -26,7 +26,9 @@ _CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 
 
 def page_environment(*templates: Path, static: StaticFiles | None = None) -> Environment:
-    """Templates of one or more rooms, on top of the shared ones. All output is escaped.
+    """Templates of one or more rooms, on top of the shared ones.
+
+    All output is escaped, and control characters, which HTML forbids, are replaced.
 
     `edition` is a version of the files in `static`. It belongs in their URLs, so that no browser
     caches a script that does not fit the page.
@@ -41,6 +43,7 @@ def page_environment(*templates: Path, static: StaticFiles | None = None) -> Env
         loader=FileSystemLoader([*templates, _HERE / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         bytecode_cache=_Compiled(str(folder)) if is_safe else None,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -66,6 +69,11 @@ class _Compiled(FileSystemBytecodeCache):
     def dump_bytecode(self, bucket: Bucket) -> None:
         with contextlib.suppress(OSError):
             super().dump_bytecode(bucket)
+
+
+def _shown(value: object) -> object:
+    """What an expression of a template writes; the output of a macro has been here before."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def visible(text: str) -> str:

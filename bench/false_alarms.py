@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import norm
 
 import corpora
-from fabula.originality.detector import Labelled, find_threshold
+from fabula.novelty.detector import Labelled, find_threshold
 from fabula.stats.prediction_powered import clopper_pearson_high
 
 TARGETS = (0.01, 0.05, 0.1)

@@ -25,9 +25,9 @@ from changed_names import NEW
 from fabula.core.types import Document
 from fabula.linguistic.cast import cast_of
 from fabula.reference import Reference
-from fabula.report.findings import Finding, findings_of
-from fabula.report.job import ReportSettings
-from fabula.report.reviewer import Reviewer
+from fabula.review.findings import Finding, findings_of
+from fabula.review.job import ReportSettings
+from fabula.review.reviewer import Reviewer
 from fabula.text import read_documents
 from fabula.text.reading import Reading
 from report import book_of

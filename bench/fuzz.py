@@ -432,7 +432,7 @@ def result_targets() -> dict[str, Target]:
     from fabula.groups.comparison import MeasuredTexts, compare_groups
     from fabula.groups.phrase_list import read_phrases
     from fabula.judging.trust import _read
-    from fabula.originality.detector import read_detectors
+    from fabula.novelty.detector import read_detectors
     from fabula.reference.files import Manifest
     from fabula.reference.norms import read_groups
 
@@ -536,7 +536,7 @@ def text_targets() -> dict[str, Target]:
     from fabula.models.base import Answer
     from fabula.models.cost import parse_prices
     from fabula.models.verdicts import read_verdict
-    from fabula.originality.detector import Label
+    from fabula.novelty.detector import Label
     from fabula.rubrics.conditions import Condition
     from fabula.rubrics.load import load_rubric
     from fabula.text.refusals import is_refusal

@@ -20,9 +20,9 @@ from fabula.core.workers import default_jobs
 from fabula.reference import Reference
 from fabula.reference import norms as groups
 from fabula.reference.norms import GroupKind, GroupNumbers, write_groups
-from fabula.report.job import ReportSettings
-from fabula.report.parts import group_numbers
-from fabula.report.reviewer import Reviewer
+from fabula.review.job import ReportSettings
+from fabula.review.parts import group_numbers
+from fabula.review.reviewer import Reviewer
 from fabula.rubrics.released import read_released_stories
 from fabula.text import read_documents
 

@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import corpora
-from fabula.originality.detector import Labelled, calibrate
+from fabula.novelty.detector import Labelled, calibrate
 from fabula.stats import agreement
 from fabula.stats.contrasts import (
     compare_clusters,

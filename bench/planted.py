@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 import corpora
 from fabula.core.types import Document
 from fabula.models.vectors import open_vectors
-from fabula.originality.near import NearSearch, PaperSearch
+from fabula.novelty.near import NearSearch, PaperSearch
 from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
 from fabula.text import read_documents

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import corpora
 from fabula.core.types import Document
-from fabula.originality.measure import Originality, OriginalityMeasure
+from fabula.novelty.measure import Originality, OriginalityMeasure
 from fabula.reference import Reference
 from fabula.text import read_documents
 

@@ -33,8 +33,8 @@ import corpora
 from fabula.core.cached_results import CachedResults
 from fabula.core.types import Document
 from fabula.reference import Reference
-from fabula.report.job import ReportSettings
-from fabula.report.reviewer import Reviewer
+from fabula.review.job import ReportSettings
+from fabula.review.reviewer import Reviewer
 from fabula.text import read_documents
 
 DATA = corpora.SHARED

@@ -31,7 +31,7 @@ import numpy as np
 
 import corpora
 from fabula.models.vectors import open_vectors
-from fabula.originality.near import NearSearch
+from fabula.novelty.near import NearSearch
 from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
 from fabula.reference.search import number_words

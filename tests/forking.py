@@ -118,11 +118,11 @@ _WANTED = (
     "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
     "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
     "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
-    "fabula.cli.main", "fabula.api", "fabula.judging.job", "fabula.report.job",
-    "fabula.judging.session", "fabula.judging.summary", "fabula.originality.detector",
+    "fabula.cli.main", "fabula.api", "fabula.judging.job", "fabula.review.job",
+    "fabula.judging.session", "fabula.judging.summary", "fabula.novelty.detector",
     "fabula.groups.diversity", "fabula.models.surprisal",
-    "fabula.judging.page", "fabula.originality.page",
-    "fabula.report.page", "fabula.report.tables", "fabula.studies",
+    "fabula.judging.page", "fabula.novelty.page",
+    "fabula.review.page", "fabula.review.tables", "fabula.studies",
 )  # fmt: skip
 
 
@@ -223,8 +223,8 @@ def use_kernels() -> None:
     """
     import fabula
     from fabula.core.types import Document
-    from fabula.originality.job import NearOptions
-    from fabula.originality.measure import OriginalityMeasure
+    from fabula.novelty.job import NearOptions
+    from fabula.novelty.measure import OriginalityMeasure
     from fabula.reference import Reference
 
     with tempfile.TemporaryDirectory() as folder:

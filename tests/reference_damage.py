@@ -21,7 +21,7 @@ FLIPS = 0xFE, 0x01, 0xFF, 0x80, 0x10
 def answers(folder: Path) -> Any:
     """All kinds of questions that a reference answers."""
     from fabula.models.vectors import open_vectors
-    from fabula.originality.near import NearSearch, NearSettings, PaperSearch, PaperSettings
+    from fabula.novelty.near import NearSearch, NearSettings, PaperSearch, PaperSettings
     from fabula.reference import Reference
     from fabula.text.words import load_stop_words
 

@@ -14,9 +14,9 @@ from fabula.cli.main import cli
 from fabula.core.errors import CorpusError, InputError
 from fabula.core.types import Document
 from fabula.core.workers import Cluster
-from fabula.originality import job as originality
-from fabula.originality.job import NearOptions, OriginalityOptions, open_measure
-from fabula.originality.scores import run_measure, to_row
+from fabula.novelty import job as originality
+from fabula.novelty.job import NearOptions, OriginalityOptions, open_measure
+from fabula.novelty.scores import run_measure, to_row
 from fabula.reference import Reference
 from tests.commands import rows_of
 from tests.test_shares import WORDS, drafts, library, tree, write_documents

@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
     "reference/catalogue.py": {"sum((size for size in sizes if size is not None))"},
     "replicate/creativity_index.py": {"sum(cleared.values())"},
-    "originality/quoting.py": {"sum(own)"},
+    "novelty/quoting.py": {"sum(own)"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))",
         "sum(batch.lengths)",
@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "feedback/page.py": {"sum(advice.other_lines.values())"},
     "replicate/study_tables.py": {"sum(row.values())"},
-    "report/reviewer.py": {"sum((one.usage for one in expected), start=Usage())"},
+    "review/reviewer.py": {"sum((one.usage for one in expected), start=Usage())"},
     "studies/units.py": {
         "sum(every)",
         "sum(shares)",

@@ -56,17 +56,17 @@ from fabula.judging.rubrics import Rubrics
 from fabula.judging.rubrics import WrittenRubric
 from fabula.linguistic.job import Profiles
 from fabula.models.base import FunctionModel as FunctionModel
-from fabula.originality.detection import Detector
-from fabula.originality.detection import DetectorVerdicts
-from fabula.originality.detection import Probabilities
-from fabula.originality.held_out import HeldOut
-from fabula.originality.job import OriginalityResult
+from fabula.novelty.detection import Detector
+from fabula.novelty.detection import DetectorVerdicts
+from fabula.novelty.detection import Probabilities
+from fabula.novelty.held_out import HeldOut
+from fabula.novelty.job import OriginalityResult
 from fabula.reference import Reference as Reference
 from fabula.reference.job import BuiltCorpus
 from fabula.reference.job import ReferenceInfo
 from fabula.replicate.job import Replicated
-from fabula.report.job import MeasuredGroup
-from fabula.report.job import Reported
+from fabula.review.job import MeasuredGroup
+from fabula.review.job import Reported
 from fabula.rubrics.load import load_rubric as load_rubric
 from fabula.stories.job import Drawn
 from fabula.studies.job import Copied

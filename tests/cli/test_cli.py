@@ -69,7 +69,7 @@ def test_help_and_completion_import_no_command():
     code = (
         "import sys\nfrom fabula.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
-        "assert 'fabula.report.job' not in sys.modules\n"
+        "assert 'fabula.review.job' not in sys.modules\n"
         "assert not {'asyncio', 'importlib.metadata', 'sqlite3', 'ssl'} & set(sys.modules)\n"
     )
     completing = {"_FABULA_COMPLETE": "bash_complete", "COMP_WORDS": "fabula re", "COMP_CWORD": "1"}

@@ -13,7 +13,7 @@ from tests.reference_serving import TOKEN, serving_reference
 from tests.serving import serving
 
 from fabula.core.settings import SettingsError
-from fabula.originality.job import NearOptions
+from fabula.novelty.job import NearOptions
 
 HELD = "Upon the grey morning the keeper climbed slowly towards his lantern and counted seven gulls"
 REWORDED = "On that gray morning the keeper walked slowly to his lamp and counted seven birds"

@@ -13,8 +13,8 @@ from tests.exit_codes import REFUSED, check_exit
 from tests.reference_serving import run_fabula, serving_process
 
 from fabula.core.types import Document
-from fabula.originality.measure import Levels, OriginalityMeasure
-from fabula.originality.scores import run_measure
+from fabula.novelty.measure import Levels, OriginalityMeasure
+from fabula.novelty.scores import run_measure
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents, remove_documents

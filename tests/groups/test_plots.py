@@ -10,7 +10,7 @@ from tests.groups.test_comparison import compare_scores, row
 from fabula.core.errors import InputError
 from fabula.groups.comparison import Comparison
 from fabula.groups.tables import comparison_tables, save_comparison
-from fabula.originality.tables import originality_table
+from fabula.novelty.tables import originality_table
 from fabula.show.sheet import render
 
 

@@ -17,7 +17,7 @@ from fabula.feedback.job import CorruptSettings, ElicitSettings, ScoreSettings, 
 from fabula.jobs.given import Rows
 from fabula.jobs.job import WholeStream
 from fabula.jobs.models import ModelSettings
-from fabula.originality.detection import DetectorSettings
+from fabula.novelty.detection import DetectorSettings
 from fabula.reference.files import Manifest
 from fabula.reference.job import (
     BuildSettings,

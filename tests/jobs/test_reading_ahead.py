@@ -8,7 +8,7 @@ import pytest
 from fabula.core.errors import CallFailed, ModelError
 from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel
-from fabula.report.reviewer import ReadingAhead
+from fabula.review.reviewer import ReadingAhead
 
 pytest.importorskip("spacy", reason="the language of texts needs what 'fabula[nlp]' installs")
 pytest.importorskip("onnxruntime", reason="surprisals need what 'fabula[local]' installs")

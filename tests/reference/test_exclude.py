@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fabula.core.types import Document
-from fabula.originality.measure import OriginalityMeasure
-from fabula.originality.scores import to_row
+from fabula.novelty.measure import OriginalityMeasure
+from fabula.novelty.scores import to_row
 from fabula.reference import Reference, exclude
 from fabula.reference.exclude import CopyRule, find_copies
 

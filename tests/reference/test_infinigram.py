@@ -21,8 +21,8 @@ from tests.infinigram_serving import NONSENSE, Answers, serving_infinigram, some
 from fabula.core.cached_results import CachedResults
 from fabula.core.errors import CorpusError, InputError, LookupFailed
 from fabula.core.types import Document
-from fabula.originality.measure import Levels, OriginalityMeasure
-from fabula.originality.scores import run_measure
+from fabula.novelty.measure import Levels, OriginalityMeasure
+from fabula.novelty.scores import run_measure
 from fabula.reference import Backend, LocatedText, Reference
 from fabula.reference.backend import dj_search
 from fabula.reference.catalogue import API_URL

@@ -222,7 +222,7 @@ def test_an_index_that_the_server_has_not_is_refused():
 )
 def test_before_a_run_it_says_what_a_text_takes(spec: str, said: str):
     from fabula.jobs.progress import SILENT
-    from fabula.originality.job import OriginalityOptions
+    from fabula.novelty.job import OriginalityOptions
 
     class Told(type(SILENT)):  # type: ignore[misc]
         sentences: ClassVar[list[str]] = []

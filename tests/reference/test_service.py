@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.http_serving import Handler, on_loopback
-from tests.originality.test_near import FEW, FILLER
-from tests.originality.test_near_paper import STOP, vectors
+from tests.novelty.test_near import FEW, FILLER
+from tests.novelty.test_near_paper import STOP, vectors
 from tests.reference_serving import TOKEN, serving_reference
 
 from fabula.core.errors import CorpusError, InputError, LookupFailed
 from fabula.core.types import Document
-from fabula.originality.measure import Levels, OriginalityMeasure
-from fabula.originality.near import NearSearch, PaperSearch
-from fabula.originality.scores import to_row
+from fabula.novelty.measure import Levels, OriginalityMeasure
+from fabula.novelty.near import NearSearch, PaperSearch
+from fabula.novelty.scores import to_row
 from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import remove_documents

@@ -13,8 +13,8 @@ import pytest
 from fabula.core.errors import InputError
 from fabula.core.store import read_rows
 from fabula.core.types import Document
-from fabula.originality.detector import Label
-from fabula.originality.measure import Levels
+from fabula.novelty.detector import Label
+from fabula.novelty.measure import Levels
 from fabula.reference import Reference
 from fabula.replicate.creativity_index import (
     CLUSTER,

@@ -20,7 +20,7 @@ from scipy.stats import t as student_t
 from tests.stats.contrasted import clusters, means
 
 from fabula.judging.themes import group_vectors
-from fabula.originality.detector import Labelled, calibrate
+from fabula.novelty.detector import Labelled, calibrate
 from fabula.stats import agreement
 from fabula.stats.contrasts import holm, kruskal_wallis, permutation_f
 from fabula.stats.keyness import exact_p, smallest_p

@@ -20,7 +20,7 @@ from tests.stats.contrasted import means, percent
 from fabula.core.types import Contrast, Estimate
 from fabula.feedback.scores import read_answers, score_answers, validate
 from fabula.groups.tables import comparison_tables
-from fabula.originality.detector import Labelled, calibrate
+from fabula.novelty.detector import Labelled, calibrate
 from fabula.raters.agreement import panel_agreement, panel_of
 from fabula.raters.ratings import label_accuracy, rater_agreement
 from fabula.rubrics.load import load_rubric

@@ -14,13 +14,13 @@ from fabula.feedback.corrupting import sample_sets, without_repeats
 from fabula.judging.pairs import pairs_of
 from fabula.judging.run import with_retest
 from fabula.linguistic.profile import profile_texts
-from fabula.originality.measure import OriginalityMeasure
-from fabula.originality.scores import run_measure
+from fabula.novelty.measure import OriginalityMeasure
+from fabula.novelty.scores import run_measure
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
 from fabula.reference.openings import by_line, draw_sentences
-from fabula.report.job import ReportSettings
-from fabula.report.reviewer import Reviewer
+from fabula.review.job import ReportSettings
+from fabula.review.reviewer import Reviewer
 from fabula.text import check_documents, check_ids, read_documents
 
 WRONG: dict[str, Any] = {

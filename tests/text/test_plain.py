@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.originality.scores import plain_text
+from fabula.novelty.scores import plain_text
 from fabula.text import TextSettings
 
 PLAIN = "It can't be - it's so. He said, \"no!\" And left..."

@@ -23,7 +23,7 @@ from fabula.core.packages import installed, load
 from fabula.core.types import Document, Measurement, Signature
 
 PARTS = ("originality", "fluency", "profile", "lines", "verdicts", "feedback", "diversity")
-"""The instruments that are parts of each report, in display order; see `fabula.report.parts`."""
+"""The instruments that are parts of each report, in display order; see `fabula.review.parts`."""
 _OWN: dict[str, Instrument] = {}
 
 

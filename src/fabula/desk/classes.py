@@ -22,8 +22,8 @@ from fabula.desk.desk_pages import Owner, Posted, files_in, report_file
 from fabula.desk.drafts import place_in, read_object
 from fabula.desk.work import Desk, render, render_place, render_report, with_bar
 from fabula.jobs.progress import Progress
-from fabula.report.job import ReportSettings
-from fabula.report.reviewer import Reviewer
+from fabula.review.job import ReportSettings
+from fabula.review.reviewer import Reviewer
 from fabula.text import read_documents
 from fabula.web import visible
 

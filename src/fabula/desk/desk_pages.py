@@ -22,8 +22,8 @@ from fabula.desk.drafts import Piece, Version, place_in, shown_time
 from fabula.desk.setup import Step, setup, usable_sets
 from fabula.jobs.progress import Progress
 from fabula.models.available import check_key, find_models
-from fabula.report.parts import OWN_PARTS
-from fabula.report.reviewer import estimate_review
+from fabula.review.parts import OWN_PARTS
+from fabula.review.reviewer import estimate_review
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret

@@ -36,7 +36,7 @@ import zstandard
 
 from fabula.core.errors import InputError
 from fabula.core.store import DESK, dump_json, write_whole
-from fabula.report.findings import Finding, noted_of_rows
+from fabula.review.findings import Finding, noted_of_rows
 from fabula.text import count_words
 
 _MAX_TITLE_CHARS = 120

@@ -19,7 +19,7 @@ from fabula.core.store import dump_json
 from fabula.desk.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed_words, text_in
 from fabula.desk.drafts import Journal, KeptState, Piece, chained, shown_time
 from fabula.desk.work import Asked, render
-from fabula.report.findings import Finding
+from fabula.review.findings import Finding
 from fabula.text import count_words
 from fabula.web import visible
 

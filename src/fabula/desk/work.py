@@ -32,11 +32,11 @@ from fabula.jobs.progress import Declined, Progress
 from fabula.jobs.result import picked
 from fabula.models.cost import Estimate
 from fabula.reference import Reference, search
-from fabula.report import findings
-from fabula.report.job import ReportSettings
-from fabula.report.page import page_of
-from fabula.report.parts import Review, numbers_of_review, part_of_finding
-from fabula.report.reviewer import Reviewer
+from fabula.review import findings
+from fabula.review.job import ReportSettings
+from fabula.review.page import page_of
+from fabula.review.parts import Review, numbers_of_review, part_of_finding
+from fabula.review.reviewer import Reviewer
 from fabula.show.page import TEMPLATES
 from fabula.style.lines import line_of
 from fabula.text import read_documents

@@ -27,7 +27,7 @@ from fabula.core.errors import CallFailed, InputError, explain
 from fabula.core.instruments import instruments
 from fabula.core.types import Document, Measurement
 from fabula.evals.rubrics import in_a_sentence, over_epochs
-from fabula.originality.job import OriginalityOptions, open_measure
+from fabula.novelty.job import OriginalityOptions, open_measure
 from fabula.stats.contrasts import pooled_estimate
 from fabula.text.refusals import is_refusal
 

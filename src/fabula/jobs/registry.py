@@ -63,18 +63,18 @@ class Job:
 
 _BUILT_IN = """
 One draft
-  report = report.job | Run every instrument and write one page.
+  report = review.job | Run every instrument and write one page.
   desk = desk.start | Open a local page to drop drafts on and read reports.
   setup = desk.setup | Fetch the model files that instruments need, or list models.
 Texts and groups of texts
-  originality = originality.job | Score texts against a reference corpus.
+  originality = novelty.job | Score texts against a reference corpus.
   profile = linguistic.job | Measure rhythm, dialogue, word rarity and more.
   diversity = groups.job | Measure how alike texts are that should differ.
   compare = groups.job | Compare groups of texts in any numbers.
   phrases = groups.job | List phrases that one group uses more than another.
-  detect score = originality.detection | Score texts by how probable a language model finds them.
-  detect calibrate = originality.detection | Calibrate a detector on labelled scores.
-  detect apply = originality.detection | Apply a calibrated detector to scores.
+  detect score = novelty.detection | Score texts by how probable a language model finds them.
+  detect calibrate = novelty.detection | Calibrate a detector on labelled scores.
+  detect apply = novelty.detection | Apply a calibrated detector to scores.
 Judges and people
   judge stories = judging.job:judge | Judge stories with a rubric.
   judge calibrate = judging.agreement | Measure how far a judge agrees with experts.
@@ -108,8 +108,8 @@ Experiments
   reference build = reference.job | Build a reference corpus, or add texts to one.
   reference remove = reference.job | Remove documents from a corpus.
   reference info = reference.job | List corpora, or show and check one.
-  reference measure = originality.held_out | Score a corpus's own documents against it.
-  reference group = report.job | Measure texts as a reference group.
+  reference measure = novelty.held_out | Score a corpus's own documents against it.
+  reference group = review.job | Measure texts as a reference group.
   reference serve = reference.job | Serve corpora over HTTP.
   replicate ttcw = replicate.job | Replicate Chakrabarty et al. 2024.
   replicate linguistic-metrics = replicate.job | Replicate Roemmele et al. 2017.

@@ -34,11 +34,11 @@ from fabula.groups.comparison import (
 from fabula.groups.tables import save_comparison
 from fabula.models.surprisal import SurprisalModel
 from fabula.models.vectors import WordVectors, open_vectors
-from fabula.originality.detector import Calibration, Label, calibrate_rows, calibration_row
-from fabula.originality.measure import ExcludeSame, Levels, OriginalityMeasure
-from fabula.originality.near import PaperSearch
-from fabula.originality.scores import COPIED_SHARE, ProbabilityMeasure, probability_row, run_measure
-from fabula.originality.tables import NAMES, SHORT, calibration_remarks, save_rocs
+from fabula.novelty.detector import Calibration, Label, calibrate_rows, calibration_row
+from fabula.novelty.measure import ExcludeSame, Levels, OriginalityMeasure
+from fabula.novelty.near import PaperSearch
+from fabula.novelty.scores import COPIED_SHARE, ProbabilityMeasure, probability_row, run_measure
+from fabula.novelty.tables import NAMES, SHORT, calibration_remarks, save_rocs
 from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule

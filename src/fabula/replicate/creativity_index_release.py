@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document, Signature
-from fabula.originality.measure import Levels
+from fabula.novelty.measure import Levels
 from fabula.reference.files import text_digest
 from fabula.rubrics.released import released_rows
 from fabula.text.clusters import sketch_of

@@ -237,8 +237,8 @@ def creativity_index(
     Raises `InputError`, `CorpusError`, `ModelError`.
     """
     from fabula.core.store import dump_json, write_whole
-    from fabula.originality.detector import Label
-    from fabula.originality.measure import Levels
+    from fabula.novelty.detector import Label
+    from fabula.novelty.measure import Levels
     from fabula.reference.exclude import CopyRule
     from fabula.replicate import creativity_index as paper
     from fabula.show.charts import check_matplotlib

@@ -100,7 +100,7 @@ def book_view(
 ) -> dict[str, Any]:
     """What the template shows of a book, whose row is `book`; `number` is that of its text.
 
-    `more` has other instruments' results for each chapter (`fabula.report.parts`).
+    `more` has other instruments' results for each chapter (`fabula.review.parts`).
     """
     chapters = [{**one, **other} for one, other in zip(book["chapters"], more, strict=True)]
     panels = [one for one in _PANELS if any(row[one[0]] is not None for row in chapters)]

@@ -1,0 +1,372 @@
+"""Rank borrowed runs: how improbable each is, and which of them belong together.
+
+The *self-information* of a run is what its words would carry if each were drawn independently:
+minus the sum of the base-2 logarithms of their shares of all words. A large reference contains more
+runs by chance, and what occurs in many places is a common phrase. So runs are ranked by
+
+    bits - log2(words of the reference) - log2(places where the run occurs)
+
+The first two terms are minus the logarithm of how often a reference of that size would contain the
+run if its words were drawn at random: the E-value of sequence search (Karlin and Altschul 1990,
+"Methods for assessing the statistical significance of molecular sequence features", PNAS 87).
+
+Runs near each other, in the text and in one source, form one *borrowed passage*: a quotation with a
+word changed is one quotation. Anything with fewer than `MIN_BITS` bits over chance, or found in
+`MANY_PLACES` places or more, is a *commonplace*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fabula.core.errors import ModelError
+from fabula.core.types import Span
+from fabula.reference import Attribution, Backend, Occurrence, Reference
+from fabula.text import TextWords
+
+if TYPE_CHECKING:
+    from fabula.novelty.near import Counterpart, NearSettings, PaperSettings
+
+MIN_BITS = 38.0
+"""Over chance: chosen on one half of the texts of `bench/planted_runs.py`, evaluated on the other.
+A run of eight plain words in a few million words is about there."""
+MANY_PLACES = 100
+MAX_GAP_WORDS = 10
+"""Words of the text between two runs of one passage."""
+MAX_GAP_CHARS = 100
+"""Characters of the source between them."""
+MIN_REFERENCE_WORDS = 1_000
+"""A smaller reference gives no reliable word frequencies."""
+_WEB_SCALE_BITS = 40.0
+"""An external index does not report its size; the known ones have about 2^40 words."""
+
+
+@dataclass(frozen=True, slots=True)
+class BorrowedRun:
+    """A run of a text's words that occurs in the reference, verbatim or in other words."""
+
+    span: Span
+    first_word: int
+    n_words: int
+    attribution: Attribution | None
+    """Where it occurs verbatim."""
+    counterpart: Counterpart | None = None
+    """What it resembles, if it does not occur verbatim."""
+
+    @classmethod
+    def of(
+        cls,
+        document_id: str,
+        words: TextWords,
+        first: int,
+        n_words: int,
+        attribution: Attribution | None,
+        counterpart: Counterpart | None = None,
+    ) -> BorrowedRun:
+        """`n_words` words of a text from word `first` on."""
+        span = Span(document_id, int(words.starts[first]), int(words.ends[first + n_words - 1]))
+        return cls(span, first, n_words, attribution, counterpart)
+
+    @property
+    def end_word(self) -> int:
+        return self.first_word + self.n_words
+
+    @property
+    def count(self) -> int:
+        """Places where it occurs; 1 for a near run."""
+        return 1 if self.attribution is None else self.attribution.count
+
+    @property
+    def n_documents(self) -> int | None:
+        """Documents that contain it; None if not all were checked."""
+        found = self.attribution
+        return 1 if found is None else None if found.is_bounded else found.n_documents
+
+    @property
+    def sources(self) -> tuple[Occurrence, ...]:
+        if self.counterpart is not None:
+            return (self.counterpart.source,)
+        return () if self.attribution is None else self.attribution.sources
+
+    @property
+    def similarity(self) -> float:
+        """Similarity to its source; 1 if verbatim."""
+        return 1.0 if self.counterpart is None else self.counterpart.similarity
+
+
+@dataclass(frozen=True, slots=True)
+class BorrowedPassage:
+    """Runs that belong together, and how improbable it is that they were found by chance."""
+
+    runs: tuple[BorrowedRun, ...]
+    """In the order of the text."""
+    n_words: int
+    """Words in any of the runs."""
+    n_verbatim: int
+    """Those of them that occur verbatim in the reference."""
+    bits: float | None
+    """Self-information of these words, each of a near run times its similarity; None if word
+    frequencies are unknown."""
+    over_chance: float | None
+    """The value that passages are ranked by."""
+    count: int
+    """Places that contain all of it, at most."""
+
+    @property
+    def is_commonplace(self) -> bool:
+        # What is unknown is not common.
+        is_probable = self.over_chance is not None and self.over_chance < MIN_BITS
+        return is_probable or self.count >= MANY_PLACES
+
+    @property
+    def n_documents(self) -> int | None:
+        """Documents that contain all of it, at most; None if not all were checked."""
+        known = [run.n_documents for run in self.runs if run.n_documents is not None]
+        return min(known) if len(known) == len(self.runs) else None
+
+    @property
+    def span(self) -> Span:
+        """From the first word to the last, gaps included."""
+        first = self.runs[0].span
+        return replace(first, end=max(run.span.end for run in self.runs))
+
+    @property
+    def sources(self) -> tuple[Occurrence, ...]:
+        """A place in each document that contains any of it; the one with the most words first."""
+        n_words: dict[int, int] = {}
+        first: dict[int, Occurrence] = {}
+        for run in sorted(self.runs, key=lambda run: -run.n_words):
+            for source in run.sources:
+                n_words[source.number] = n_words.get(source.number, 0) + run.n_words
+                first.setdefault(source.number, source)
+        return tuple(first[number] for number in sorted(first, key=lambda k: -n_words[k]))
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRuns:
+    """The borrowed passages of a text, the most improbable first, and its commonplaces."""
+
+    passages: tuple[BorrowedPassage, ...]
+    commonplaces: tuple[BorrowedPassage, ...]
+    longest_run: int
+    """Words in the longest run, 0 if there is none."""
+    word_counts: str | None = None
+    """The source of the word counts for the bits; None if the reference is too small, or external
+    with no word list installed."""
+
+
+class WordInformation:
+    """The self-information of each word in bits, by the reference's own counts.
+
+    For an external index, where each count would be a request, by wordfreq's list of English if
+    that is installed.
+    """
+
+    def __init__(self, reference: Backend) -> None:
+        self._reference = reference
+        self._bits: dict[str, float] = {}
+        self.chance_bits = _WEB_SCALE_BITS
+        """log2 of the reference's words."""
+        self.name: str | None = None
+        """The source of the counts; None if there are none."""
+        if isinstance(reference, Reference):
+            self.chance_bits = math.log2(max(1, reference.n_words))
+            self.name = "reference" if reference.n_words >= MIN_REFERENCE_WORDS else None
+        else:
+            from fabula.linguistic.lexis import Frequencies
+
+            with suppress(ModelError):
+                self._list = Frequencies()
+                self.name = self._list.name
+        rule = f"{MIN_BITS:g}bits,{MANY_PLACES}places,{MAX_GAP_WORDS}words,{MAX_GAP_CHARS}chars"
+        self.signature = f"{self.name},{rule}"
+        """Everything that determines a rank besides the reference."""
+
+    def of(self, words: Sequence[str], wanted: Iterable[int]) -> list[float] | None:
+        """The bits of each word of a text; nan for those whose places are not `wanted`.
+
+        None if word frequencies are unknown. A word absent from the reference counts as occurring
+        once.
+        """
+        if self.name is None:
+            return None
+        places = list(wanted)
+        new = sorted({words[i] for i in places} - self._bits.keys())
+        if new and isinstance(self._reference, Reference):
+            counts = self._reference.counts([(word,) for word in new])
+            self._bits |= {
+                word: self.chance_bits - math.log2(max(1, count))
+                for word, count in zip(new, counts, strict=True)
+            }
+        elif new:
+            self._bits |= {w: -self._list.log(w.casefold()) / math.log(2) for w in new}
+        found = [math.nan] * len(words)
+        for i in places:
+            found[i] = self._bits[words[i]]
+        return found
+
+
+def trim_near(
+    run: BorrowedRun,
+    words: TextWords,
+    verbatim: Iterable[tuple[int, int]],
+    settings: NearSettings | PaperSettings,
+) -> BorrowedRun | None:
+    """Trim a near run of ends that only the rest of it pays for.
+
+    The segment of its content words with the largest sum of cosine minus the threshold is kept. If
+    more than half of its words occur verbatim in the reference (`verbatim`: first word, number of
+    words), a stretch beyond those needs as many content words as a match by itself. None if what is
+    left occurs verbatim, or has no content words. words: those of the text.
+    """
+    counterpart, begin, end = run.counterpart, run.first_word, run.end_word
+    assert counterpart is not None
+    inside = [(max(a, begin), min(a + n, end)) for a, n in verbatim]
+    inside = [(a, b) for a, b in inside if b > a]
+    places = [begin + here for here, _, _ in counterpart.pairs]
+    sums = [0.0]
+    for *_, cosine in counterpart.pairs:
+        sums.append(sums[-1] + (cosine - settings.threshold))
+    # Of segments with equal sums the longest, then the first.
+    best, lowest = (-math.inf, 0, 0), 0
+    for k in range(1, len(sums)):
+        if sums[k - 1] < sums[lowest]:
+            lowest = k - 1
+        best = max(best, (sums[k] - sums[lowest], k - lowest, -lowest))
+    start, stop = -best[2], best[1] - best[2]
+    first, last = begin, end
+    if len({k for a, b in inside for k in range(a, b)}) > run.n_words / 2:
+        left, right = min(a for a, _ in inside), max(b for _, b in inside)
+        n_before = sum(place < left for place in places[start:stop])
+        n_after = sum(place >= right for place in places[start:stop])
+        first = left if n_before < settings.floor else min(places[start], left)
+        last = right if n_after < settings.floor else max(places[stop - 1] + 1, right)
+    elif stop - start >= settings.floor:
+        first, last = places[start], places[stop - 1] + 1
+    if any(a <= first and last <= b for a, b in inside):
+        return None
+    if (first, last) == (begin, end):
+        return run
+    kept = [pair for pair in counterpart.pairs if first <= begin + pair[0] < last]
+    if not kept:
+        return None
+    low, high = min(there for _, there, _ in kept), max(there for _, there, _ in kept)
+    theirs = counterpart.words.part(low, high - low + 1)
+    source = counterpart.source
+    span = replace(source.span, start=int(theirs.starts[0]), end=int(theirs.ends[-1]))
+    part = replace(
+        counterpart,
+        similarity=min(1.0, math.fsum(cosine for *_, cosine in kept) / len(kept)),
+        source=replace(source, span=span),
+        words=theirs,
+        pairs=tuple((begin + here - first, there - low, cosine) for here, there, cosine in kept),
+    )
+    return BorrowedRun.of(run.span.document_id, words, first, last - first, None, part)
+
+
+def rank_runs(
+    runs: Iterable[BorrowedRun],
+    bits: Sequence[float] | None,
+    chance_bits: float,
+    word_counts: str | None = None,
+) -> RankedRuns:
+    """Passages and commonplaces, each ranked. No run lies within another of its kind.
+
+    bits: of each word of the text that lies in a run; None if unknown. chance_bits: log2 of the
+    words of the reference; word_counts: where the bits are from. A passage that lies mostly in
+    higher-ranked ones is not listed.
+    """
+
+    def place(run: BorrowedRun) -> tuple[int, int, float, list[int]]:
+        numbers = [source.number for source in run.sources]
+        return run.first_word, -run.n_words, -run.similarity, numbers
+
+    def rank(passage: BorrowedPassage) -> tuple[bool, float, int, int]:
+        score = passage.n_words if passage.over_chance is None else passage.over_chance
+        first = passage.runs[0].first_word
+        return passage.is_commonplace, -score, -passage.n_words, first
+
+    ordered = sorted(runs, key=place)
+    groups: list[_Group] = []
+    is_open: list[_Group] = []
+    for run in ordered:
+        is_open = [
+            group
+            for group in is_open
+            if run.first_word - max(other.end_word for other in group.runs) <= MAX_GAP_WORDS
+        ]
+        # Mostly within a near run: it is the verbatim part of that run.
+        group = max(is_open, key=lambda some: some.n_held(run), default=None)
+        if group is None or 2 * group.n_held(run) <= run.n_words:
+            group = next((some for some in reversed(is_open) if some.numbers_with(run)), None)
+        if group is None:
+            group = _Group([], {source.number for source in run.sources})
+            groups.append(group)
+            is_open.append(group)
+        group.numbers = group.numbers_with(run) or group.numbers
+        group.runs.append(run)
+    passages = []
+    for own in (group.runs for group in groups):
+        shares: dict[int, float] = {}
+        for run in own:
+            for k in range(run.first_word, run.end_word):
+                shares[k] = max(run.similarity, shares.get(k, 0.0))
+        count = min(run.count for run in own)
+        n_verbatim = len(words_of(run for run in own if run.counterpart is None))
+        total = over_chance = None
+        if bits is not None:
+            total = math.fsum(share * bits[k] for k, share in shares.items())
+            over_chance = total - chance_bits - math.log2(max(1, count))
+        figures = len(shares), n_verbatim, total, over_chance, count
+        passages.append(BorrowedPassage(tuple(own), *figures))
+    taken: set[int] = set()
+    listed = []
+    for passage in sorted(passages, key=rank):
+        words = words_of(passage.runs)
+        if 2 * len(words - taken) > len(words):
+            listed.append(passage)
+            taken |= words
+    return RankedRuns(
+        passages=tuple(passage for passage in listed if not passage.is_commonplace),
+        commonplaces=tuple(passage for passage in listed if passage.is_commonplace),
+        longest_run=max((run.n_words for run in ordered), default=0),
+        word_counts=word_counts,
+    )
+
+
+@dataclass(slots=True)
+class _Group:
+    """Runs joined so far, and the documents that contain them near each other."""
+
+    runs: list[BorrowedRun]
+    numbers: set[int]
+
+    def n_held(self, run: BorrowedRun) -> int:
+        """How many words of the run lie in one of these near runs that begins before it."""
+        ends = (other.end_word for other in self.runs if other.counterpart is not None)
+        return min(run.n_words, max(ends, default=0) - run.first_word)
+
+    def numbers_with(self, run: BorrowedRun) -> set[int]:
+        """The documents that contain the run near one of these, which is near it in the text."""
+        near = [
+            (source.number, source.span)
+            for other in self.runs
+            if run.first_word - other.end_word <= MAX_GAP_WORDS
+            for source in other.sources
+        ]
+        return self.numbers & {
+            source.number
+            for source in run.sources
+            for number, span in near
+            if number == source.number
+            and max(source.span.start, span.start) - min(source.span.end, span.end) <= MAX_GAP_CHARS
+        }
+
+
+def words_of(runs: Iterable[BorrowedRun]) -> set[int]:
+    """The words of the text that lie in any of the runs."""
+    return {k for run in runs for k in range(run.first_word, run.end_word)}

@@ -1,0 +1,552 @@
+"""Run a review: open each instrument once, and apply it to every text."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from fabula.core.cached_results import CachedResults
+from fabula.core.errors import CallFailed, InputError, ModelError
+from fabula.core.instruments import Instrument, instruments
+from fabula.core.resume import kept_rows
+from fabula.core.types import Document, Measurement, Rubric
+from fabula.feedback.advising import Advice, AdvicePlan, advise, estimate
+from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
+from fabula.judging.job import Asking, judging_of, labels_of_some, plan_of
+from fabula.judging.plan import AnswerBook, JudgePlan
+from fabula.models.base import Model, Usage
+from fabula.models.cost import Estimate
+from fabula.models.model_spec import ModelOptions, open_model
+from fabula.models.surprisal import SurprisalModel, TokenSurprisal
+from fabula.novelty.job import OriginalityOptions, open_measure, younger_remark
+from fabula.novelty.measure import ExcludeSame, OriginalityMeasure
+from fabula.reference import Reference
+from fabula.reference.backend import described
+from fabula.reference.norms import GroupBook
+from fabula.review.job import ReportSettings
+from fabula.review.parts import LeftOut, Review, TextReview
+from fabula.style.fluency import FluencyMeasure, read_tokens
+from fabula.style.lines import Wanted, read_drafts
+from fabula.text import check_documents
+from fabula.text.pipeline import SENTENCES, load_pipeline
+
+_NAME = "these-texts"
+_NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
+_AGAIN = "run the same command again"
+_OTHER_MODEL = "name another model: `fabula report --set tools.fluency-model`"
+
+
+_OPENED = (
+    "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
+    "phrases",
+)  # fmt: skip
+_LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
+_NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
+
+
+class ReadingAhead:
+    """A language model that reads texts in a separate thread, while other instruments run.
+
+    Reading takes longer than the rest of a report, and mostly without holding Python's GIL. It
+    starts at once: `with ReadingAhead(open_model, documents) as reading`, where `open_model` is
+    called in the thread. On exit, unread texts are dropped.
+    """
+
+    def __init__(
+        self, open_model: Callable[[], SurprisalModel], documents: Sequence[Document]
+    ) -> None:
+        self._open_model, self._documents = open_model, documents
+        self._is_over = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._limits = ExitStack()
+        # Without it no model is opened either.
+        with suppress(ImportError):
+            from threadpoolctl import threadpool_limits
+
+            # One thread for matrix products until everything is read: the output layer sets this
+            # while it works, for the whole process, and others must not depend on the timing.
+            self._limits.enter_context(threadpool_limits(1, "blas"))
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="fluency")
+        self._model = self._pool.submit(self._open_model)
+        self._read: list[Future[TokenSurprisal | None]] = [
+            self._pool.submit(self._read_one, document) for document in self._documents
+        ]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self._pool.shutdown(cancel_futures=True)
+        self._limits.close()
+
+    def model(self) -> SurprisalModel:
+        """Wait for the model. Raises what opening it raised."""
+        return self._model.result()
+
+    def tokens(self, k: int) -> TokenSurprisal | None:
+        """Wait for the tokens of the `k`-th document. Raises what reading it raised."""
+        return self._read[k].result()
+
+    def _read_one(self, document: Document) -> TokenSurprisal | None:
+        def check() -> None:
+            if self._is_over.is_set():
+                raise CallFailed("the text was not read to its end")
+
+        return read_tokens(self._model.result(), document, check)
+
+
+class Reviewer:
+    """The instruments of a plan, kept open: `with Reviewer(plan) as reviewer`.
+
+    A named reference that cannot be opened is an error; an instrument that is not installed is left
+    out, with instructions for installing it.
+    """
+
+    def __init__(self, plan: ReportSettings) -> None:
+        from fabula.groups.phrase_list import PhraseInstrument, read_phrases
+        from fabula.novelty.held_out import groups_of
+
+        self.plan = plan
+        self._stack = ExitStack()
+        self._measure: OriginalityMeasure | None = None
+        self._model: SurprisalModel | None = None
+        self._groups = GroupBook.open(*groups_of(plan.references), *plan.groups)
+        self._listed: list[Instrument] = [
+            PhraseInstrument(read_phrases(path), number)
+            for number, path in enumerate(plan.phrases, 1)
+        ]
+        self._states = _states_of(plan.references)
+        self._options = OriginalityOptions(
+            plan.references,
+            levels=plan.levels,
+            match=plan.match,
+            exclude=plan.exclude,
+            exclude_same=plan.exclude_same,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def can_do(self, plan: ReportSettings) -> bool:
+        """Whether the open instruments serve another plan too."""
+        is_alike = all(getattr(self.plan, name) == getattr(plan, name) for name in _OPENED)
+        return is_alike and _states_of(plan.references) == self._states
+
+    def run(
+        self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
+    ) -> Review:
+        """Run all parts. Raises `InputError`, `CorpusError` for invalid settings."""
+        *_, last = self.steps(documents, progress, confirm)
+        return last
+
+    def steps(
+        self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
+    ) -> Iterator[Review]:
+        """Yield the growing review after each part; fast parts come first."""
+        plan = self.plan
+        reviews = tuple(TextReview(document) for document in check_documents(documents))
+        review = Review(reviews, (), self._groups)
+        if plan.models.models and plan.asks("verdicts"):
+            rubric = _judge_plan(plan).rubric
+            people = labels_of_some(documents, plan.labels, rubric)
+            review = replace(review, rubric=rubric, people=tuple(people))
+        is_here = not any("://" in one for one in plan.references)
+        if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
+            # Invalid settings are rejected before a model starts reading.
+            self._opened_measure(progress)
+        # Surprisals of texts are computed in the background from now on.
+        reader: AbstractContextManager[ReadingAhead | None] = nullcontext()
+        if plan.asks("fluency"):
+            reader = ReadingAhead(self._opened_model, [text.document for text in reviews])
+        with reader as reading:
+            for step in (self._originality, self._read, partial(self._fluently, reading)):
+                review = step(review, progress)
+                yield review
+        for step in (self._others, self._together):
+            review = step(review, progress)
+            yield review
+        yield self._models(review, progress, confirm)
+
+    def _originality(self, review: Review, progress: Progress) -> Review:
+        if not self.plan.asks("originality"):
+            return _without(review, "originality")
+        plan, documents = self.plan, [text.document for text in review.texts]
+        if not (plan.references or plan.against_each_other):
+            remedy = (
+                "build one from texts that you have, `fabula reference build books/ --out "
+                "books.ref`, and name it: `fabula report --reference books.ref`"
+            )
+            return _left_out(review, "originality", "no reference was named", remedy)
+        with ExitStack() as stack:
+            if plan.against_each_other:
+                # The reference of these texts exists only during the run; a text never counts as
+                # its own source, nor do those that share `exclude_same` with it.
+                if len(documents) < 2:
+                    raise InputError(
+                        "only one text was given: comparing texts with each other takes at least "
+                        "two"
+                    )
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fabula-"))
+                path = Path(folder) / _NAME
+                progress.say("building a reference from the texts")
+                Reference.build(documents, path, n_jobs=1).close()
+                own = self._options
+                options = replace(own, references=(*own.references, str(path)))
+                reference = Reference.open(*options.references, report=progress.say)
+                same = ExcludeSame.of_texts_themselves(reference, documents, own.exclude_same)
+                n_threads = plan.n_processes
+                opened = open_measure(options, progress, reference, n_threads=n_threads, same=same)
+                measure = stack.enter_context(opened)
+            else:
+                measure = self._opened_measure(progress)
+            progress.begin("originality", len(documents))
+            texts, failed = [], []
+            for text, result in zip(review.texts, measure.measure(documents), strict=True):
+                texts.append(replace(text, originality=result))
+                failed += [result.detail] if result.detail else []
+                progress.advance(1)
+            age, size = measure.reference.age, described(measure.reference)
+        younger = age.younger(documents)
+        remarks = (younger_remark(younger, len(texts), age),) if younger else ()
+        review = replace(review, texts=tuple(texts), size=size, remarks=remarks)
+        if failed:
+            reason = f"{len(failed):,} texts have no score: {failed[0]}"
+            review = _left_out(review, "originality", reason, _AGAIN, is_failure=True)
+        return _signed(review, "originality", str(measure.signature))
+
+    def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
+        if self._measure is not None and any("://" in one for one in self.plan.references):
+            # It may have changed since, and is fast to open.
+            self._measure.reference.close()
+            self._measure = None
+        if self._measure is None:
+            measure = open_measure(self._options, progress, n_threads=self.plan.n_processes)
+            self._measure = self._stack.enter_context(measure)
+        return self._measure
+
+    def _read(self, review: Review, progress: Progress) -> Review:
+        """The profile and the notes on lines, from a single reading."""
+        names: tuple[Wanted, ...] = ("profile", "lines")
+        wanted = [part for part in names if self.plan.asks(part)]
+        for part in names:
+            if part not in wanted:
+                review = _without(review, part)
+        if not wanted:
+            return review
+        progress.begin("reading line by line", len(review.texts))
+        texts = []
+        try:
+            documents = (text.document for text in review.texts)
+            plan = self.plan
+            found = read_drafts(documents, wanted, plan.grammar, n_jobs=plan.n_processes)
+            for text, one in zip(review.texts, found, strict=True):
+                lines = None if one.lines is None else one.lines.without(plan.without, plan.with_)
+                texts.append(replace(text, profile=one.profile, lines=lines))
+                progress.advance(1)
+        except ModelError as error:
+            is_own = self.plan.grammar != ReportSettings().grammar
+            other = "name another checker: `fabula report --set tools.grammar`"
+            for part in wanted:
+                remedy = other if is_own else _NLP_EXTRA
+                review = _left_out(review, part, str(error), remedy, is_failure=is_own)
+            return review
+        review = replace(review, texts=tuple(texts))
+        for part, of_first in (("profile", texts[0].profile), ("lines", texts[0].lines)):
+            if of_first is not None:
+                review = _signed(review, part, of_first.signature)
+        return review
+
+    def _fluently(self, reading: ReadingAhead | None, review: Review, progress: Progress) -> Review:
+        if reading is None:
+            return review
+        progress.begin("fluency", len(review.texts))
+        try:
+            measure = FluencyMeasure(reading.model(), load_pipeline(SENTENCES))
+        except ModelError as error:
+            is_own = self.plan.fluency_model != ReportSettings().fluency_model
+            remedy = _OTHER_MODEL if is_own else f"{_LOCAL_EXTRA}; {_NLP_EXTRA}"
+            return _left_out(review, "fluency", str(error), remedy, is_failure=is_own)
+        texts, lost = list(review.texts), ""
+        for k, text in enumerate(texts):
+            try:
+                texts[k] = replace(text, fluency=measure.measured(text.document, reading.tokens(k)))
+            except (ModelError, CallFailed) as error:
+                lost = str(error)
+            progress.advance(1)
+        review = replace(review, texts=tuple(texts))
+        if lost:
+            reason = f"not for all texts: {lost}"
+            review = _left_out(review, "fluency", reason, _OTHER_MODEL, is_failure=True)
+        return _signed(review, "fluency", str(measure.signature))
+
+    def _opened_model(self) -> SurprisalModel:
+        if self._model is None:
+            model = SurprisalModel(self.plan.fluency_model, store=CachedResults())
+            self._model = self._stack.enter_context(model)
+        return self._model
+
+    def _others(self, review: Review, progress: Progress) -> Review:
+        """Results of registered instruments, phrase lists and word ratings."""
+        asked: list[Instrument] = [*instruments(), *self._listed]
+        review = replace(review, instruments=tuple(asked))
+        for one in asked:
+            if not self.plan.asks(one.id):
+                review = _without(review, one.id)
+                continue
+            progress.begin(one.title, len(review.texts))
+            documents = [text.document for text in review.texts]
+            texts = []
+            try:
+                for text, said in zip(review.texts, one.measure(documents), strict=True):
+                    others = {**text.others, one.id: tuple(said)} if said else text.others
+                    texts.append(replace(text, others=others))
+                    progress.advance(1)
+            except ModelError as error:
+                review = _left_out(review, one.id, str(error), "install what it needs")
+                continue
+            review = replace(review, texts=tuple(texts))
+            if any(one.id in text.others for text in texts):
+                review = _signed(review, one.id, str(one.signature))
+        return review
+
+    def _together(self, review: Review, progress: Progress) -> Review:
+        if len(review.texts) < 2:
+            return review
+        if not (self.plan.asks("diversity") or self.plan.against_each_other):
+            return _without(review, "diversity")
+        from fabula.groups.diversity import measure_together
+
+        progress.begin("comparing texts", None)
+        found = measure_together(
+            [text.document for text in review.texts],
+            seed=self.plan.seed,
+            n_threads=self.plan.n_processes,
+            is_class=self.plan.against_each_other,
+            apart=self.plan.exclude_same if self.plan.against_each_other else None,
+        )
+        review, diversity = replace(review, together=found), found.diversity
+        return review if diversity is None else _signed(review, "diversity", diversity.signature)
+
+    def _models(self, review: Review, progress: Progress, confirm: Confirm) -> Review:
+        wanted: list[str] = []
+        for part in ("verdicts", "feedback"):
+            if not self.plan.asks(part):
+                review = _without(review, part)
+            elif not self.plan.models.models:
+                review = _left_out(review, part, "no language model was named", _NAME_MODEL)
+            else:
+                wanted.append(part)
+        if not wanted:
+            return review
+        options = self.plan.models.options()
+        documents = [text.document for text in review.texts]
+        for spec in dict.fromkeys(self.plan.models.models):
+            asked = _ask_model(spec, documents, self.plan, progress, confirm, options)
+            try:
+                verdicts, advice, failures = asyncio.run(asked)
+            except Declined:
+                reason = f"{spec} was not asked, since its cost was not confirmed"
+                remedy = "run again and agree; `fabula report --yes` agrees in advance"
+                for part in wanted:
+                    review = _left_out(review, part, reason, remedy)
+                continue
+            except ModelError as error:
+                # The results of the other instruments are kept.
+                for part in wanted:
+                    review = _left_out(review, part, str(error), _AGAIN, is_failure=True)
+                continue
+            # After what others said.
+            judged, advised = _by_text(verdicts), {one.document.id: one for one in advice}
+            texts = tuple(
+                replace(
+                    text,
+                    verdicts=(*text.verdicts, *judged.get(text.document.id, ())),
+                    advice=(*text.advice, *(a for a in [advised.get(text.document.id)] if a)),
+                )
+                for text in review.texts
+            )
+            review = replace(review, texts=texts)
+            if n_failed := sum(one.missing_reason == "failed" for one in verdicts):
+                reason = f"{n_failed:,} calls failed, so their verdicts are missing"
+                review = _left_out(review, "verdicts", reason, _AGAIN, is_failure=True)
+            if failures:
+                reason = f"{len(failures):,} texts got none: {failures[0]}"
+                review = _left_out(review, "feedback", reason, _AGAIN, is_failure=True)
+        return _summarised(review)
+
+
+def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -> Review:
+    """Add existing verdicts to the review, matched to its texts by id.
+
+    Raises `InputError` if none is about any of the texts.
+    """
+    of_text = _by_text(said)
+    if of_text.keys().isdisjoint(text.document.id for text in review.texts):
+        raise InputError("`judge` has no verdict on any of these texts; check that the ids match")
+    texts = tuple(
+        replace(text, verdicts=tuple(of_text.get(text.document.id, ()))) for text in review.texts
+    )
+    left_out = tuple(entry for entry in review.left_out if entry.part != "verdicts")
+    return _summarised(replace(review, texts=texts, left_out=left_out, rubric=rubric))
+
+
+def corrected(review: Review, by: str | None) -> Review:
+    """Add what the people who labelled would have said of all texts, and of each group by a field.
+
+    A judge that cannot be corrected is left unchanged, and the reason is reported.
+    """
+    rubric = review.rubric
+    if rubric is None or not review.people:
+        return review
+    from fabula.judging.agreement import CorrectSettings, correct_measurements
+
+    documents = [text.document for text in review.texts]
+    verdicts = [one for text in review.texts for one in text.verdicts]
+    found = {}
+    for judge in review.judges:
+        settings = CorrectSettings(by=by, judge=judge.rater)
+        try:
+            run = correct_measurements(verdicts, review.people, rubric, settings, documents)
+        except InputError as error:
+            # What was measured, and paid for, is kept.
+            reason = f"{judge.rater.partition('@')[0]} is not corrected: {error}"
+            review = _left_out(review, "verdicts", reason, "label some of the texts that it judged")
+        else:
+            found[judge.rater] = run.correction
+    return replace(review, corrected=found)
+
+
+def _summarised(review: Review) -> Review:
+    verdicts = [one for text in review.texts for one in text.verdicts]
+    if review.rubric is not None and verdicts:
+        from fabula.judging.summary import summarise
+        from fabula.judging.trust import TrustBook
+
+        documents = [text.document for text in review.texts]
+        judges = summarise(verdicts, documents, review.rubric, TrustBook())
+        review = replace(review, judges=tuple(judges))
+        review = _signed(review, "verdicts", "\n".join(j.signature for j in judges))
+    advice = dict.fromkeys(a.signature for text in review.texts for a in text.advice)
+    return _signed(review, "feedback", "\n".join(advice)) if advice else review
+
+
+def _states_of(references: Sequence[str]) -> list[int]:
+    """When each corpus was last changed: a rebuilt corpus is a different one."""
+    folders = filter(Path.is_dir, map(Path, references))
+    return [max((one.stat().st_mtime_ns for one in each.iterdir()), default=0) for each in folders]
+
+
+def _by_text(verdicts: Iterable[Measurement]) -> dict[str, list[Measurement]]:
+    found: dict[str, list[Measurement]] = {}
+    for one in verdicts:
+        found.setdefault(one.document_id, []).append(one)
+    return found
+
+
+def _signed(review: Review, part: str, signature: str) -> Review:
+    return replace(review, signatures={**review.signatures, part: signature})
+
+
+def _left_out(
+    review: Review, part: str, reason: str, remedy: str, *, is_failure: bool = False
+) -> Review:
+    one = LeftOut(part, reason, remedy, is_failure)
+    return replace(review, left_out=(*review.left_out, one))
+
+
+def _without(review: Review, part: str) -> Review:
+    remedy = f"run again without `--without {part}`"
+    return _left_out(review, part, "it was left out on request", remedy)
+
+
+def _judge_plan(plan: ReportSettings) -> JudgePlan:
+    """How the rubric is asked. Raises `InputError`."""
+    asking = Asking(style=plan.style, seed=plan.seed)
+    return plan_of(judging_of(plan.rubric, asking, plan.models, None, False).judging)
+
+
+def _advice_plan(plan: ReportSettings) -> AdvicePlan:
+    return AdvicePlan(n_times=plan.n_samples, seed=plan.seed, effort=plan.models.reasoning_effort)
+
+
+async def _ask_model(
+    spec: str,
+    documents: Sequence[Document],
+    plan: ReportSettings,
+    progress: Progress,
+    confirm: Confirm,
+    options: ModelOptions,
+) -> tuple[list[Measurement], list[Advice], list[str]]:
+    """Verdicts and feedback from one model, and why texts have no feedback.
+
+    Raises `ModelError`, `InputError`.
+    """
+    from fabula.judging.measurements import to_measurements
+    from fabula.judging.run import judge_stories
+    from fabula.models.encoder import Encoder
+    from fabula.models.replay import CALLS, CachedModel
+
+    judging, advising, book = _judge_plan(plan), _advice_plan(plan), AnswerBook()
+    # Before anything is paid for.
+    encoder = Encoder() if plan.asks("feedback") else None
+    # Other settings give another answer.
+    held = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
+    path = None if plan.keep is None else plan.keep / f"answers{held}.jsonl"
+    verdicts, advice, failures = list[Measurement](), list[Advice](), list[str]()
+    with kept_rows(path, CALLS) as rows:
+        async with open_model(spec, options) as opened:
+            # Cached answers are free, so the cache comes before the budget.
+            model = CachedModel(opened, rows, effort=options.effort)
+            confirm(spec, _expected(spec, documents, plan, model, book))
+            name, meter = model.name.partition("@")[0], progress.advance
+            if plan.asks("verdicts"):
+                progress.begin(f"verdicts by {name}", len(judging.items) * len(documents))
+                judged = await judge_stories(documents, model, judging, book, meter=meter)
+                verdicts += to_measurements(judged, documents, model.name, judging)
+            if encoder is not None:
+                progress.begin(f"feedback by {name}", plan.n_samples * len(documents))
+                for document in documents:
+                    try:
+                        advice.append(await advise(document, model, advising, encoder, meter=meter))
+                    except (InputError, ModelError) as error:
+                        failures.append(str(error))
+    return verdicts, advice, failures
+
+
+def estimate_review(spec: str, documents: Sequence[Document], plan: ReportSettings) -> Estimate:
+    """Estimate the cost of a model before it is opened; cached answers are not considered."""
+    return _expected(spec, documents, plan, open_model(spec, plan.models.options()), AnswerBook())
+
+
+def _expected(
+    spec: str, documents: Sequence[Document], plan: ReportSettings, model: Model, book: AnswerBook
+) -> Estimate:
+    from fabula.judging.session import Session, estimate_calls
+
+    price = plan.models.options().prices.of(spec)
+    expected = []
+    if plan.asks("verdicts"):
+        session = Session(documents, [spec], _judge_plan(plan))
+        expected.append(estimate_calls(session, documents, model, book, price))
+    if plan.asks("feedback"):
+        advising = _advice_plan(plan)
+        expected += [estimate(document, advising, 0, price) for document in documents]
+    known = [one.cost for one in expected if one.cost is not None]
+    return Estimate(
+        sum(one.n_calls for one in expected),
+        sum((one.usage for one in expected), start=Usage()),
+        math.fsum(known) if len(known) == len(expected) else None,
+        any(one.is_most for one in expected),
+    )

@@ -1,0 +1,421 @@
+"""Every instrument on the same texts: what runs, what is left out and why, what is missing."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.reference_serving import TOKEN, serving_reference
+from tests.serving import prompt_of, serving
+
+from fabula.core.errors import CorpusError, InputError
+from fabula.core.settings import SettingsError
+from fabula.core.types import Document
+from fabula.jobs.models import NoModelSettings, Spending
+from fabula.jobs.progress import SILENT
+from fabula.judging.agreement import CorrectSettings, correct_measurements
+from fabula.judging.inputs import Labels
+from fabula.raters.labels import read_labels
+from fabula.reference import Reference
+from fabula.reference.build import add_documents
+from fabula.review.job import GroupSettings, ReportFiles, ReportSettings, report
+from fabula.review.page import write_review_page
+from fabula.review.parts import Review, numbers_of_review
+from fabula.review.reviewer import Declined, Reviewer, corrected
+from fabula.review.tables import review_json, review_tables
+from fabula.rubrics.load import load_rubric
+from fabula.show.sheet import render
+
+STORY = (
+    "The lamp went round. She counted nine, and one, and then she put out her hand and held it "
+    "still.\n\nNobody in the harbour woke. It was the best of times in that house, and the worst."
+)
+SOURCES = [
+    Document("a", "It was the best of times, it was the worst of times, it was the age of wisdom."),
+    Document("b", "She put out her hand and held it still until the bell had rung."),
+]
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("review") / "books.ref"
+    Reference.build(SOURCES, path).close()
+    return str(path)
+
+
+def run(texts: list[Document], **given: Any) -> Review:
+    plan = ReportSettings(**({"n_jobs": 1} | given))
+    with Reviewer(plan) as reviewer:
+        return reviewer.run(texts)
+
+
+def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A reviewer that stays open, as the desk's does, meets a corpus that has changed."""
+    monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
+    Reference.build(SOURCES[:1], tmp_path / "r")
+    with serving_reference(tmp_path / "r") as served:
+        plan = ReportSettings(references=(served.url,), without=("profile",))
+        with Reviewer(plan) as reviewer:
+            for borrowed in ([6], [9, 6]):
+                (text,) = reviewer.run([Document("s", STORY)]).texts
+                assert [b.n_words for b in text.originality.borrowed] == borrowed
+                assert reviewer.can_do(plan)
+                add_documents(SOURCES[1:], tmp_path / "r", n_jobs=1)
+                served.served.reload()
+
+
+def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str):
+    review = run([Document("s", STORY)], references=(books,))
+    (text,) = review.texts
+    assert [b.n_words for b in text.originality.borrowed] == [9, 6]
+    assert text.profile is not None
+    assert {entry.part for entry in review.left_out} == {"verdicts", "feedback"}
+    assert not any(entry.is_failure for entry in review.left_out)
+    assert all(entry.remedy for entry in review.left_out)
+    assert set(review.signatures) == {"originality", "profile", "lines"}
+
+
+def test_without_a_reference_nothing_counts_as_new():
+    review = run([Document("s", STORY)])
+    assert review.texts[0].originality is None
+    (entry,) = [one for one in review.left_out if one.part == "originality"]
+    assert "fabula reference build" in entry.remedy
+    assert "creativity_index" not in {n.key for n in numbers_of_review(review)[0]}
+
+
+def test_a_reference_that_is_not_there_is_an_error_not_left_out(tmp_path: Path):
+    with pytest.raises((CorpusError, InputError), match=r"gone\.ref"):
+        run([Document("s", STORY)], references=(str(tmp_path / "gone.ref"),))
+
+
+def test_what_is_missing_stays_missing_in_the_numbers(books: str):
+    review = run([Document("short", "It was."), Document("none", "")], references=(books,))
+    _, rows = numbers_of_review(review)
+    assert [row["creativity_index"] for row in rows] == [None, None]
+    assert rows[1]["mtld"] is None
+
+
+def answer(body: dict[str, Any], _: int) -> str:
+    prompt = prompt_of(body)
+    if "Put each" in prompt:
+        return '- "counted nine, and one": The count leads nowhere. Let it cost her something.'
+    return "Yes. It is so, as the second paragraph shows."
+
+
+def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path: Path):
+    with serving(answer) as served:
+        plan: dict[str, Any] = {
+            "references": (books,), "n_samples": 2, "style": "verdict-first",
+            "models": NoModelSettings((f"{served.url}/v1#judge",), structured=False),
+            "keep": tmp_path / "answers",
+        }  # fmt: skip
+        review = run([Document("s", STORY)], **plan)
+        n_asked = len(served.requests)
+        again = run([Document("s", STORY)], **plan)
+        assert len(served.requests) == n_asked
+    (text,) = review.texts
+    assert len(text.verdicts) == 14
+    assert [judge.scores for judge in review.judges] == [{"s": 14.0}]
+    assert review.judges[0].overall_trust is None, "nobody checked this judge"
+    (advice,) = text.advice
+    (point,) = advice.points
+    assert (point.n_said, advice.n_answers) == (2, 2)
+    assert text.document.text[slice(*point.places[0])] == "counted nine, and one"
+    assert again.measurements() == review.measurements()
+    # 14 questions, 2 readings, and whether the point asks for a change.
+    assert n_asked == 17
+
+
+def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str):
+    def broken(body: dict[str, Any], _: int) -> Any:
+        return 401, {"error": {"message": "no such key", "type": "auth", "code": 401}}
+
+    with serving(broken) as served:
+        review = run(
+            [Document("s", STORY)],
+            references=(books,),
+            models=NoModelSettings((f"{served.url}/v1#judge",), max_retries=0, structured=False),
+        )
+    assert review.texts[0].originality is not None
+    failed = {entry.part for entry in review.left_out if entry.is_failure}
+    assert failed == {"verdicts", "feedback"}
+    assert review.texts[0].verdicts == ()
+
+
+def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(
+    books: str, tmp_path: Path
+):
+    spending = Spending("1000/1000", 2.6)
+    n_asked = [0]
+    with serving(answer) as served:
+        while len(n_asked) < 9 and (len(n_asked) < 2 or n_asked[-1] > n_asked[-2]):
+            review = run(
+                [Document("s", STORY)],
+                references=(books,),
+                models=NoModelSettings(
+                    (f"{served.url}/v1#judge",), structured=False, spending=spending
+                ),
+                without=("feedback",),
+                style="verdict-first",
+                keep=tmp_path / "answers",
+            )
+            n_asked.append(len(served.requests))
+    # More at each try, each question once, and in the end all of them.
+    assert 0 < n_asked[1] < 14
+    assert n_asked[-1] == 14
+    assert len(review.texts[0].verdicts) == 14
+
+
+def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str):
+    def refuse(model: str, _: object) -> None:
+        raise Declined(model)
+
+    with serving(answer) as served:
+        plan = ReportSettings(
+            references=(books,), models=NoModelSettings((f"{served.url}/v1#judge",))
+        )
+        with Reviewer(plan) as reviewer:
+            review = reviewer.run([Document("s", STORY)], SILENT, refuse)
+        assert served.requests == []
+    assert review.texts[0].originality is not None
+    assert {e.part for e in review.left_out if "its cost was not confirmed" in e.reason} == {
+        "verdicts", "feedback",
+    }  # fmt: skip
+
+
+def test_a_model_that_is_named_and_not_there_is_a_failure(books: str):
+    review = run([Document("s", STORY)], references=(books,), with_=("fluency",),
+                 fluency_model="nosuch.gguf")  # fmt: skip
+    (entry,) = [one for one in review.left_out if one.part == "fluency"]
+    assert entry.is_failure
+    assert "tools.fluency-model" in entry.remedy
+
+
+def test_what_is_off_by_default_is_asked_for_in_one_place():
+    assert not ReportSettings().asks("fluency")
+    assert ReportSettings(with_=("fluency",)).asks("fluency")
+    assert not GroupSettings().report().asks("fluency")
+    assert GroupSettings(with_=("fluency",)).report().asks("fluency")
+    for wrong, what in (
+        ({"with_": ("profile",)}, "'profile': must be one of fluency, stock, echo, long"),
+        ({"with_": ("fluency",), "without": ("fluency",)}, "`with_` adds fluency, which"),
+        ({"fluency_model": "my.gguf"}, "`fluency_model` is of use with fluency only"),
+    ):
+        with pytest.raises(SettingsError, match=re.escape(what)):
+            ReportSettings(**wrong)
+
+
+def test_a_review_grows_part_by_part(books: str):
+    plan = ReportSettings(references=(books,), n_jobs=1)
+    with Reviewer(plan) as reviewer:
+        seen = [
+            (r.texts[0].originality is not None, r.texts[0].profile is not None)
+            for r in reviewer.steps([Document("s", STORY)])
+        ]
+    assert seen[:2] == [(True, False), (True, True)]
+
+
+def test_many_texts_have_the_numbers_of_each_alone(books: str):
+    texts = [Document(f"t{k}", STORY.replace("nine", f"nine {k}")) for k in range(8)]
+    together = run(texts, references=(books,), n_jobs=2)
+    alone = [run([text], references=(books,)).measurements() for text in texts]
+    assert together.measurements() == [one for found in alone for one in found]
+
+
+def test_several_texts_say_who_wrote_like_whom(tmp_path: Path):
+    words = "the keeper of the last lamp never once looked out to sea"
+    texts = [Document(f"t{k}", " ".join(f"w{k}x{j}" for j in range(30))) for k in range(12)]
+    texts[3] = Document("t3", f"{words} {texts[3].text}")
+    texts[7] = Document("t7", f"{texts[7].text} {words}")
+    texts[11] = Document("t11", texts[0].text)
+    plan = ReportSettings(without=("profile", "originality"), n_jobs=1)
+    with Reviewer(plan) as reviewer:
+        review = reviewer.run(texts)
+        few = reviewer.run(texts[:5])
+    found = review.together
+    assert {found.pairs[0].a, found.pairs[0].b} == {"t0", "t11"}
+    assert {found.pairs[1].a, found.pairs[1].b} == {"t3", "t7"}
+    assert found.pairs[1].n_words == len(words.split())
+    assert "2 of 12 texts have the same words as another" in found.remarks[0]
+    assert review.signatures["diversity"] == found.diversity.signature
+    assert (few.together.diversity, few.together.pairs) == (None, [])
+    assert "need 10 texts, and these are 5" in few.together.reason
+    content = review_json(review)["together"]
+    assert content["pairs"][1]["longest_run"] == len(words.split())
+    assert content["set"]["n_units"] == 12
+    shown = render(*review_tables(review))
+    assert "keeper of the last lamp" in shown
+    page = tmp_path / "page.html"
+    write_review_page(page, review)
+    assert page.read_text().count(f"<td>{words}</td>") == 2
+
+
+def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path):
+    """The figures are those of `fabula judge correct`, whole and by group."""
+    texts = [
+        Document(f"t{k:02d}", f"The lamp went round {k} times. {STORY}", author="ab"[k % 2])
+        for k in range(24)
+    ]
+
+    def lenient(body: dict[str, Any], _: int) -> str:
+        # Of every fifth text it says No; people do of every second.
+        number = int(prompt_of(body).split("The lamp went round ")[1].split()[0])
+        return "No. It drags." if number % 5 == 0 else "Yes. It holds."
+
+    items = load_rubric("ttcw").items
+    labels = tmp_path / "labels.csv"
+    rows = [
+        f"t{k:02d},{item.id},Ann,{'Yes' if k % 4 < 2 else 'No'}" for k in range(12)
+        for item in items
+    ]  # fmt: skip
+    labels.write_text("\n".join(["document,item,rater,value", *rows]))
+    with serving(lenient) as served:
+        given: dict[str, Any] = {
+            "models": NoModelSettings((f"{served.url}/v1#judge",), structured=False),
+            "without": ("profile", "originality", "feedback", "diversity"),
+            "style": "verdict-first",
+        }
+        review = run(texts, **given, labels=labels)
+        with pytest.raises(InputError, match="labels none of the stories"):
+            run([Document("other", STORY)], **given, labels=labels)
+        n_asked = len(served.requests)
+    assert n_asked == 24 * 14, "labels of other texts are refused before anything is asked"
+    people = read_labels(labels, load_rubric("ttcw"))
+    verdicts = [one for text in review.texts for one in text.verdicts]
+    for by in (None, "author"):
+        known = corrected(review, by)
+        expected = correct_measurements(
+            verdicts, people, load_rubric("ttcw"), CorrectSettings(by=by), texts
+        )
+        found = review_json(known)["corrected"]
+        assert found == [expected.to_json()]
+        assert (found[0]["overall"]["raw"], found[0]["overall"]["n_labelled"]) == (19 / 24, 12)
+        assert set(found[0]["groups"]) == (set() if by is None else {"a", "b"})
+        assert render(*expected.tables()) in render(*review_tables(known))
+    page = tmp_path / "page.html"
+    write_review_page(page, known)
+    written = page.read_text()
+    assert "Corrected by experts" in written
+    assert "prediction-powered inference" in written
+    assert written.count("</b> by Ann") == 12 * 14, "what people said stands beside the judge"
+
+
+def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(tmp_path: Path):
+    """It was paid for: that it said nothing of the labelled text is told, and no more."""
+    labels, rubric = tmp_path / "labels.csv", tmp_path / "short.toml"
+    labels.write_text("document,item,rater,value\nt0,1,Ann,Yes\n")
+    rubric.write_text(
+        'id = "short"\nversion = "1"\ntitle = "Short"\n[[items]]\nid = "thesis"\nindex = 1\n'
+        'title = "Thesis"\nquestion = "Is there a thesis?"\n'
+    )
+
+    def silent_on_the_first(body: dict[str, Any], _: int) -> str:
+        return "Hm." if "Text 0." in prompt_of(body) else "Yes. It holds."
+
+    with serving(silent_on_the_first) as served:
+        review = run(
+            [Document(f"t{k}", f"Text {k}. {STORY}") for k in range(3)],
+            models=NoModelSettings((f"{served.url}/v1#judge",), structured=False),
+            without=("profile", "originality", "feedback", "diversity"),
+            rubric=str(rubric),
+            labels=labels,
+        )
+    known = corrected(review, None)
+    assert not known.corrected
+    assert [text.verdicts for text in known.texts] == [text.verdicts for text in review.texts]
+    (entry,) = [one for one in known.left_out if "not corrected" in one.reason]
+    assert (entry.part, entry.is_failure) == ("verdicts", False)
+
+
+def test_labels_without_a_judge_are_refused(tmp_path: Path):
+    settings = ReportSettings(labels=Labels(tmp_path / "labels.csv"))
+    with pytest.raises(SettingsError, match="no model was named"):
+        report([Document("a", "One two.")], settings, ReportFiles())
+
+
+def test_what_texts_have_in_common_can_be_left_out():
+    plan = ReportSettings(without=("profile", "originality", "diversity"), n_jobs=1)
+    with Reviewer(plan) as reviewer:
+        review = reviewer.run([Document("a", "One two."), Document("b", "One two.")])
+        alone = reviewer.run([Document("a", "One two.")])
+    assert review.together is None
+    assert "diversity" in {entry.part for entry in review.left_out}
+    assert "diversity" not in {entry.part for entry in alone.left_out}
+
+
+FERRY = "The ferry was late again and the porter counted the lamps on the far bank. "
+TIN = "She kept her letters in a tin that had once held tea for nine people. "
+CLASS = [
+    Document("ann", FERRY + "Ann wrote this rather crooked sentence herself.", author="Ann"),
+    Document("ben", FERRY + "Ben wrote about trains, timetables and porridge.", author="Ben"),
+    Document("cleo", TIN + "Cleo says that nobody here has read what she has.", author="Cleo"),
+    Document("cleo2", TIN + "A second text of hers begins like the first.", author="Cleo"),
+    Document("dora", "Dora has nothing in common with anybody, and likes it so."),
+]
+
+
+def of_class(**given: Any) -> Review:
+    without = ("profile", "lines", "book")
+    return run(CLASS, against_each_other=True, without=without, **given)
+
+
+def test_a_class_is_compared_with_itself_and_no_text_with_itself():
+    review = of_class()
+    # By counting: a run of 15 words in 22 and 22 words, one of 14 in 24 and in 23.
+    by_id = {one.id: one for one in review.together.shared}
+    assert [(one.id, one.longest) for one in review.together.shared[:2]] == [
+        ("ann", 15), ("ben", 15)
+    ]  # fmt: skip
+    assert (by_id["ann"].most_with, by_id["cleo"].most_with) == ("ben", "cleo2")
+    assert by_id["dora"].share == 0
+    index = {text.document.id: text.originality.uniqueness[5] for text in review.texts}
+    assert index["dora"] == 1
+    assert index["ann"] == pytest.approx(1 - 15 / 22)
+    assert "excl=same(id)" in review.signatures["originality"].replace("excl:", "excl=")
+    shown = " ".join(render(*review_tables(review)).split())
+    assert shown.index("in others") < shown.index("Creativity Index")
+    assert "direction unknown" in shown
+    found = review_json(review)["together"]
+    assert (found["direction"], found["not_compared_within"]) == ("unknown", None)
+
+
+def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: Path):
+    review = of_class(exclude_same="author")
+    by_id = {one.id: one for one in review.together.shared}
+    assert by_id["cleo"].share == by_id["cleo2"].share == 0
+    assert by_id["ann"].most_with == "ben"
+    uniqueness = {text.document.id: text.originality.uniqueness[5] for text in review.texts}
+    assert uniqueness["cleo"] == 1
+    assert uniqueness["ann"] < 1
+    assert "same(id,author)" in review.signatures["originality"]
+    page = tmp_path / "class.html"
+    write_review_page(page, review)
+    content = page.read_text(encoding="utf-8")
+    assert content.index("What each shares with the others") < content.index("Side by side")
+
+
+def test_a_class_and_books_are_searched_together(books: str):
+    texts = [*CLASS[:2], Document("eve", "It was the best of times, it was the worst of times.")]
+    with Reviewer(
+        ReportSettings(
+            against_each_other=True, references=(books,), n_jobs=1,
+            without=("profile", "lines", "book"),
+        )
+    ) as reviewer:  # fmt: skip
+        review = reviewer.run(texts)
+    elsewhere = review.found_elsewhere()
+    assert elsewhere["eve"] == 1
+    assert {one.id: one.share for one in review.together.shared}["eve"] == 0
+    assert review_json(review)["texts"][2]["originality"]["n_words"] == 12
+    assert "found elsewhere" in render(*review_tables(review))
+
+
+def test_what_a_class_cannot_be_is_said():
+    with pytest.raises(InputError, match="only one text was given"):
+        run(CLASS[:1], against_each_other=True)
+    with pytest.raises(SettingsError, match="auto leaves out copies"):
+        ReportSettings(against_each_other=True, exclude="auto")
+    with pytest.raises(SettingsError, match="infinigram:x is not"):
+        ReportSettings(against_each_other=True, references=("infinigram:x",))

@@ -1,0 +1,314 @@
+"""The page of a review: it shows what was found, marks nothing else, and nothing on it acts."""
+
+import base64
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.barriers import axe, barriers
+from tests.study_browsing import CHROMIUM, DRIVER, chrome, painted
+
+from fabula.core.types import Document, Measurement, Signature
+from fabula.feedback.advising import Advice
+from fabula.feedback.points import Point, Remark
+from fabula.models.surprisal import TokenSurprisal
+from fabula.reference import Reference
+from fabula.reference.norms import GroupBook, measure_group
+from fabula.review.job import ReportSettings
+from fabula.review.page import Dot, page_of, scatter, write_review_page
+from fabula.review.parts import Review
+from fabula.review.reviewer import Reviewer
+from fabula.review.tables import review_json, review_sheets, review_tables
+from fabula.show.page import Borrowed, Listed, Note, cut_text
+from fabula.show.sheet import csv_of, latex_of, render
+from fabula.style.fluency import Fluency, SpanSurprisal
+
+HOSTILE = (
+    "<script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> "
+    "one two three four five six \"'&lt; \u202eright to left\u202c \x00\x07 {{ 7*7 }} <!--bar--> "
+    "</mark></p></main><style>body{display:none}</style>\n\nA second\nparagraph. \ud800"
+)
+STORY = (
+    "One two three four five six went out. Nobody came back. The blue went sideways, quartz."
+    "\n\nEnd."
+)
+
+
+@st.composite
+def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Listed]]:
+    """A text of words, spaces and breaks with everything marked, overlapping as it likes.
+
+    No character but space occurs twice, so that each is known wherever it is shown.
+    """
+    gaps = draw(st.lists(st.sampled_from(["", "", " ", "\n", "\n\n"]), max_size=40))
+    text = "".join(f"{chr(0x4E00 + k)}{gap}" for k, gap in enumerate(gaps))
+    n = len(text)
+    place = st.tuples(st.integers(0, n), st.integers(1, 9)).map(lambda p: (p[0], min(n, sum(p))))
+    spans, end = [], 0
+    for k, (a, b) in enumerate(sorted(set(draw(st.lists(place, max_size=5)))), 1):
+        if b > max(a, end):
+            spans.append(Borrowed(k, a, b, b - a))
+            end = b
+    starts = [span.start for span in spans]
+    spans = [span for k, span in enumerate(spans) if starts.count(span.start) == 1 or not k]
+    spans = [s for k, s in enumerate(spans) if not k or s.start > spans[k - 1].start]
+    notes = [
+        Note(str(k), "", "", 0.5, [], tuple(p for p in places if p[0] < p[1]))
+        for k, places in enumerate(draw(st.lists(st.lists(place, max_size=2), max_size=3)))
+    ]
+    listed = [
+        Listed(a, b, b - a, "", str(k))
+        for k, (a, b) in enumerate(draw(st.lists(place, max_size=6)))
+        if b > a
+    ]
+    return text, spans, notes, listed
+
+
+@given(marked())
+def test_every_character_is_shown_once_with_all_that_marks_it(
+    given_: tuple[str, list[Borrowed], list[Note], list[Listed]],
+):
+    text, spans, notes, listed = given_
+    paragraphs = cut_text(text, spans, notes, listed)
+    pieces = [piece for paragraph in paragraphs for piece in paragraph]
+    shown = "".join(piece.text for piece in pieces)
+    assert "".join(shown.split()) == "".join(text.split())
+    # Against the plain definition, character by character.
+    for piece in pieces:
+        for at in (text.index(character) for character in piece.text if not character.isspace()):
+            over = [s for s in spans if s.start <= at < s.end]
+            longest = max(over, key=lambda s: (s.n_words, -s.number)) if over else None
+            assert piece.borrowed is longest
+            mine = {n.name for n in notes if any(a <= at < b for a, b in n.places)}
+            assert {n.name for n in piece.notes} == mine
+            phrases = [one for one in listed if one.start <= at < one.end]
+            best = max(phrases, key=lambda one: (one.n_words, -one.start), default=None)
+            assert piece.listed is best
+    firsts = [note.name for piece in pieces for note in piece.first_notes]
+    assert len(firsts) == len(set(firsts)), "a point stands in the margin once"
+
+
+def reviewed(folder: Path, *texts: Document, **more: Any) -> Review:
+    source = Document("s<b>", "before One two three four five six after", author="<i>Bob</i>",
+                      meta={"title": "<script>document.title='owned'</script>"})  # fmt: skip
+    Reference.build([source], folder / "books.ref").close()
+    plan = ReportSettings(references=(str(folder / "books.ref"),), n_jobs=1)
+    with Reviewer(plan) as reviewer:
+        return reviewer.run(texts)
+
+
+def with_advice(review: Review, words: str, said: str) -> Review:
+    """The review with a point about these words, said in 2 of 3 readings."""
+    from dataclasses import replace
+
+    (text,) = review.texts
+    start = text.document.text.index(words)
+    remark = Remark(0, 0, said, start, start + len(words))
+    point = Point((remark, remark))
+    advice = Advice(text.document, "m@1", (point,), 3, 0, 0, {}, {}, "advice|model:m")
+    return replace(
+        review, texts=(replace(text, advice=(advice,)),),
+        signatures={**review.signatures, "feedback": "advice|model:m|times:3"},
+    )  # fmt: skip
+
+
+def with_fluency(review: Review, *bits: float | None) -> Review:
+    """The review with its sentences as surprising as is said, among people's 1 to 10 bits."""
+    from dataclasses import replace
+
+    signature = Signature.of("fluency", model="m")
+    (text,) = review.texts
+    edges = [m.end() for m in re.finditer(r"[.\n]+", text.document.text)][: len(bits)]
+    spans = [
+        SpanSurprisal(a, b, 4, value, None if value is not None else "not_finite")
+        for a, b, value in zip([0, *edges], edges, bits, strict=False)
+    ]
+    nothing = np.zeros(0, np.int64)
+    tokens = TokenSurprisal(nothing, nothing, np.zeros(0, np.float32))
+    fluency = Fluency(text.document, 12, 6.5, tuple(spans), None, signature, tokens)
+    of_people = [
+        Measurement(
+            f"{k}", "fluency", item, "fabula", 1 + 9 * k / 99, None, (), None, str(signature)
+        )
+        for k in range(100)
+        for item in ("sentence_bits_per_word", "bits_per_word")
+    ]
+    groups = GroupBook(measure_group("p", "people", "100 texts by people", of_people))
+    return replace(
+        review, texts=(replace(text, fluency=fluency),), groups=groups,
+        signatures={**review.signatures, "fluency": str(signature)},
+    )  # fmt: skip
+
+
+def test_hostile_text_is_escaped_everywhere(tmp_path: Path):
+    document = Document("<h1>id", HOSTILE, author="<b>who</b>", meta={"title": "<i>t</i>"})
+    review = with_advice(reviewed(tmp_path, document), "one two", "<script>mend</script>")
+    write_review_page(tmp_path / "page.html", with_fluency(review, 50.0))
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for tag in ("<script", "<img", "<h1>id", "<b>who", "<i>t<", "<!--bar-->", "</main><style"):
+        assert tag not in page, tag
+    assert "{{ 7*7 }}" in page
+    assert "default-src 'none'" in page
+    assert not re.search("[\x00-\x08]", page)
+    assert not re.search(r"""(src|href)=["'](?!#)""", page)
+
+
+def test_surprisal_is_for_researchers_and_no_finding(tmp_path: Path):
+    review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, None, 99.9)
+    view = page_of(review)["texts"][0]
+    # The sentence without a figure is no dot at 0.
+    assert len(view["fluency"]["picture"]["dots"]) == 2
+    assert not any("surpris" in one["sentence"] for one in view["findings"]["said"])
+    write_review_page(tmp_path / "page.html", review)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '<section id="fluency" class="for-research">' in page
+    assert "6.50 bits a word" in page
+
+
+def test_what_stands_in_the_reference_is_linked_to_its_source(tmp_path: Path):
+    review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, 5.0)
+    write_review_page(tmp_path / "page.html", review)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '<a href="#s1-1"' in page
+    assert 'id="s1-1"' in page
+    assert 'href="#m1-1"' in page
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    targets = set(re.findall(r'href="#([^"]+)"', page))
+    assert targets <= {*ids, "content"}
+
+
+def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path):
+    review = with_fluency(reviewed(tmp_path, Document("d", "He ran. Home.")), 5.0, 5.0)
+    view = page_of(review)["texts"][0]
+    assert view["article"]["index"] is None
+    assert view["fluency"]["picture"] is None
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5))
+def test_the_axes_hold_whatever_surprises(bits: list[float]):
+    picture = scatter([Dot(1.0, b, f"{b}") for b in bits], (), "i")
+    assert 1 <= len(picture["ticks_y"]) <= 20
+    assert all(0 <= dot["y"] <= picture["height"] for dot in picture["dots"])
+
+
+def test_names_in_brackets_are_no_options_to_latex(tmp_path: Path):
+    texts = [Document(name, STORY * 2) for name in ("[3]", "*a", "b\x1b&_%")]
+    rows = latex_of(review_sheets(reviewed(tmp_path, *texts))).splitlines()
+    # Of the numbers, and of the borrowed passages.
+    assert sum(row.startswith(("{}[3] &", "{}*a &")) for row in rows) == 4
+    assert any(row.startswith(r"{}b\&\_\% &") for row in rows)
+
+
+def test_files_of_tables_hold_every_borrowed_passage_with_what_ranks_it(tmp_path: Path):
+    """The bits are counted by hand: the reference has 1,152 words, 129 of each but the first."""
+    phrase = "one two three four five six seven eight"
+    source = Document("s", f"{phrase} " * 128 + "rare seldom " * 64, meta={"title": "Numbers"})
+    Reference.build([source], tmp_path / "books.ref").close()
+    plan = ReportSettings(references=(str(tmp_path / "books.ref"),), without=("profile",), n_jobs=1)
+    run = " ".join(["rare seldom"] * 40)
+    with Reviewer(plan) as reviewer:
+        review = reviewer.run([Document("a", f"He said {run}."), Document("b", STORY)])
+    parts = review_sheets(review)
+    [row] = csv.DictReader(io.StringIO(csv_of(parts)["passages"]))
+    bits = 80 * math.log2(1152 / 64)
+    assert (row["text"], row["rank"], row["n_words"], row["n_verbatim"]) == ("a", "1", "80", "80")
+    assert (row["passage"], row["source"], row["n_documents"]) == (run, "Numbers", "1")
+    assert row["count"] == "25"
+    assert float(row["bits"]) == pytest.approx(bits, abs=0.01)
+    assert float(row["over_chance"]) == pytest.approx(bits - math.log2(1152 * 25), abs=0.01)
+    # A line of LaTeX cannot break.
+    assert " ".join(["rare seldom"] * 5) + " ... & 80 & 80 & 334" in latex_of(parts)
+
+
+def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path):
+    review = reviewed(tmp_path, Document("d", STORY))
+    write_review_page(tmp_path / "page.html", review)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "What is missing" in page
+    assert "<code>fabula report --model openai/gpt-4o</code>" in page
+    assert "no reference group was measured in this way" in page
+    shown = render(*review_tables(review))
+    assert "not included: feedback, no language model was named" in shown
+
+
+def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path):
+    texts = [Document(f"t{k}", STORY * 3, author="ab"[k % 2]) for k in range(4)]
+    texts.append(Document("short", "One.", author="a"))
+    review = reviewed(tmp_path, *texts)
+    write_review_page(tmp_path / "page.html", review)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<details id=") == 5
+    assert page_of(review)["table"]["rows"][4]["cells"][0] == "missing"
+    latex = latex_of(review_sheets(review))
+    assert latex.startswith("% Fabula")
+    assert latex.count(r"\begin{tabular}") == 2
+    assert "short & missing" in latex
+    content = review_json(review)
+    assert content["texts"][4]["originality"]["creativity_index"] is None
+    assert content["texts"][4]["originality"]["missing_reason"] == "too_short"
+
+
+def test_the_same_review_is_the_same_bytes(tmp_path: Path):
+    review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, 9.9)
+    write_review_page(tmp_path / "a.html", review)
+    write_review_page(tmp_path / "b.html", review)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    with chrome(tmp_path_factory.mktemp("downloads"), with_script=True) as driver:
+        yield driver
+
+
+@pytest.mark.browser
+def test_the_page_has_no_barrier_and_nothing_on_it_acts(browser: Any, tmp_path: Path):
+    script = axe()
+    text = f"{STORY} {HOSTILE} " + "x" * 100_000
+    one = with_advice(reviewed(tmp_path, Document("d", text)), "two three", "Say who they are.")
+    write_review_page(tmp_path / "one.html", with_fluency(one, 5.0, 9.9))
+    texts = [Document(f"t{k}", STORY * 3, author="ab"[k % 2]) for k in range(4)]
+    many = reviewed(tmp_path / "many", *texts)
+    write_review_page(tmp_path / "many.html", many)
+    found = {}
+    for name in ("one", "many"):
+        browser.get((tmp_path / f"{name}.html").as_uri())
+        assert browser.title != "owned"
+        found[name] = barriers(browser, script)
+        browser.find_element("id", "view-research").click()
+        assert browser.find_element("id", "methods").is_displayed()
+        found[name] += barriers(browser, script)
+    assert found == {"one": [], "many": []}
+
+
+@pytest.mark.browser
+def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(browser: Any, tmp_path: Path):
+    """The text itself takes more than ten sheets."""
+    unlike = "".join(f"\n\nW{k}x walked." for k in range(400))
+    write_review_page(tmp_path / "one.html", reviewed(tmp_path, Document("d", STORY + unlike)))
+    browser.get((tmp_path / "one.html").as_uri())
+
+    def n_sheets() -> int:
+        painted(browser)
+        sheets = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+        return len(re.findall(rb"/Type\s*/Page\b", sheets))
+
+    n_short = n_sheets()
+    browser.find_element("id", "print-text").click()
+    n_long = n_sheets()
+    browser.find_element("id", "print-text").click()
+    browser.find_element("id", "view-research").click()
+    assert n_short <= 6
+    assert n_long >= n_short + 10
+    assert n_sheets() > n_long

@@ -392,7 +392,7 @@ def settings_targets() -> dict[str, Target]:
     labels = [{"document": name, "item": item, "rater": "r", "value": "Yes"} for name in "ab"]
     label_rows = "".join(json.dumps(row) + "\n" for row in labels).encode()
     csv = f"document,item,rater,value\na,{item},r,Yes\n".encode()
-    labels_folder = Path(labels_of_studies.__file__).parent
+    labels_folder = Path(labels_of_studies.__file__).with_name("languages")
     fabula = ROOT / "src" / "fabula"
     return {
         "rubric": Target(

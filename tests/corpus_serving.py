@@ -66,7 +66,7 @@ def serving_corpora() -> Iterator[Holdings]:
         do_HEAD = do_GET  # noqa: N815 (the name that the base class calls)
 
         def do_POST(self) -> None:  # noqa: N802
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.asked()
             hub = _HUB.fullmatch(unquote(urlsplit(self.path).path))
             wanted = json.loads(body)["paths"]
             self.answer(200, [one for one in self.tree(hub[2]) if one["path"] in wanted])
@@ -77,10 +77,8 @@ def serving_corpora() -> Iterator[Holdings]:
             for path, data in held.files.items():
                 if path.startswith(prefix):
                     name = path.removeprefix(prefix)
-                    for parent in list(Path(name).parents)[:-1]:
-                        found[str(parent)] = {
-                            "type": "directory", "path": str(parent), "oid": "d", "size": 0,
-                        }  # fmt: skip
+                    for parent in map(str, list(Path(name).parents)[:-1]):
+                        found[parent] = {"type": "directory", "path": parent, "oid": "d", "size": 0}
                     found[name] = {"type": "file", "path": name, "oid": "f", "size": len(data)}
             return [found[name] for name in sorted(found)]
 
@@ -93,8 +91,7 @@ def serving_corpora() -> Iterator[Holdings]:
             ]
 
         def answer(self, status: int, content: Any) -> None:
-            data = json.dumps(content).encode()
-            self.respond(status, data, {"Content-Type": "application/json"})
+            self.respond(status, json.dumps(content).encode(), {"Content-Type": "application/json"})
 
         def file(self, path: str) -> None:
             data = held.files.get(path)

@@ -133,7 +133,7 @@ def serving_infinigram(
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:  # noqa: N802
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.asked())
             what = json.dumps(body, sort_keys=True)
             with served.lock:
                 served.requests.append(body)

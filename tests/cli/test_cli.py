@@ -10,17 +10,16 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.commands import write_rows
 from tests.exit_codes import REFUSED, check_exit
 from tests.forking import fabula_command
 
 from fabula.core.store import read_rows
 from fabula.jobs.registry import jobs
 
-HEAVY = [
+HEAVY = {
     "numba", "scipy", "matplotlib", "pyarrow", "docx", "lxml", "fsspec", "joblib", "rich", "jinja2",
     "numpy", "regex",
-]  # fmt: skip
+}  # fmt: skip
 COMMAND = [sys.executable, "-c", "from fabula.cli.main import main; main()"]
 
 
@@ -51,75 +50,45 @@ def story(examples: Path) -> Path:
     return examples / "the-count.txt"
 
 
-@pytest.mark.parametrize("arguments", [[], ["reference"], ["originality"], ["compare"],
-                                       ["reference", "build"]])  # fmt: skip
-def test_help_needs_no_heavy_import(arguments: list[str]):
+def imported(forbidden: set[str], *words: str, **environment: str) -> str:
+    """What the command says, which ends well and imports nothing of what is forbidden."""
     code = (
-        "import sys\nfrom fabula.cli.main import main\n"
-        f"sys.argv = ['fabula', *{arguments!r}, '--help']\n"
+        f"import sys\nsys.argv = ['fabula', *{words!r}]\nfrom fabula.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
-        f"assert not set({HEAVY!r}) & set(sys.modules), set({HEAVY!r}) & set(sys.modules)\n"
+        f"assert not {forbidden!r} & set(sys.modules), {forbidden!r} & set(sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "Usage: " in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("words", ["", "reference", "originality", "compare", "reference build"])
+def test_help_needs_no_heavy_import(words: str):
+    assert "Usage: " in imported(HEAVY, *words.split(), "--help")
 
 
 def test_help_and_completion_import_no_command():
-    code = (
-        "import sys\nfrom fabula.cli.main import main\n"
-        "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
-        "assert 'fabula.review.job' not in sys.modules\n"
-        "assert not {'asyncio', 'importlib.metadata', 'sqlite3', 'ssl'} & set(sys.modules)\n"
-    )
+    slow = {"fabula.review.job", "asyncio", "importlib.metadata", "sqlite3", "ssl"}
+    assert jobs()["report"].short in imported(slow, "--help")
     completing = {"_FABULA_COMPLETE": "bash_complete", "COMP_WORDS": "fabula re", "COMP_CWORD": "1"}
-    for more, shown in ((["--help"], jobs()["report"].short), ([], "plain,report")):
-        done = subprocess.run(
-            [sys.executable, "-c", f"import sys\nsys.argv = {['fabula', *more]!r}\n{code}"],
-            env=os.environ | (completing if not more else {}),
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert shown in done.stdout
+    assert "plain,report" in imported(slow, **completing)
 
 
-def test_the_sample_story_is_scored(corpus: Path, story: Path, tmp_path: Path):
-    out, page = tmp_path / "s.jsonl", tmp_path / "p.html"
-    done = fabula(
-        "originality",
-        story,
-        "--reference",
-        corpus,
-        "--out",
-        out,
-        "--html",
-        page,
-        "--exclude",
-        "none",
-    )
-    assert "7.316" in done.stdout
-    row = json.loads(out.read_text())
-    # 19 words: "He used to say that the beam was not there to be seen. It was there so that the"
-    assert max(span["n_words"] for span in row["covered"]) == 19
-    assert "A Short History of Fog" in page.read_text()
-
-
-def test_json_is_one_document_and_jsonl_a_row_a_line(
-    corpus: Path, examples: Path, story: Path, tmp_path: Path
-):
-    out, texts = tmp_path / "s.jsonl", [story, examples / "library" / "market-day.md"]
-    printed = fabula("originality", *texts, "--reference", corpus, "--jsonl", "--out", out).stdout
+def test_json_is_whole_and_jsonl_by_rows(corpus: Path, examples: Path, story: Path, tmp_path: Path):
+    out = tmp_path / "s.jsonl"
+    score = ["originality", story, examples / "library", "--reference", corpus, "--out", out]
+    printed = fabula(*score, "--jsonl").stdout
     assert list(map(json.loads, printed.splitlines())) == list(read_rows(out))
-    document = fabula("originality", *texts, "--reference", corpus, "--json", "--out", out).stdout
-    assert json.loads(document) == [json.loads(line) for line in printed.splitlines()]
-    assert len(json.loads(document)) == 2
-
-
-def test_results_do_not_depend_on_the_number_of_threads(corpus: Path, examples: Path):
-    texts = [examples / "the-count.txt", examples / "library"]
-    rows = {fabula("originality", *texts, "--reference", corpus, "--json", "--jobs", n).stdout
-            for n in ("1", "3")}  # fmt: skip
-    assert len(rows) == 1
+    first = out.read_bytes()
+    for n in ("1", "3"):
+        out.unlink()
+        document = fabula(*score, "--json", "--jobs", n).stdout
+        assert json.loads(document) == [json.loads(line) for line in printed.splitlines()]
+        assert out.read_bytes() == first
+    assert len(json.loads(document)) == 7
 
 
 def test_info_add_remove_and_verify(examples: Path, tmp_path: Path):
@@ -147,49 +116,32 @@ def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path:
     assert "|case:keep|punct:keep|" in row["signature"]
 
 
-def test_compare_prints_tables_json_and_a_plot(corpus: Path, examples: Path, tmp_path: Path):
-    scores, plot = tmp_path / "s.jsonl", tmp_path / "c.svg"
-    rows = [{"text": f.read_text(), "kind": f.name[0]} for f in (examples / "library").iterdir()]
-    texts = write_rows(tmp_path / "t.jsonl", rows)
-    fabula("originality", texts, "--reference", corpus, "--out", scores)
-    assert "Holm" in fabula("compare", scores, "--by", "kind", "--plot", plot).stdout
-    found = json.loads(fabula("compare", scores, "--by", "kind", "--json").stdout)
-    mine = [one for one in found["groups"] if one["number"] == "creativity_index"]
-    assert sum(group["n"] for group in mine) == 6
-    assert plot.read_text().lstrip().startswith("<?xml")
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("empty.txt", b"", "is empty"), ("binary.txt", bytes(100), "NUL bytes"),
+        ("field.jsonl", b'{"body": "a"}\n', "--text"), ("nothing.txt", None, "no such file"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_one_sentence(
+    name: str, content: bytes | None, sentence: str, corpus: Path, tmp_path: Path
+):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    said = fabula("originality", tmp_path / name, "--reference", corpus, code=REFUSED).stderr
+    assert name in said
+    assert sentence in said
+    assert len(said.strip().splitlines()) == 1
 
 
-def test_bad_input_is_one_sentence_and_exit_code_2(corpus: Path, story: Path, tmp_path: Path):
-    (tmp_path / "empty.txt").touch()
-    (tmp_path / "binary.txt").write_bytes(bytes(100))
-    (tmp_path / "field.jsonl").write_text('{"body": "a"}\n')
-    for name, sentence in [
-        ("empty.txt", "is empty"),
-        ("binary.txt", "NUL bytes"),
-        ("field.jsonl", "--text"),
-        ("nothing.txt", "no such file"),
-    ]:
-        done = fabula("originality", tmp_path / name, "--reference", corpus, code=REFUSED)
-        assert name in done.stderr
-        assert sentence in done.stderr
-        assert len(done.stderr.strip().splitlines()) == 1
-    assert (
-        "no manifest" in fabula("originality", story, "--reference", tmp_path, code=REFUSED).stderr
-    )
-    fabula("originality", story, "--reference", corpus, "--levels", "9-5", code=REFUSED)
-    fabula("originality", story, "--reference", corpus, "--exclude", "no.txt", code=REFUSED)
-    fabula("originality", story, code=REFUSED)
-    fabula(
-        "reference",
-        "build",
-        story,
-        "--out",
-        tmp_path / "r",
-        "--set",
-        "running.memory=lots",
-        code=REFUSED,
-    )
-    fabula("reference", "build", story, "--out", story, code=REFUSED)
+def test_bad_options_are_refused(corpus: Path, story: Path, tmp_path: Path):
+    score, build = ("originality", story, "--reference"), ("reference", "build", story, "--out")
+    assert "no manifest" in fabula(*score, tmp_path, code=REFUSED).stderr
+    for words in (
+        (*score, corpus, "--levels", "9-5"), (*score, corpus, "--exclude", "no.txt"), score[:2],
+        (*build, tmp_path / "r", "--set", "running.memory=lots"), (*build, story),
+    ):  # fmt: skip
+        fabula(*words, code=REFUSED)
 
 
 def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path: Path):
@@ -199,19 +151,14 @@ def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path
     texts.write_text('{"id": "a", "text": "Check the doors."}\n')
     score = ["originality", texts, "--reference", corpus]
     for options in (
-        ["--html", draft],
-        ["--html", tmp_path],
-        ["--out", draft],
-        ["--out", texts],
+        ["--html", draft], ["--html", tmp_path], ["--out", draft], ["--out", texts],
         ["--out", texts, "--set=running.restart=true"],
         ["--out", tmp_path / "x", "--html", tmp_path / "x"],
-    ):
+    ):  # fmt: skip
         fabula(*score, *options, code=REFUSED)
-    # The text is too short for a score, which is the documented code.
-    fabula(*score, "--out", tmp_path / "s.jsonl", "--html", tmp_path / "p.html", code=1)
-    # The text is too short for a score, which is the documented code.
-    fabula(*score, "--out", tmp_path / "s.jsonl", "--html", tmp_path / "p.html", code=1)
     scores = tmp_path / "s.jsonl"
+    for _ in range(2):  # The text is too short for a score, which is the documented code.
+        fabula(*score, "--out", scores, "--html", tmp_path / "p.html", code=1)
     fabula("compare", scores, "--by", "file", "--plot", scores, code=REFUSED)
     fabula("compare", scores, scores, "--by", "id", code=REFUSED)
     assert draft.read_text() == "Check the doors and then check them again."
@@ -250,9 +197,8 @@ def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: 
         rows = [json.dumps({"text": " ".join(f"w{k * n % 997}" for n in range(300))}) + "\n"
                 for k in range(150)]  # fmt: skip
         texts.write_text("".join(rows))
-        build = ["reference", "build", texts, "--out", disk / "r",
-            "--set", "running.shard-tokens=4000",
-                 "--jobs", "1"]  # fmt: skip
+        build = ["reference", "build", texts, "--out", disk / "r", "--jobs", "1"]
+        build += ["--set", "running.shard-tokens=4000"]
         done = fabula(*build, code=REFUSED)
         assert "disk is full" in done.stderr
         n_kept = len([d for d in (disk / "r" / "shards").iterdir() if d.name.isdecimal()])

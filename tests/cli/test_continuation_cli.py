@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from tests.cli.test_cli import fabula
-from tests.commands import rows_of
+from tests.commands import rows_of, write_rows
 from tests.exit_codes import REFUSED
 from tests.serving import prompt_of, serving
 
 from fabula.core.errors import ModelError
-from fabula.core.store import read_rows
 from fabula.text.pipeline import load_pipeline
 
 
@@ -27,38 +26,40 @@ def pipeline() -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
     folder = tmp_path_factory.mktemp("continuation")
-    fabula("continuation", "passages", examples / "library", "--sentences", "4", "--out",
-           folder / "passages.jsonl")  # fmt: skip
-    fabula("continuation", "train", examples / "library", "--min-count", "2", "--out",
-           folder / "generators")  # fmt: skip
-    fabula("continuation", "generate", "--from", folder / "generators", "--contexts",
-           folder / "passages.jsonl", "--out", folder / "systems.jsonl")  # fmt: skip
+    books, passages, generators = (
+        examples / "library",
+        folder / "passages.jsonl",
+        folder / "generators",
+    )
+    fabula("continuation", "passages", books, "--sentences", "4", "--out", passages)
+    fabula("continuation", "train", books, "--min-count", "2", "--out", generators)
+    fabula(
+        "continuation",
+        "generate",
+        "--from",
+        generators,
+        "--contexts",
+        passages,
+        "--out",
+        folder / "systems.jsonl",
+    )
     return folder
 
 
-def test_from_books_to_a_table(made: Path):
-    written = rows_of(made / "systems.jsonl")
-    n_passages = len(rows_of(made / "passages.jsonl"))
-    assert {row["system"] for row in written} == {"random", "unigram", "case-based"}
-    assert len(written) == 3 * n_passages
-    done = fabula(
-        "continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
-        "--out", made / "scores.jsonl", "--vocabulary", made / "generators" / "vocabulary.tsv",
-        "--set", "tests.permutations=999", "--html", made / "page.html", "--latex", made / "t.tex",
-        "--csv", made / "t.csv",
-    )  # fmt: skip
-    assert "15. Entity coreference rate" in done.stdout
-    assert "vocab:" in done.stdout
-    for name in ("scores.jsonl", "page.html", "t.tex", "t.csv", "t.pairs.csv"):
-        assert (made / name).stat().st_size > 0
-    again = fabula(
-        "continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
-        "--out", made / "scores.jsonl", "--set", "tests.permutations=999", "--json",
-    )  # fmt: skip
-    table = json.loads(again.stdout)
-    assert list(table["systems"]) == ["random", "unigram", "case-based", "gold"]
-    assert table["systems"]["gold"] == n_passages
-    assert len(table["metrics"]) == 17
+def score(made: Path, *more: str | Path) -> str:
+    """What the command prints for the systems that were made."""
+    return fabula(
+        "continuation",
+        "score",
+        made / "systems.jsonl",
+        *more,
+        "--contexts",
+        made / "passages.jsonl",
+        "--set",
+        "tools.grammar=none",
+        "--set",
+        "tests.permutations=99",
+    ).stdout
 
 
 def test_the_same_command_adds_nothing_and_another_seed_is_refused(made: Path):
@@ -100,27 +101,10 @@ def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Pat
         (("profile", "missing.txt"), "missing.txt"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(
-    arguments: tuple[str, ...], complaint: str, tmp_path: Path
-):
+def test_what_is_wrong_is_a_sentence(arguments: tuple[str, ...], complaint: str, tmp_path: Path):
     done = fabula(*arguments, code=REFUSED, cwd=tmp_path)
     assert complaint in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_profile_of_the_examples(examples: Path, tmp_path: Path):
-    done = fabula("profile", examples / "the-count.txt", examples / "library" / "market-day.md",
-                  "--html", tmp_path / "p.html", "--plot", tmp_path / "p.svg",
-                  "--out", tmp_path / "p.jsonl")  # fmt: skip
-    assert "Dialogue" in done.stdout
-    # Without the two words of the second one's heading.
-    assert [row["values"]["n_words"] for row in rows_of(tmp_path / "p.jsonl")] == [529, 281]
-    assert "<svg" in (tmp_path / "p.html").read_text(encoding="utf-8")
-    printed = fabula("profile", examples / "the-count.txt", "--json").stdout
-    assert json.loads(printed) == list(read_rows(tmp_path / "p.jsonl"))[:1]
-    assert "unknown figure format" in fabula(
-        "profile", examples / "the-count.txt", "--plot", "x.bmp", code=REFUSED
-    ).stderr  # fmt: skip
 
 
 def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path):
@@ -150,103 +134,51 @@ def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path):
     assert "missing (13.10)" in shown
 
 
-def test_no_output_takes_the_place_of_an_input_or_of_another_file(made: Path, tmp_path: Path):
-    systems = tmp_path / "systems.jsonl"
-    systems.write_bytes((made / "systems.jsonl").read_bytes())
-    contexts = made / "passages.jsonl"
-    novel = tmp_path / "novel"
-    novel.write_text("my novel")
-    scores = tmp_path / "scores.jsonl"
-    scores.write_text('{"id": "p", "system": "dear", "values": {}}\n')
-    for option in ("--out", "--csv", "--latex", "--html"):
-        fabula("continuation", "score", systems, "--contexts", contexts, option, systems,
-               "--set=running.restart=true", code=REFUSED)  # fmt: skip
-        fabula("continuation", "score", systems, "--contexts", contexts, option, novel,
-               "--set=running.restart=true", code=REFUSED)  # fmt: skip
-    fabula("continuation", "generate", "--from", made / "generators", "--contexts", systems,
-           "--out", systems, "--set=running.restart=true", code=REFUSED)  # fmt: skip
-    fabula("continuation", "generate", "--from", made / "generators", "--contexts", contexts,
-           "--out", scores, "--set=running.restart=true", code=REFUSED)  # fmt: skip
-    assert systems.read_bytes() == (made / "systems.jsonl").read_bytes()
-    assert novel.read_text() == "my novel"
-    assert "dear" in scores.read_text()
-
-
-def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(
-    made: Path, examples: Path, tmp_path: Path
-):
-    fabula("continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
-           "--seed", "9" * 20, code=REFUSED)  # fmt: skip
-    book = tmp_path / "book.txt"
-    book.write_text("A b c. " * 30)
-    other = tmp_path / "other" / "book.jsonl"
-    other.parent.mkdir()
+def test_a_book_given_twice_is_refused(tmp_path: Path):
     row = {"id": "same", "text": "A dog ran. It saw a cat. The cat ran."}
-    other.write_text((json.dumps(row) + "\n") * 2)
-    done = fabula("continuation", "passages", other, "--sentences", "1", "--out",
-                  tmp_path / "p.jsonl", code=REFUSED)  # fmt: skip
-    assert "same name" in done.stderr
+    book = write_rows(tmp_path / "book.jsonl", [row, row])
+    passages = ("continuation", "passages", book, "--sentences", "1", "--out", tmp_path / "p.jsonl")
+    assert "same name" in fabula(*passages, code=REFUSED).stderr
 
 
-def test_the_control_as_long_is_a_column_that_changes_no_other_comparison(
-    made: Path, tmp_path: Path
-):
-    passages, systems = made / "passages.jsonl", made / "systems.jsonl"
-    control = tmp_path / "as-long.jsonl"
-    fabula(
-        "continuation", "generate", "--kind", "as-long", "--contexts", passages, "--out", control
-    )
+def test_the_control_as_long_changes_no_other_comparison(made: Path, tmp_path: Path):
+    passages, control = made / "passages.jsonl", tmp_path / "as-long.jsonl"
+    generate = ("continuation", "generate", "--kind", "as-long", "--contexts", passages)
+    fabula(*generate, "--out", control)
     drawn = {row["id"]: row for row in rows_of(control)}
     golds = {row["id"]: row for row in rows_of(passages)}
     assert drawn.keys() == golds.keys()
     for id_, row in drawn.items():
         assert row["text"] not in {*golds[id_]["context"], golds[id_]["gold"]}
-    arguments = (
-        "--contexts", passages, "--set", "tools.grammar=none", "--set", "tests.permutations=99",
-        "--json",
-    )  # fmt: skip
-    without = json.loads(fabula("continuation", "score", systems, *arguments).stdout)
-    apart = json.loads(
-        fabula(
-            "continuation", "score", systems, "--set", "tests.test=two-sample", *arguments
-        ).stdout
-    )
+
+    def tested(content: dict[str, Any]) -> list[tuple[str, str, float]]:
+        pairs = (pair for one in content["metrics"] for pair in one["contrasts"])
+        kept = [pair for pair in pairs if "as-long" not in (pair["a"], pair["b"])]
+        return [(pair["a"], pair["b"], pair["p_bonferroni"]) for pair in kept]
+
+    without = json.loads(score(made, "--json"))
+    apart = json.loads(score(made, "--set", "tests.test=two-sample", "--json"))
     assert "permutation,two-sample" in apart["signature"]
-    ps = [
-        [pair["p_bonferroni"] for one in found["metrics"] for pair in one["contrasts"]]
-        for found in (apart, without)
-    ]
-    assert ps[0] != ps[1]
-    compared = json.loads(fabula("continuation", "score", systems, control, *arguments).stdout)
+    assert tested(apart) != tested(without)
+    compared = json.loads(score(made, control, "--json"))
     assert compared["controls"] == ["as-long"]
-    for before, after in zip(without["metrics"], compared["metrics"], strict=True):
-        pairs = [pair for pair in after["contrasts"] if "as-long" not in (pair["a"], pair["b"])]
-        assert [(p["a"], p["b"], p["p_bonferroni"]) for p in pairs] == [
-            (p["a"], p["b"], p["p_bonferroni"]) for p in before["contrasts"]
-        ]
-    shown = fabula("continuation", "score", systems, control, *arguments[:-1]).stdout
+    assert tested(compared) == tested(without)
+    shown = score(made, control)
     assert "corrected separately, as a control: pairs with as-long" in shown
 
 
 def test_examples_show_a_context_with_every_systems_sentence_and_scores(made: Path):
-    arguments = ("continuation", "score", made / "systems.jsonl", "--contexts",
-                 made / "passages.jsonl", "--set", "tools.grammar=none",
-                     "--set", "tests.permutations=99",
-                 "--examples", "1")  # fmt: skip
-    (example,) = json.loads(fabula(*arguments, "--json").stdout)["examples"]
-    passages = {row["id"]: row for row in rows_of(made / "passages.jsonl")}
-    texts = {
-        row["system"]: row["text"]
-        for row in rows_of(made / "systems.jsonl")
-        if row["id"] == example["id"]
-    }
-    assert example["context"] == passages[example["id"]]["context"]
-    assert {name: one["text"] for name, one in example["systems"].items()} == {
-        **texts, "gold": passages[example["id"]]["gold"]
-    }  # fmt: skip
-    shown = " ".join(fabula(*arguments).stdout.split())
-    assert f"Passage {example['id']}" in shown
-    for name, text in texts.items():
-        assert " ".join(f"{name}: {text}".split()) in shown
-    value = example["systems"]["gold"]["values"]["pos_similarity"]
-    assert f"{value:.3f}" in shown
+    words = made / "generators" / "vocabulary.tsv"
+    found = json.loads(score(made, "--examples", "1", "--vocabulary", words, "--json"))
+    assert "vocab:" in found["signature"]
+    (example,) = found["examples"]
+    id_ = example["id"]
+    (passage,) = (row for row in rows_of(made / "passages.jsonl") if row["id"] == id_)
+    written = (row for row in rows_of(made / "systems.jsonl") if row["id"] == id_)
+    texts = {row["system"]: row["text"] for row in written} | {"gold": passage["gold"]}
+    assert example["context"] == passage["context"]
+    assert {name: one["text"] for name, one in example["systems"].items()} == texts
+    shown = " ".join(score(made, "--examples", "1").split())
+    assert f"Passage {id_}" in shown
+    assert all(" ".join(f"{name}: {text}".split()) in shown for name, text in texts.items())
+    assert f"{example['systems']['gold']['values']['pos_similarity']:.3f}" in shown

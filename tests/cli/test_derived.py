@@ -35,14 +35,10 @@ class Job(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Defaults(Settings):
+    out: Path = setting(help="Folder.", unit="DIR")
     n_rest: int = setting(0, help="Rest.")
     wanted: bool = setting(True, help="Wanted.")
     quick: bool = setting(False, help="Quick.")
-
-
-@dataclass(frozen=True, slots=True)
-class Folder(Settings):
-    out: Path = setting(help="Folder.", unit="DIR")
 
 
 seen: list[Job] = []
@@ -65,12 +61,9 @@ def run(*words: str) -> Any:
     return CliRunner().invoke(tool, ["work", *words])
 
 
-def test_a_command_without_options_has_the_defaults_of_its_settings():
+def test_options_become_settings_parts_included():
     assert run().exit_code == 0
     assert seen == [Job()]
-
-
-def test_options_become_settings_parts_included():
     run("--name", "b", "--name", "c", "--samples", "3", "--no-wanted", "--out", "x")
     assert seen == [Job(("b", "c"), Inner(3), False, False, Path("x"))]
 
@@ -82,32 +75,28 @@ def test_a_value_out_of_range_is_refused_with_the_option():
     assert "1<=x<=9" in done.stderr
 
 
-def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_off():
-    @click.command(cls=Command)
-    def command(settings: Defaults) -> None:
-        pass
+@click.command(cls=Command)
+def defaults(settings: Defaults) -> None:
+    pass
 
-    shown = CliRunner().invoke(command, ["--help"]).stdout
+
+def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_off():
+    shown = CliRunner().invoke(defaults, ["--help"]).stdout
     assert re.search(r"Rest\.\s+\[default: 0\]", shown)
     assert re.search(r"Wanted\.\s+\[default: wanted\]", shown)
     assert re.search(r"Quick\.\n", shown)
 
 
 def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path):
-    @click.command(cls=Command)
-    def command(settings: Folder) -> None:
-        pass
-
     (tmp_path / "file").touch()
-    done = CliRunner().invoke(command, ["--out", str(tmp_path / "file")])
+    done = CliRunner().invoke(defaults, ["--out", str(tmp_path / "file")])
     assert done.exit_code == 2
     assert "'--out'" in done.stderr
-    assert CliRunner().invoke(command, ["--out", str(tmp_path / "new")]).exit_code == 0
+    assert CliRunner().invoke(defaults, ["--out", str(tmp_path / "new")]).exit_code == 0
 
 
 def test_a_required_option_that_is_missing_is_refused():
-    done = invoke("study", "export", "study.toml", code=2)
-    assert "--out" in done.stderr
+    assert "--out" in invoke("study", "export", "study.toml", code=2).stderr
 
 
 def test_errors_and_help_name_options_where_the_layers_below_name_settings():
@@ -127,8 +116,13 @@ def commands(command: click.Command, path: str = "fabula") -> Iterator[tuple[str
 
 
 @pytest.mark.parametrize(("path", "command"), list(commands(cli)))
-def test_every_command_translates_settings_and_earlier_names(path: str, command: click.Command):
-    assert isinstance(command, Command | type(cli)), path
+def test_every_command_is_derived_and_has_a_short_help(path: str, command: click.Command):
+    assert isinstance(command, Command | type(cli))
+    # Of two parameters with one name click gives one the value of the other.
+    names = [param.name for param in command.params if param.name != "as_json"]
+    assert len(set(names)) == len(names)
+    said = command.short_help or ""
+    assert path == "fabula" or (said.endswith(".") and len(said) <= 60)
 
 
 def test_options_are_derived_from_settings_besides_how_a_command_speaks():
@@ -184,9 +178,7 @@ def test_every_command_that_ends_prints_json_where_it_is_asked_to():
         and not any("--json" in param.opts for param in command.params)
     ]
     # These serve until they are stopped.
-    assert sorted(lacking) == [
-        "fabula desk", "fabula reference serve", "fabula study serve",
-    ]  # fmt: skip
+    assert sorted(lacking) == ["fabula desk", "fabula reference serve", "fabula study serve"]
 
 
 def test_layers_below_the_command_line_name_no_options_in_what_they_say():
@@ -199,21 +191,3 @@ def test_layers_below_the_command_line_name_no_options_in_what_they_say():
             if OPTION.search(COMMANDS.sub("", line)) and "`fabula" not in line:
                 found.append(f"{file.relative_to(SOURCE)}:{number}: {line.strip()}")
     assert found == []
-
-
-@pytest.mark.parametrize(("path", "command"), list(commands(cli)))
-def test_no_two_parameters_of_a_command_have_one_name(path: str, command: click.Command):
-    """Else click gives one the value of the other."""
-    names = [param.name for param in command.params if param.name != "as_json"]
-    assert len(set(names)) == len(names), path
-
-
-@pytest.mark.parametrize(("path", "command"), list(commands(cli)))
-def test_every_command_has_a_short_help_that_is_a_whole_phrase_and_fits(
-    path: str, command: click.Command
-):
-    if path == "fabula":
-        return
-    assert command.short_help, path
-    assert len(command.short_help) <= 60
-    assert command.short_help.endswith(".")

@@ -1,6 +1,5 @@
 """`fabula diversity` as a user calls it: tables, JSON, files, and from Python."""
 
-import csv
 import json
 import random
 from pathlib import Path
@@ -19,16 +18,13 @@ def stories(tmp_path: Path) -> Path:
     rng = random.Random(0)
     rows = []
     for k in range(24):
-        model = ("plain", "stock")[k % 2]
-        opening = "once upon a time in a small town " if model == "stock" else ""
-        rows.append(
-            {
-                "id": f"s{k}",
-                "model": model,
-                "prompt": f"Tell of {WORDS[k // 2]} and the sea.",
-                "text": opening + " ".join(rng.choices(WORDS, k=40)),
-            }
-        )
+        opening = "once upon a time in a small town " if k % 2 else ""
+        text = opening + " ".join(rng.choices(WORDS, k=40))
+        about = {
+            "model": ("plain", "stock")[k % 2],
+            "prompt": f"Tell of {WORDS[k // 2]} and the sea.",
+        }
+        rows.append({"id": f"s{k}", "text": text, **about})
     return write_rows(tmp_path / "stories.jsonl", rows)
 
 
@@ -37,32 +33,17 @@ def run(*args: object) -> str:
     return done.stdout
 
 
-def test_json_has_groups_with_intervals_tests_and_the_signature(stories: Path):
-    found = json.loads(run(stories, "--by", "model", "--prompt", "prompt", "--pairs", 2, "--json"))
-    assert found.keys() >= {"groups", "contrasts", "pairs", "left_out", "signature"}
+def test_prompts_and_pairs_reach_the_result_and_its_files(stories: Path, tmp_path: Path):
+    words = (stories, "--by", "model", "--prompt", "prompt", "--pairs", 2)
+    found = json.loads(run(*words, "--json"))
     stock = found["groups"]["stock"]
-    assert stock["n"] == 12
-    assert stock["shared_ngrams"].keys() == {"3", "4", "5", "6", "7", "8"}
-    one = stock["shared_ngrams"]["4"]
-    assert one["low"] < one["value"] < one["high"]
-    assert {"compression", "self_bleu", "self_repetition", "distinct"} <= stock.keys()
-    assert stock["phrases"][0]["n_texts"] == 12
+    assert (stock["n"], stock["phrases"][0]["n_texts"]) == (12, 12)
     test = next(t for t in found["contrasts"] if t["number"] == "shared_ngrams.4")
     assert test["p_adjusted"] == test["p"] == 0.01
     assert "|draws:prompts,5|" in found["signature"]
     assert found["left_out"].keys() == {"templates", "embeddings"}
     assert found["pairs"][0]["longest_run"] >= 8
-
-
-def test_tables_are_shown_and_written_with_their_intervals(stories: Path, tmp_path: Path):
-    out = tmp_path / "d.csv"
-    shown = run(stories, "--by", "model", "--pairs", 1, "--csv", out)
-    assert "shared 4-grams" in shown
-    assert "phrases of stock" in shown
-    assert "words in common runs" in shown
-    assert "see --with" in shown
-    rows = list(csv.DictReader(out.read_text("utf-8").splitlines()))
-    assert {"measure", "group", "value", "value_low", "value_high"} <= rows[0].keys()
+    assert "see --with" in run(*words, "--csv", tmp_path / "d.csv")
     assert {path.name for path in tmp_path.glob("d.*")} == {
         "d.csv", "d.csv.provenance.json", "d.tests.csv", "d.phrases.csv", "d.pairs.csv",
     }  # fmt: skip
@@ -80,18 +61,16 @@ def test_python_gives_what_the_command_prints(stories: Path):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("words", "said"),
     [
-        (
-            ["--baseline", "plain"],
-            "--baseline is a group; name the field that groups the texts with --by",
-        ),
-        (["--set", "tools.encoder=x"], "--set tools.encoder is only for --with embeddings"),
-        (["--by", "writer"], "no text has the field 'writer'"),
+        ("--baseline plain", "--baseline is a group; name the field that groups the texts with"),
+        ("--set tools.encoder=x", "--set tools.encoder is only for --with embeddings"),
+        ("--by writer", "no text has the field 'writer'"),
+        ("--by model --each 13", "--each 13: plain has only 12 texts of"),
     ],
 )
-def test_what_cannot_be_done_is_said(stories: Path, args: list[str], said: str):
-    done = invoke("diversity", stories, *args, code=None)
+def test_what_cannot_be_done_is_said(stories: Path, words: str, said: str):
+    done = invoke("diversity", stories, *words.split(), code=None)
     assert done.exit_code != 0
     assert said in done.stderr + str(done.exception)
 
@@ -101,8 +80,3 @@ def test_a_result_is_not_compared_as_scores(stories: Path, tmp_path: Path):
     result.write_text(run(stories, "--by", "model", "--json"), encoding="utf-8")
     said = refused("compare", result, "--by", "model")
     assert "a result of diversity, whose numbers are of groups and not of texts" in said
-
-
-def test_more_texts_than_a_group_has_are_not_drawn(stories: Path):
-    said = refused("diversity", stories, "--by", "model", "--each", "13")
-    assert "--each 13: plain has only 12 texts of" in said

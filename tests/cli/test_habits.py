@@ -63,16 +63,16 @@ def tool(asked: NoModelSettings, reference: tuple[str, ...], fail: bool) -> None
     click.echo(f"{reference} {asked.models} {asked.spending.price}")
 
 
-def test_quiet_says_nothing_besides_results():
-    assert "left out: a.txt" in CliRunner().invoke(tool, []).stderr
-    assert CliRunner().invoke(tool, ["-q"]).stderr == ""
-
-
-def test_verbose_shows_steps_and_the_traceback(tmp_path: Path):
-    said = CliRunner().invoke(tool, ["-v", "--fail"]).stderr
-    assert said.startswith("reading\nmeasuring\n")
-    assert "Traceback" in said
-    assert "Traceback" not in CliRunner().invoke(tool, ["--fail"]).stderr
+def test_quiet_says_nothing_besides_results_and_verbose_steps_and_the_traceback():
+    plain, quiet, verbose, failed = (
+        CliRunner().invoke(tool, words).stderr
+        for words in ([], ["-q"], ["-v", "--fail"], ["--fail"])
+    )
+    assert "left out: a.txt" in plain
+    assert quiet == ""
+    assert verbose.startswith("reading\nmeasuring\n")
+    assert "Traceback" in verbose
+    assert "Traceback" not in failed
 
 
 def test_the_log_holds_steps_notices_and_errors_of_all_runs(tmp_path: Path):
@@ -93,17 +93,18 @@ model = "openai/gpt-4o"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the user's own configuration may stand; the current folder is another, and empty."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    return tmp_path
+    users = tmp_path / "config" / "fabula"
+    users.mkdir(parents=True)
+    return users
 
 
 def test_the_configuration_is_the_folders_or_else_the_users(folder: Path):
     assert read_config() == Config()
-    users = folder / "config" / "fabula"
-    users.mkdir(parents=True)
-    (users / "fabula.toml").write_text('model = ["local"]')
+    (folder / "fabula.toml").write_text('model = ["local"]')
     assert read_config() == Config(model=("local",))
     Path("fabula.toml").write_text(CONFIG)
     assert read_config() == Config(
@@ -121,24 +122,21 @@ def test_an_address_that_only_the_folder_names_is_asked_about(folder: Path, key:
     assert CliRunner().invoke(tool, [f"--{key}", "http://192.0.2.1/x"]).exit_code == 0
     Path("fabula.toml").write_text(f'{key} = ["http://localhost:8100"]')
     assert CliRunner().invoke(tool, []).exit_code == 0
-    users = folder / "config" / "fabula"
-    users.mkdir(parents=True)
-    Path("fabula.toml").rename(users / "fabula.toml")
-    (users / "fabula.toml").write_text(f'{key} = ["http://192.0.2.1/x"]')
+    Path("fabula.toml").rename(folder / "fabula.toml")
+    (folder / "fabula.toml").write_text(f'{key} = ["http://192.0.2.1/x"]')
     assert CliRunner().invoke(tool, []).exit_code == 0
 
 
 def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path):
     Path("fabula.toml").write_text(CONFIG)
-    assert CliRunner().invoke(tool, []).stdout == (
-        "('a.ref', 'b.ref') ('openai/gpt-4o',) openai/gpt-4o=2.5/10\n"
-    )
-    given = ["-r", "c.ref", "-m", "local", "--set", "models.price=1/1"]
-    assert CliRunner().invoke(tool, given).stdout == "('c.ref',) ('local',) 1/1\n"
-    # The price is that of the model, and not of whatever is asked.
-    assert (
-        CliRunner().invoke(tool, ["-m", "local"]).stdout == "('a.ref', 'b.ref') ('local',) None\n"
-    )
+    both = "('a.ref', 'b.ref')"
+    for words, said in (
+        ("", f"{both} ('openai/gpt-4o',) openai/gpt-4o=2.5/10\n"),
+        ("-r c.ref -m local --set models.price=1/1", "('c.ref',) ('local',) 1/1\n"),
+        # The price is that of the model, and not of whatever is asked.
+        ("-m local", f"{both} ('local',) None\n"),
+    ):
+        assert CliRunner().invoke(tool, words.split()).stdout == said
 
 
 def test_a_setting_that_no_command_has_is_named(folder: Path):

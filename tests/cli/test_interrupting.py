@@ -39,9 +39,7 @@ def test_an_interrupt_that_comes_in_a_callback_is_not_lost(
 
 
 @pytest.mark.parametrize("by", [KeyboardInterrupt, ValueError])
-def test_an_interrupt_that_compiled_code_hides_in_another_error_is_an_interrupt(
-    by: type[BaseException],
-):
+def test_an_interrupt_that_compiled_code_hides_is_one(by: type[BaseException]):
     # As Numba nests them if one comes while it loads what it compiled before.
     inner = SystemError("returned a result with an exception set")
     inner.__cause__ = by()

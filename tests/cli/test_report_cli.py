@@ -1,6 +1,5 @@
-"""`fabula report` and `fabula reference group` as a user types them."""
+"""`fabula report` as a user types it."""
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -8,8 +7,6 @@ from pathlib import Path
 import click
 import pytest
 from tests.cli.test_judging_cli import fabula
-from tests.commands import write_rows
-from tests.exit_codes import REFUSED
 
 from fabula.cli.derived import command_of
 from fabula.core.cached_results import CachedResults
@@ -24,10 +21,8 @@ STORY = (
 
 def test_the_command_knows_every_part_that_a_review_has():
     """It names them itself, so that its help needs none of the instruments."""
-    options = [
-        one for one in command_of(jobs()["report"]).params if one.name in ("without", "with_")
-    ]
-    said = " ".join(one.help or "" for one in options if isinstance(one, click.Option))
+    parts = [one for one in command_of(jobs()["report"]).params if one.name in ("without", "with_")]
+    said = " ".join(one.help or "" for one in parts if isinstance(one, click.Option))
     assert all(part in said for part in PARTS)
 
 
@@ -37,46 +32,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "books").mkdir()
     (folder / "books" / "a.txt").write_text("It was the best of times, it was the worst of times.")
     (folder / "draft.txt").write_text(STORY)
-    rows = [{"id": f"s{k}", "text": STORY.replace("nine", f"{k}"), "author": "ab"[k % 2]}
-            for k in range(6)]  # fmt: skip
-    write_rows(folder / "many.jsonl", rows)
     fabula("reference", "build", "books", "--out", "books.ref", cwd=folder)
     return folder
 
 
 def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path):
-    given = ["report", "draft.txt", "--reference", "books.ref",
-             "--model", "http://127.0.0.1:9/v1#m", "--set", "models.max-retries=0", "--set",
-             "models.structured=false",
-             "--yes", "--out", "page.html"]  # fmt: skip
-    said = fabula(*given, code=1, cwd=folder)
+    given = "report draft.txt --reference books.ref --model http://127.0.0.1:9/v1#m --yes"
+    plain = "--set models.max-retries=0 --set models.structured=false --out page.html"
+    said = fabula(*given.split(), *plain.split(), code=1, cwd=folder)
     assert "written" not in said, "what is written is told on standard output"
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "How it reads" in page
     assert "Tests of creative writing</b> broke off" in page
-
-
-def test_a_group_of_one_s_own_is_measured_and_compared_with(folder: Path):
-    fabula("reference", "group", "many.jsonl", "--name", "mine", "--kind", "people",
-           "--reference", "books.ref", "--out", "mine.jsonl", cwd=folder)  # fmt: skip
-    assert "lamp" not in (folder / "mine.jsonl").read_text(), "numbers only, no text"
-    found = fabula("report", "draft.txt", "--reference", "books.ref",
-                   "--groups", "mine.jsonl", "--json", cwd=folder)  # fmt: skip
-    (text,) = json.loads(found)["texts"]
-    # The draft is nearly one of them: the same words but for a number.
-    assert text["share_of_group_below"]["creativity_index"]["mine"] == 0.5
-    assert not (folder / "report.html").exists(), "with --json nothing is written unless named"
-
-
-def test_many_texts_are_a_table_that_latex_reads(folder: Path):
-    given = ["report", "many.jsonl", "--reference", "books.ref", "--by",
-             "author", "--latex", "t.tex", "--out", "many.html"]  # fmt: skip
-    fabula(*given, cwd=folder)
-    assert (folder / "t.tex").read_text().count(r"\begin{tabular}") == 2
-    (folder / "t.tex").write_text("My own table")
-    said = fabula(*given, code=REFUSED, cwd=folder)
-    assert "t.tex: was not written by Fabula" in said
-    assert "no field 'model'" in fabula(*given[:6], "--by", "model", code=REFUSED, cwd=folder)
 
 
 def test_the_next_draft_of_a_book_has_the_bytes_of_a_first_report(
@@ -89,14 +56,9 @@ def test_the_next_draft_of_a_book_has_the_bytes_of_a_first_report(
     ]
     paragraphs = "\n\n".join(chapters).split("\n\n")
     n = len(paragraphs) // 2
-    paragraphs[n - 1] += (
-        " Then Mr. Arkwright said nothing, said Mr. Arkwright, and recieved nothing."
-    )
-    changed = [
-        *paragraphs[:n],
-        "It was the best of times. “Mr. Arkwrigth recieved me.”",
-        *paragraphs[n:],
-    ]
+    paragraphs[n - 1] += " Then Mr. Arkwright said nothing, said Mr. Arkwright, and recieved it."
+    new = "It was the best of times. “Mr. Arkwrigth recieved me.”"
+    changed = [*paragraphs[:n], new, *paragraphs[n:]]
 
     def reported(draft: list[str], cache: str) -> tuple[str, int]:
         """What is printed, and how many results are kept afterwards."""

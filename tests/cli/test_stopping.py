@@ -1,13 +1,10 @@
 """Servers end in order on every signal that asks for it: nothing is left beside the files."""
 
-import re
 import signal
 from pathlib import Path
 
 import pytest
 from tests.running_commands import running
-
-HIDDEN = re.compile(r'name="(csrf|page|unit|revision|shown)" value="([^"]*)"')
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])

@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.commands import rows_of
 from tests.forking import fabula_command
 
 TEXT = "The count came back at dusk. Nobody had lit the lamps, and the dog did not bark.\n"
@@ -30,50 +29,15 @@ def texts(tmp_path: Path) -> list[Path]:
     return [tmp_path / name for name in files]
 
 
-def check_told(result: subprocess.CompletedProcess[str]) -> None:
+def test_the_texts_after_one_that_cannot_be_read_are_profiled(texts: list[Path]):
+    result = run("profile", "--json", "--set", "tools.grammar=none", *texts)
     assert result.returncode == 1, result.stderr
     told = [line for line in result.stderr.splitlines() if line.startswith("left out: ")]
     assert [Path(line.split(": ")[1]).name for line in told] == ["b.docx", "d.jsonl.gz"]
     assert "2 of 5 files could not be read and were left out" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_the_texts_after_one_that_cannot_be_read_are_profiled(texts: list[Path]):
-    result = run("profile", "--json", "--set", "tools.grammar=none", *texts)
-    check_told(result)
-    assert [Path(row["id"]).name for row in json.loads(result.stdout)] == [
-        "a.txt", "c.txt", "e.txt",
-    ]  # fmt: skip
-
-
-def test_the_texts_after_one_that_cannot_be_read_are_scored(
-    texts: list[Path], tmp_path: Path, examples: Path
-):
-    corpus = tmp_path / "library.ref"
-    assert run("reference", "build", examples / "library", "--out", corpus).returncode == 0
-    out = tmp_path / "scores.jsonl"
-    check_told(run("originality", *texts, "--reference", corpus, "--out", out))
-    rows = rows_of(out)
-    assert [Path(row["id"]).name for row in rows] == ["a.txt", "c.txt", "e.txt"]
-
-
-def test_a_report_is_made_of_the_texts_that_can_be_read(texts: list[Path], tmp_path: Path):
-    page = tmp_path / "page.html"
-    check_told(run("report", *texts, "--set", "tools.grammar=none", "--out", page))
-    assert page.exists()
-
-
-def test_a_single_file_that_cannot_be_read_is_an_error(texts: list[Path]):
-    result = run("profile", texts[1])
-    assert result.returncode == 3
-    assert result.stderr.startswith("error: ")
-    assert "left out" not in result.stderr
-
-
-def test_where_no_file_can_be_read_there_is_nothing_to_be_partial(texts: list[Path]):
-    result = run("profile", texts[1], texts[3])
-    assert result.returncode == 3
-    assert "error: " in result.stderr
+    names = [Path(row["id"]).name for row in json.loads(result.stdout)]
+    assert names == ["a.txt", "c.txt", "e.txt"]
 
 
 def test_a_corpus_is_never_built_of_some_of_its_texts(texts: list[Path], tmp_path: Path):
@@ -83,8 +47,19 @@ def test_a_corpus_is_never_built_of_some_of_its_texts(texts: list[Path], tmp_pat
     assert not (tmp_path / "corpus.ref" / "manifest.json").exists()
 
 
-def test_a_format_that_is_unknown_is_an_error_of_the_command_not_of_a_file(texts: list[Path]):
-    result = run("profile", "--set", "reading.format=xls", *texts)
+@pytest.mark.parametrize(
+    ("chosen", "options", "said"),
+    [
+        ([1], [], "error: "), ([1, 3], [], "error: "),
+        ([0, 1, 2, 3, 4], ["--set", "reading.format=xls"], "format xls: unknown"),
+    ],
+    ids=["one that cannot be read", "none that can be read", "an unknown format"],
+)  # fmt: skip
+def test_where_nothing_can_be_partial_it_is_an_error(
+    texts: list[Path], chosen: list[int], options: list[str], said: str
+):
+    result = run("profile", *options, *(texts[k] for k in chosen))
     assert result.returncode == 3
-    assert "format xls: unknown" in result.stderr
-    assert "left out" not in result.stderr
+    assert said in result.stderr
+    assert len(chosen) > 1 or result.stderr.startswith(said)
+    assert len(chosen) == 2 or "left out" not in result.stderr

@@ -3,6 +3,7 @@
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,8 +76,8 @@ def test_the_corpus_holds_the_sentences_in_order_and_chapters_are_stories(corpus
 
 def test_words_below_the_count_are_one_unknown_word(tmp_path: Path, corpus: Corpus):
     made = build_corpus(documents(), tmp_path, min_count=3)
-    kept = {word for word, n in zip(corpus.vocabulary.words, corpus.vocabulary.counts, strict=True)
-            if n >= 3} - {"<unknown>"}  # fmt: skip
+    counted = zip(corpus.vocabulary.words, corpus.vocabulary.counts, strict=True)
+    kept = {word for word, n in counted if n >= 3} - {"<unknown>"}
     assert set(made.vocabulary.words[1:]) == kept
     assert made.vocabulary.counts.sum() == corpus.n_tokens
 
@@ -113,9 +114,6 @@ def test_a_folder_without_a_corpus_and_texts_without_a_sentence_say_so(tmp_path:
         Corpus.open(tmp_path)
     with pytest.raises(InputError, match="no sentences to train on"):
         build_corpus(documents(["...", ""]), tmp_path)
-
-
-def test_words_too_rare_for_a_vocabulary_say_so(tmp_path: Path):
     with pytest.raises(InputError, match="no word occurs 25 times"):
         build_corpus(documents(), tmp_path)
 
@@ -163,37 +161,32 @@ def test_case_based_gives_what_followed_the_nearest_sentence(corpus: Corpus):
     assert generator.continue_(after("A dog ran to the gate."), rng) == "The queen saw the dog."
     # the last sentence of a story has none after it, so it is no case
     assert generator.continue_(after("The king was sad!"), rng) != ""
-    with pytest.raises(LookupFailed):
-        generator.continue_(after("Zebras!"), rng)
-    with pytest.raises(LookupFailed):
-        generator.continue_(after(), rng)
-
-
-def story(number: int) -> Story:
-    return Story(f"p{number}", ("The queen saw the dog.", "A dog ran to the wood."), "It barked.")
+    for context in (["Zebras!"], []):
+        with pytest.raises(LookupFailed):
+            generator.continue_(after(*context), rng)
+    choice = GeneratorChoice("case", corpus.folder)
+    (row,) = generate([after("Zebras!")], choice, KeptRows(CONTINUATIONS))
+    assert (row["text"], row["missing_reason"]) == (None, "no_similar_sentence")
 
 
 def test_what_is_generated_depends_on_seed_and_passage_alone(corpus: Corpus):
-    stories = [story(k) for k in range(40)]
-    choice = GeneratorChoice("random", corpus.folder)
-    rows = KeptRows(CONTINUATIONS)
-    all_at_once = list(generate(stories, choice, rows, seed=3))
-    assert list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=3, n_jobs=2)) == all_at_once
+    context = ("The queen saw the dog.", "A dog ran to the wood.")
+    stories = [Story(f"p{k}", context, "It barked.") for k in range(40)]
+
+    def made(stories: list[Story], kept: KeptRows | None = None, **more: int) -> list[Any]:
+        rows = KeptRows(CONTINUATIONS) if kept is None else kept
+        return list(generate(stories, GeneratorChoice("random", corpus.folder), rows, **more))
+
+    all_at_once = made(stories, seed=3)
+    assert made(stories, seed=3, n_jobs=2) == all_at_once
     kept = KeptRows(CONTINUATIONS)
     for row in all_at_once[5:9]:
         kept.add(row)
-    assert list(generate(stories, choice, kept, seed=3)) == all_at_once
-    turned = generate(stories[::-1], choice, KeptRows(CONTINUATIONS), seed=3)
-    assert list(turned) == all_at_once[::-1]
-    assert list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=4)) != all_at_once
+    assert made(stories, kept, seed=3) == all_at_once
+    assert made(stories[::-1], seed=3) == all_at_once[::-1]
+    assert made(stories, seed=4) != all_at_once
     with pytest.raises(InputError, match="another seed"):
-        list(generate(stories, choice, kept, seed=5))
-
-
-def test_a_context_without_a_similar_sentence_is_missing_with_its_reason(corpus: Corpus):
-    choice = GeneratorChoice("case", corpus.folder)
-    (row,) = generate([Story("z", ("Zebras!",), None)], choice, KeptRows(CONTINUATIONS))
-    assert (row["text"], row["missing_reason"]) == (None, "no_similar_sentence")
+        made(stories, kept, seed=5)
 
 
 def passages(lengths: list[int], n_books: int) -> list[Story]:
@@ -212,15 +205,11 @@ def test_the_control_is_the_nearest_in_length_of_the_same_book_and_never_its_own
     stories = passages(lengths, n_books)
     control = AsLong(stories)
     for story in stories:
-        own = {*story.context, story.gold}
-        of_book = {
-            text
-            for other in stories
-            if other.book == story.book
-            for text in (*other.context, other.gold or "")
-        } - own
-        everywhere = {text for other in stories for text in (*other.context, other.gold or "")}
-        pool = of_book or everywhere - own
+        others = [
+            (other.book == story.book, text)
+            for other in stories if other is not story for text in (*other.context, other.gold)
+        ]  # fmt: skip
+        pool = {text for is_near, text in others if is_near} or {text for _, text in others}
         wanted = len((story.gold or "").split())
         least = min(abs(len(text.split()) - wanted) for text in pool)
         drawn = control.continue_(story, np.random.default_rng(seed))
@@ -245,13 +234,13 @@ def test_the_control_needs_gold_and_depends_on_all_passages(tmp_path: Path):
         AsLong([*stories, Story("p9", ("A dog ran.",), None)])
     with pytest.raises(InputError, match="p0: no other passage"):
         AsLong(stories[:1]).continue_(stories[0], np.random.default_rng(0))
-    rows = [{"id": s.id, "context": list(s.context), "gold": s.gold, "book": s.book}
-            for s in stories]  # fmt: skip
-    file = write_rows(tmp_path / "passages.jsonl", rows)
-    choice = GeneratorChoice("as-long", file)
-    rows = list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=3))
-    assert {row["system"] for row in rows} == {AS_LONG}
-    assert list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=3, n_jobs=2)) == rows
+    rows = ({"id": s.id, "context": s.context, "gold": s.gold, "book": s.book} for s in stories)
+    choice = GeneratorChoice("as-long", write_rows(tmp_path / "passages.jsonl", rows))
+    one, two = (
+        list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=3, n_jobs=n)) for n in (1, 2)
+    )
+    assert {row["system"] for row in one} == {AS_LONG}
+    assert one == two
 
 
 @pytest.mark.parametrize(

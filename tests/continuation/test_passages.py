@@ -1,4 +1,3 @@
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,8 +63,8 @@ def test_no_letter_is_lost(tokens: list[str]):
 
 def test_passages_do_not_cross_a_chapter():
     chapters = [
-        Chapter("b", 1, "", tuple(f"a{k}" for k in range(9))),
-        Chapter("b", 2, "", tuple(f"b{k}" for k in range(4))),
+        Chapter("b", k, "", tuple(f"{name}{n}" for n in range(n_sentences)))
+        for k, (name, n_sentences) in enumerate((("a", 9), ("b", 4)), 1)
     ]
     found = list(passages_of(chapters, 3))
     # Nine sentences hold two passages of 3 + 1, four hold one.
@@ -78,30 +77,35 @@ def test_passages_do_not_cross_a_chapter():
     assert overlapping[1].context == ("a1", "a2", "a3")
 
 
-def test_headings_of_a_tokenised_book_part_its_chapters():
-    sentences = [
-        "THE GOLDEN CRAB -LRB- 5 -RRB- ` Prinz Krebs , ' from Griechische Mahrchen .",
-        "Schmidt .", "Once there was a fisherman .", "He had a wife .",
-        "A Patent Medicine Testimonial `` You might as well , '' she said .",
-        "I was cross .", "I A B .",
-    ]  # fmt: skip
-    chapters = list(treebank_chapters("book", sentences))
-    assert [chapter.sentences for chapter in chapters] == [
-        ("Once there was a fisherman.", "He had a wife."), ("I was cross.", "I A B."),
-    ]  # fmt: skip
-    assert chapters[1].title == "A Patent Medicine Testimonial"
-
-
-def test_stars_and_numbers_part_the_chapters_of_a_tokenised_book():
-    """As in the published Alice, whose chapters end with rows of stars."""
-    lines = ["So they went on .", "* * * * * CHAPTER II .", "`` Curiouser ! ''",
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            ["THE GOLDEN CRAB -LRB- 5 -RRB- ` Prinz Krebs , ' from Griechische Mahrchen .",
+             "Schmidt .", "Once there was a fisherman .", "He had a wife .",
+             "A Patent Medicine Testimonial `` You might as well , '' she said .",
+             "I was cross .", "I A B ."],
+            [(None, ("Once there was a fisherman.", "He had a wife.")),
+             ("A Patent Medicine Testimonial", ("I was cross.", "I A B."))],
+        ),
+        # As in the published Alice, whose chapters end with rows of stars.
+        (
+            ["So they went on .", "* * * * * CHAPTER II .", "`` Curiouser ! ''",
              "So it ended . * * * * * Chapter III .", "* * *", "* * * They all ran .",
-             "Part of it ."]  # fmt: skip
-    found = [(one.title, one.sentences) for one in treebank_chapters("alice", lines)]
-    assert found == [
-        ("", ("So they went on.",)), ("CHAPTER II", ('"Curiouser!"', "So it ended.")),
-        ("Chapter III", ("They all ran.", "Part of it.")),
-    ]  # fmt: skip
+             "Part of it ."],
+            [("", ("So they went on.",)), ("CHAPTER II", ('"Curiouser!"', "So it ended.")),
+             ("Chapter III", ("They all ran.", "Part of it."))],
+        ),
+    ],
+    ids=["headings", "stars"],
+)  # fmt: skip
+def test_headings_and_stars_of_a_tokenised_book_part_its_chapters(
+    lines: list[str], expected: list[tuple[str | None, tuple[str, ...]]]
+):
+    found = list(treebank_chapters("book", lines))
+    assert [one.sentences for one in found] == [sentences for _, sentences in expected]
+    for chapter, (title, _) in zip(found, expected, strict=True):
+        assert title in (chapter.title, None)
 
 
 def test_chapters_of_a_text_are_found_and_its_headings_are_off(nlp: Any):
@@ -137,23 +141,17 @@ def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: boo
 
 def test_the_published_file_is_known_by_its_title_lines(nlp: Any):
     text = "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nDo n't !\n"
-    chapters = list(book_chapters([Document("cbt_test.txt", text)], nlp))
-    assert [(c.book, c.sentences) for c in chapters] == [
-        ("One", ("A cat sat.", "It slept.")), ("Two", ("Don't!",)),
-    ]  # fmt: skip
+    chapters = book_chapters([Document("cbt_test.txt", text)], nlp)
+    found = {chapter.book: chapter.sentences for chapter in chapters}
+    assert found == {"One": ("A cat sat.", "It slept."), "Two": ("Don't!",)}
 
 
-def test_passages_are_written_and_the_same_again(shared_data: Path, tmp_path: Path, nlp: Any):
-    source = str(shared_data / "cbt" / "cbt_test_3books.jsonl.gz")
-    command = ["continuation", "passages", source, "--text", "sentences"]
-    command += ["--stride", "5", "--limit", "2000", "--out"]
-    for name in ("one.jsonl", "two.jsonl"):
-        invoke(*command, tmp_path / name)
-    data = (tmp_path / "one.jsonl").read_bytes()
-    assert data == (tmp_path / "two.jsonl").read_bytes()
-    rows = [json.loads(line) for line in data.splitlines()]
-    assert len(rows) == 2000
-    assert len({row["book"] for row in rows}) == 3
+def test_passages_of_whole_books_are_plain_text(shared_data: Path, tmp_path: Path, nlp: Any):
+    source = shared_data / "cbt" / "cbt_test_3books.jsonl.gz"
+    invoke("continuation", "passages", source, "--text", "sentences", "--stride", 5, "--limit",
+           2000, "--out", tmp_path / "one.jsonl")  # fmt: skip
+    rows = rows_of(tmp_path / "one.jsonl")
+    assert (len(rows), len({row["book"] for row in rows})) == (2000, 3)
     for row in rows:
         assert len(row["context"]) == 20
         for sentence in [*row["context"], row["gold"]]:
@@ -162,17 +160,16 @@ def test_passages_are_written_and_the_same_again(shared_data: Path, tmp_path: Pa
 
 def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any):
     (tmp_path / "a.txt").write_text("The lamp went out.")
-    assert "--sentences" in refused(
-        "continuation", "passages", tmp_path / "a.txt", "--out", tmp_path / "o.jsonl"
-    )
+    said = refused("continuation", "passages", tmp_path / "a.txt", "--out", tmp_path / "o.jsonl")
+    assert "--sentences" in said
 
 
 def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
     tmp_path: Path, nlp: Any
 ):
     """Lines of Andersen's "The Darning-Needle" (public domain) in the layout of `cbtest_CN`."""
-    line = "There was once a darning-needle who thought herself so fine , she imagined herself"
-    context = [f"{k} {line} to be an embroidery-needle ." for k in range(1, 21)]
+    line = "There was once a darning-needle who thought herself so fine ."
+    context = [f"{k} {line}" for k in range(1, 21)]
     question = (
         "21 ` Take care , and mind you hold me tight ! ' she said to the XXXXX that took her out ."
         "\tfingers\t\tcare|darning-needle|embroidery-needle|fingers|needle|pride|thread"
@@ -180,9 +177,8 @@ def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
     path = tmp_path / "cbtest_CN_valid_2000ex.txt"
     path.write_text("\n".join([*context, question, ""]) * 2)
     invoke("continuation", "passages", path, "--out", tmp_path / "p.jsonl")
-    rows = rows_of(tmp_path / "p.jsonl")
-    assert len(rows) == 2
-    assert len(rows[0]["context"]) == 20
-    assert rows[0]["gold"] == (
+    (first, second) = rows_of(tmp_path / "p.jsonl")
+    assert len(first["context"]) == len(second["context"]) == 20
+    assert first["gold"] == (
         "'Take care, and mind you hold me tight!' she said to the fingers that took her out."
     )

@@ -80,11 +80,8 @@ def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_p
     assert (killed.folder / "recurrent" / "checkpoint.pt").exists()
     seen: list[int] = []
     train_recurrent(killed, training(), SMALL, report=lambda p: seen.append(len(p.log)))
-    first, second = (
-        torch.load(c.folder / MODEL_FILE, weights_only=True)["weights"] for c in (whole, killed)
-    )
     assert seen[0] > 30  # it did not start over
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert_same_weights(whole, killed)
 
 
 @pytest.mark.slow
@@ -97,68 +94,61 @@ def test_another_setting_does_not_go_on_from_a_checkpoint(tmp_path: Path):
     assert progress.window == 2 * progress.n_windows
 
 
-def test_more_passes_go_on_where_fewer_ended(tmp_path: Path):
-    one, both = corpus_at(tmp_path / "one"), corpus_at(tmp_path / "both")
-    train_recurrent(one, training(n_epochs=1), SMALL)
-    train_recurrent(one, training(n_epochs=2), SMALL)
-    train_recurrent(both, training(n_epochs=2), SMALL)
+def assert_same_weights(one: Corpus, other: Corpus) -> None:
     first, second = (
-        torch.load(c.folder / MODEL_FILE, weights_only=True)["weights"] for c in (one, both)
+        torch.load(c.folder / MODEL_FILE, weights_only=True)["weights"] for c in (one, other)
     )
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_a_damaged_network_says_so(tmp_path: Path):
-    corpus = corpus_at(tmp_path)
-    train_recurrent(corpus, training(n_epochs=1), SMALL)
-    path = tmp_path / MODEL_FILE
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(CorpusError, match="damaged"):
-        Recurrent.load(corpus)
-
-
-def test_a_finished_training_is_not_done_again(tmp_path: Path):
-    corpus = corpus_at(tmp_path)
-    train_recurrent(corpus, training(n_epochs=1), SMALL)
-    before = (tmp_path / MODEL_FILE).stat().st_mtime_ns
+def test_more_passes_go_on_where_fewer_ended_and_those_that_ended_are_not_done_again(
+    tmp_path: Path,
+):
+    one, both = corpus_at(tmp_path / "one"), corpus_at(tmp_path / "both")
+    train_recurrent(one, training(n_epochs=1), SMALL)
+    before = (one.folder / MODEL_FILE).stat().st_mtime_ns
     time.sleep(0.01)
-    assert isinstance(train_recurrent(corpus, training(n_epochs=1), SMALL), Progress)
-    assert (tmp_path / MODEL_FILE).stat().st_mtime_ns == before
+    assert isinstance(train_recurrent(one, training(n_epochs=1), SMALL), Progress)
+    assert (one.folder / MODEL_FILE).stat().st_mtime_ns == before
+    train_recurrent(one, training(n_epochs=2), SMALL)
+    train_recurrent(both, training(n_epochs=2), SMALL)
+    assert_same_weights(one, both)
 
 
-def test_the_network_belongs_to_its_texts(tmp_path: Path):
-    with pytest.raises(CorpusError, match="`kind` recurrent"):
-        Recurrent.load(corpus_at(tmp_path))
-    train_recurrent(corpus_at(tmp_path), training(n_epochs=1), SMALL)
-    with pytest.raises(CorpusError, match="other texts"):
-        Recurrent.load(corpus_at(tmp_path, 41))
-
-
-def test_the_same_seed_draws_the_same_sentence(tmp_path: Path):
+def test_the_network_belongs_to_its_texts_and_a_damaged_one_says_so(tmp_path: Path):
     corpus = corpus_at(tmp_path)
+    with pytest.raises(CorpusError, match="`kind` recurrent"):
+        Recurrent.load(corpus)
     train_recurrent(corpus, training(n_epochs=1), SMALL)
     generator = Recurrent.load(corpus, temperature=1.5)
     passage = Story("p", ("The dog saw a cat.",), None)
     drawn = [generator.continue_(passage, np.random.default_rng(k % 3)) for k in range(6)]
-    assert drawn[:3] == drawn[3:]
+    assert drawn[:3] == drawn[3:], "the same seed draws the same sentence"
     assert len(set(drawn)) > 1
     assert "unknown" not in "".join(drawn)
+    path = tmp_path / MODEL_FILE
+    whole = path.read_bytes()
+    path.write_bytes(whole[:1000])
+    with pytest.raises(CorpusError, match="damaged"):
+        Recurrent.load(corpus)
+    path.write_bytes(whole)
+    with pytest.raises(CorpusError, match="other texts"):
+        Recurrent.load(corpus_at(tmp_path, 41))
 
 
 def test_lanes_read_every_story_once_from_its_beginning_to_its_end():
     stories = [np.arange(1, 1 + n, dtype=np.uint32) for n in (3, 9, 1, 4)]
-    read: dict[int, list[int]] = {}
-    lanes: dict[int, int] = {}
-    n_begun = 0
+    read: list[list[int]] = []
+    lanes: dict[int, list[int]] = {}
     for inputs, targets, begins in _lanes(stories, 2, 4, start=99):
         for lane in range(2):
             said = targets[lane][targets[lane] >= 0].tolist()
             if begins[lane]:
                 assert inputs[lane, 0] == 99
-                lanes[lane] = n_begun
-                n_begun += 1
+                lanes[lane] = []
+                read.append(lanes[lane])
             if said:
-                read.setdefault(lanes[lane], []).extend(said)
+                lanes[lane].extend(said)
                 # what is read is what was said before it
                 assert inputs[lane, 1 : len(said)].tolist() == said[:-1]
-    assert [read[k] for k in range(4)] == [story.tolist() for story in stories]
+    assert read == [story.tolist() for story in stories]

@@ -5,25 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import study_browsing as web
 from tests.barriers import axe, barriers, emulate
-from tests.study_browsing import (
-    BROWSER,
-    all_of,
-    chrome,
-    find,
-    follow,
-    loaded,
-    on_loopback,
-    press,
-    until,
-)
 
 from fabula.core.types import Document
 from fabula.desk.start import create_app
 from fabula.desk.work import Desk
 from fabula.reference import Reference
 
-pytestmark = BROWSER
+pytestmark = web.BROWSER
 
 KEY = "the-key"
 STORY = (
@@ -45,25 +35,26 @@ def address(tmp_path_factory: pytest.TempPathFactory, small_model: Path) -> Iter
     ):
         # How surprising a sentence is, is not the point here.
         environment.setenv("FABULA_LOCAL_MODEL", str(small_model))
-        with on_loopback(create_app(desk, key=KEY)) as url:
+        with web.on_loopback(create_app(desk, key=KEY)) as url:
             yield url
 
 
-@pytest.fixture(scope="module")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chrome(tmp_path_factory.mktemp("downloads"), with_script=True) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chrome(tmp_path_factory.mktemp("downloads"), with_script=False) as driver:
-        yield driver
+downloads, scripted, bare = web.downloads, web.scripted, web.bare
 
 
 def when_over(driver: Any) -> None:
     """The report has all its parts; a page without scripts renews itself."""
-    until(driver, lambda: find(driver, "nav.bar").get_attribute("data-over") == "yes")
+    web.until(driver, lambda: web.find(driver, "nav.bar").get_attribute("data-over") == "yes")
+
+
+def measure(driver: Any, text: str) -> None:
+    driver.execute_script("document.querySelector('#draft').value = arguments[0]", text)
+    web.press(driver, "Measure it")
+    when_over(driver)
+
+
+def follow_to(driver: Any, text: str) -> None:
+    web.follow(driver, next(a for a in web.all_of(driver, "a") if a.text == text))
 
 
 @pytest.mark.parametrize("kind", ["scripted", "bare"])
@@ -73,76 +64,74 @@ def test_a_writer_drops_a_draft_reads_mends_and_compares(
     browser = request.getfixturevalue(kind)
     (tmp_path / "lamp.txt").write_text(STORY)
     browser.get(f"{address}/open?given={KEY}")
-    find(browser, "form.drop summary").click()
-    before = find(browser, "html")
-    find(browser, ".drop input[type=file]").send_keys(str(tmp_path / "lamp.txt"))
+    web.find(browser, "form.drop summary").click()
+    before = web.find(browser, "html")
+    web.find(browser, ".drop input[type=file]").send_keys(str(tmp_path / "lamp.txt"))
     if kind == "bare":
-        press(browser, "Measure it")
+        web.press(browser, "Measure it")
     # With scripts the file is all that is wanted.
-    until(browser, lambda: loaded(browser, before))
+    web.until(browser, lambda: web.loaded(browser, before))
     when_over(browser)
-    assert find(browser, "h1").text == "lamp"
-    until(browser, lambda: all_of(browser, "#profile"))
+    assert web.find(browser, "h1").text == "lamp"
+    web.until(browser, lambda: web.all_of(browser, "#profile"))
     # A click on a span leads to its source, and from there back.
-    find(browser, "mark sup a").click()
+    web.find(browser, "mark sup a").click()
     assert browser.current_url.endswith("#s1-1")
-    assert "The Bell" in find(browser, "tr:target").text
-    find(browser, "tr:target a").click()
-    assert "put out her hand" in find(browser, "mark:target").text
-    follow(browser, find(browser, "nav.bar .button.main"))
-    area = find(browser, "textarea")
+    assert "The Bell" in web.find(browser, "tr:target").text
+    web.find(browser, "tr:target a").click()
+    assert "put out her hand" in web.find(browser, "mark:target").text
+    web.follow(browser, web.find(browser, "nav.bar .button.main"))
+    area = web.find(browser, "textarea")
     assert area.get_attribute("value").startswith("The lamp went round.")
     area.clear()
     area.send_keys("The lamp went out. She counted ten, and then she held her breath.")
-    press(browser, "Measure this version")
+    web.press(browser, "Measure this version")
     when_over(browser)
-    until(browser, lambda: "version 2" in find(browser, "nav.bar").text)
-    assert not all_of(browser, "mark"), "nothing is borrowed any more"
-    follow(browser, next(a for a in all_of(browser, "nav.bar .button") if a.text == "What changed"))
-    assert "Creativity Index" in find(browser, "table").text
-    assert "gone" in find(browser, ".changes .said").text
-    assert "round" in " ".join(one.text for one in all_of(browser, "del"))
-    assert "out" in " ".join(one.text for one in all_of(browser, "ins"))
+    web.until(browser, lambda: "version 2" in web.find(browser, "nav.bar").text)
+    assert not web.all_of(browser, "mark"), "nothing is borrowed any more"
+    follow_to(browser, "What changed")
+    assert "Creativity Index" in web.find(browser, "table").text
+    assert "gone" in web.find(browser, ".changes .said").text
+    assert "round" in " ".join(one.text for one in web.all_of(browser, "del"))
+    assert "out" in " ".join(one.text for one in web.all_of(browser, "ins"))
     browser.get(address)
-    assert "2 versions" in find(browser, ".pieces").text
+    assert "2 versions" in web.find(browser, ".pieces").text
 
 
 def test_every_keystroke_is_there_again_and_marked_while_one_writes(scripted: Any, address: str):
     """A click away, a desk that does not answer, and the findings of what was just typed."""
     browser = scripted
     browser.get(f"{address}/open?given={KEY}")
-    browser.execute_script("document.querySelector('#draft').value = arguments[0]", STORY)
-    press(browser, "Measure it")
-    when_over(browser)
+    measure(browser, STORY)
     report = browser.current_url
     browser.get(f"{report}/edit")
-    until(browser, lambda: "still there" in find(browser, ".check").text)
-    area = find(browser, "#draft")
+    web.until(browser, lambda: "still there" in web.find(browser, ".check").text)
+    area = web.find(browser, "#draft")
     area.send_keys("Wait.")
     browser.get(f"{address}/")
     browser.get(f"{report}/edit")
-    assert find(browser, "#draft").get_attribute("value").endswith("Wait.")
+    assert web.find(browser, "#draft").get_attribute("value").endswith("Wait.")
 
     def says_so() -> bool:
         browser.get(f"{report}/edit")
-        return any("not measured yet" in notice.text for notice in all_of(browser, ".notice"))
+        return any("not measured yet" in notice.text for notice in web.all_of(browser, ".notice"))
 
     # The last words may reach the desk after the page was asked for; the browser has them then.
-    until(browser, says_so)
-    assert find(browser, "#draft").get_attribute("value").endswith("Wait.")
+    web.until(browser, says_so)
+    assert web.find(browser, "#draft").get_attribute("value").endswith("Wait.")
     # The desk does not answer: the browser keeps the words until it does.
     refused = "window.fetch = async () => { throw new TypeError('refused'); };"
-    refused += "navigator.sendBeacon = () => false;"
-    browser.execute_script(refused)
-    find(browser, "#draft").send_keys(" Then teh end.")
-    until(browser, lambda: "is not responding" in find(browser, ".saved").text)
+    browser.execute_script(f"{refused}navigator.sendBeacon = () => false;")
+    web.find(browser, "#draft").send_keys(" Then teh end.")
+    web.until(browser, lambda: "is not responding" in web.find(browser, ".saved").text)
     browser.get(f"{report}/edit")
-    until(browser, lambda: "Saved on the desk" in find(browser, ".saved").text)
-    assert "Then teh end." in find(browser, "#draft").get_attribute("value")
-    until(browser, lambda: "“teh” is in neither" in find(browser, ".check").text)
-    assert "teh" in [mark.get_attribute("textContent") for mark in all_of(browser, ".under mark")]
-    follow(browser, next(a for a in all_of(browser, "a") if a.text == "Versions"))
-    assert len(all_of(browser, "tbody tr")) >= 2
+    web.until(browser, lambda: "Saved on the desk" in web.find(browser, ".saved").text)
+    assert "Then teh end." in web.find(browser, "#draft").get_attribute("value")
+    web.until(browser, lambda: "“teh” is in neither" in web.find(browser, ".check").text)
+    marks = web.all_of(browser, ".under mark")
+    assert "teh" in [mark.get_attribute("textContent") for mark in marks]
+    follow_to(browser, "Versions")
+    assert len(web.all_of(browser, "tbody tr")) >= 2
 
 
 BEHIND = """
@@ -161,12 +150,10 @@ def test_a_report_that_is_whole_is_not_put_anew_under_its_reader(scripted: Any, 
     added = scripted.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": BEHIND})
     try:
         scripted.get(f"{address}/open?given={KEY}")
-        find(scripted, "textarea").send_keys("She counted nine, and held it still.")
-        press(scripted, "Measure it")
-        when_over(scripted)
-        read = find(scripted, "main")
+        measure(scripted, "She counted nine, and held it still.")
+        read = web.find(scripted, "main")
         with pytest.raises(TimeoutException):
-            until(scripted, lambda: find(scripted, "main") != read, seconds=2)
+            web.until(scripted, lambda: web.find(scripted, "main") != read, seconds=2)
     finally:
         scripted.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
@@ -176,22 +163,17 @@ def test_no_page_of_the_desk_has_a_barrier_or_sticks_out(scripted: Any, address:
     browser.get(f"{address}/open?given={KEY}")
     for text in (STORY, "x" * 3000 + " and then she put out her hand and held it still."):
         browser.get(address)
-        browser.execute_script("document.querySelector('textarea').value = arguments[0]", text)
-        press(browser, "Measure it")
-        when_over(browser)
+        measure(browser, text)
     last = browser.current_url.split("/piece/")[1].split("/")[0]
     first = f"{int(last) - 1:04d}"
-    found = {}
     browser.get(f"{address}/piece/{first}/1/edit")
-    find(browser, "#draft").send_keys("Then teh end.")
-    until(browser, lambda: "“teh” is in neither" in find(browser, ".check").text)
-    for path in ("/", f"/piece/{last}/1", f"/piece/{first}/1", f"/piece/{first}/1/edit",
-                 f"/piece/{first}/versions", f"/piece/{first}/record", f"/piece/{first}/states/1",
-                 f"/beside?left={first}-1&right={last}-1", f"/piece/{first}/1/remove",
-                 "/models", "/nowhere"):  # fmt: skip
+    web.find(browser, "#draft").send_keys("Then teh end.")
+    web.until(browser, lambda: "“teh” is in neither" in web.find(browser, ".check").text)
+    pages = ("1", "1/edit", "versions", "record", "states/1", "1/remove")
+    for path in ("/", f"/piece/{last}/1", *(f"/piece/{first}/{page}" for page in pages),
+                 f"/beside?left={first}-1&right={last}-1", "/models", "/nowhere"):  # fmt: skip
         browser.get(f"{address}{path}")
-        found[path] = barriers(browser, script)
-    assert {path: some for path, some in found.items() if some} == {}
+        assert barriers(browser, script) == [], path
     emulate(browser, 1400, 900)
     errors = [one for one in browser.get_log("browser") if "404" not in one["message"]]
     assert errors == []

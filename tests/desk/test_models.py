@@ -3,19 +3,18 @@
 import io
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 from tests.cli.test_setup_cli import bare
-from tests.desk.test_desk import KEY, STORY, csrf
+from tests.desk.test_desk import STORY, opened, send
 from tests.models.test_fetching import CONTENT, PATH, Host, digest, host
 
 from fabula.core.packages import ENCODER, LANGUAGE_MODEL, PIPELINE
 from fabula.desk.setup import SetupSettings
-from fabula.desk.start import create_app
 from fabula.desk.work import Asked, Desk
 from fabula.models.fetching import KNOWN, Download
 
@@ -52,17 +51,19 @@ def desk(bare: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 @pytest.fixture
 def client(desk: Desk) -> TestClient:
-    client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
-    client.get(f"/open?given={KEY}")
-    return client
+    return opened(desk)
+
+
+def waiting(holds: Callable[[], object]) -> None:
+    ends = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
 
 
 def until(client: TestClient, words: str) -> str:
-    ends = time.monotonic() + 60
-    while words not in (page := client.get("/models").text):
-        assert time.monotonic() < ends, page
-        time.sleep(0.05)
-    return page
+    waiting(lambda: words in client.get("/models").text)
+    return client.get("/models").text
 
 
 def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_again(
@@ -79,40 +80,29 @@ def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_aga
     assert bare.asked == [], "nothing is fetched before the writer agrees"
 
     bare.pause_s = 0.02
-    token = {"csrf": csrf(client)}
-    assert "<progress" in client.post("/models", data=token).text
+    assert "<progress" in send(client, "/models").text
     assert "Show progress" in client.get("/").text
     page = until(client, "All models that reports need are on this computer")
     assert "1 draft was measured without them" in page
     assert (tmp_path / "models" / LANGUAGE_MODEL / Path(PATH).name).read_bytes() == CONTENT
     assert "reports need" not in client.get("/").text
     n_asked = len(bare.asked)
-    client.post("/models", data=token)
+    send(client, "/models")
     assert len(bare.asked) == n_asked
     assert not (version.folder / "report.html").exists()
-    client.post("/models/again", data=token)
-    ends = time.monotonic() + 60
-    while not (version.folder / "report.html").exists():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
+    send(client, "/models/again")
+    waiting((version.folder / "report.html").exists)
 
 
-def test_fetching_stops_and_says_what_went_wrong(
-    client: TestClient, desk: Desk, bare: Host, tmp_path: Path
-):
-    token = {"csrf": csrf(client)}
+def test_fetching_stops_and_says_what_went_wrong(client: TestClient, bare: Host):
     bare.pause_s = 0.5
-    client.post("/models", data=token)
-    ends = time.monotonic() + 60
-    while f"/store{PATH}" not in bare.asked:
-        assert time.monotonic() < ends
-        time.sleep(0.01)
-    page = client.post("/models/stop", data=token).text
-    assert "2 models that are not on this computer" in page
+    send(client, "/models")
+    waiting(lambda: f"/store{PATH}" in bare.asked)
+    assert "2 models that are not on this computer" in send(client, "/models/stop").text
     # One thing at a time: what begins now begins after the other has stopped.
     bare.pause_s, bare.files[PATH] = 0.0, b"another file"
-    client.post("/models", data=token)
+    send(client, "/models")
     assert "its SHA-256 is not the one that this version expects" in until(client, "SHA-256 is not")
     bare.files[PATH] = CONTENT
-    client.post("/models", data=token)
+    send(client, "/models")
     until(client, "All models that reports need are on this computer")

@@ -59,39 +59,35 @@ def scored(log: EvalLog, scorer: Any) -> tuple[dict[str, Score], dict[str, float
 
 
 def read(log: EvalLog) -> tuple[dict[str, Score], dict[str, float]]:
-    scores = {str(one.id): next(iter((one.scores or {}).values())) for one in log.samples or []}
+    scores = {str(one.id): next(iter(one.scores.values())) for one in log.samples}
     return scores, {name: one.value for name, one in log.results.scores[0].metrics.items()}
 
 
-def inspect(
-    *words: str, folder: Path, program: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(program or inspect_command()), *words], cwd=folder, env=os.environ | {"COLUMNS": "80"},
-        capture_output=True, text=True, check=False,
+def inspect(folder: Path, log: EvalLog, *words: str, program: Path) -> Any:
+    """The command, which scores a log for originality."""
+    done = subprocess.run(
+        [str(program), "score", log.location, "--action", "append", "--output-file", "scored.eval",
+         "--scorer", "fabula/originality", *words],
+        cwd=folder, env=os.environ | {"COLUMNS": "80"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
 
 
-def test_a_log_is_scored_for_originality_as_the_texts_themselves(
-    log: EvalLog, books: fb.Reference, folder: Path
-):
-    done = inspect(
-        "score", log.location, "--scorer", "fabula/originality", "-S", "reference=books.ref",
-        "-S", "levels=3-5", "--action", "append", "--output-file", "scored.eval", folder=folder,
-    )  # fmt: skip
+def test_a_log_is_scored_for_originality_as_texts(log: EvalLog, books: fb.Reference, folder: Path):
+    settings = ("-S", "reference=books.ref", "-S", "levels=3-5")
+    done = inspect(folder, log, *settings, program=inspect_command())
     assert done.returncode == 0, done.stderr
     assert "creativity_index" in done.stdout
     scores, metrics = read(read_eval_log(str(folder / "scored.eval")))
     expected = fb.originality(TEXTS, books, levels="3-5", jobs=1).frame().set_index("id")
     for id_ in ("tide", "tin"):
-        found = scores[id_].as_dict()
-        assert found["creativity_index"] == expected.loc[id_, "creativity_index"]
-        assert found["uniqueness_4"] == expected.loc[id_, "uniqueness_4"]
-    assert found["uniqueness_4"] == 1
-    assert '"the boats lay down in the mud like cows, and nobody minded them"' in (
-        scores["tide"].explanation or ""
-    )
-    assert "|L:3-5|" in (scores["tide"].metadata or {})["signature"]
+        for name in ("creativity_index", "uniqueness_4"):
+            assert scores[id_].as_dict()[name] == expected.loc[id_, name]
+    assert scores["tin"].as_dict()["uniqueness_4"] == 1
+    borrowed = '"the boats lay down in the mud like cows, and nobody minded them"'
+    assert borrowed in scores["tide"].explanation
+    assert "|L:3-5|" in scores["tide"].metadata["signature"]
     assert {id_: one.reason for id_, one in scores.items()} == {
         "tide": None, "tin": None, "note": None, "empty": "no_words", "refusal": "refusal",
     }  # fmt: skip
@@ -106,9 +102,7 @@ def test_a_log_is_scored_for_originality_as_the_texts_themselves(
     assert "creativity_index low" not in metrics, "of two texts there is no interval"
 
 
-def test_settings_are_those_of_the_command_and_fields_are_the_samples_metadata(
-    log: EvalLog, folder: Path
-):
+def test_settings_are_the_command_s_and_fields_the_samples_metadata(log: EvalLog, folder: Path):
     library = [{"id": "b", "text": BOOKS[0], "school": "north"}]
     fb.reference_build(library, folder / "school.ref", jobs=1, restart=True)
     path = str(folder / "school.ref")
@@ -120,20 +114,17 @@ def test_settings_are_those_of_the_command_and_fields_are_the_samples_metadata(
 
 
 def test_what_is_wrong_is_a_sentence_and_not_a_traceback(log: EvalLog, folder: Path):
-    done = inspect(
-        "score", log.location, "--action", "append", "--output-file", "x.eval",
-        "--scorer", "fabula/originality", "-S", "reference=nosuch.ref",
-        folder=folder, program=INSTALLED.with_name("inspect"),
-    )  # fmt: skip
+    done = inspect(folder, log, "-S", "reference=nosuch.ref",
+                   program=INSTALLED.with_name("inspect"))  # fmt: skip
     assert done.returncode != 0
     assert "not a reference corpus" in " ".join(done.stdout.split())
-    assert "Traceback" not in done.stdout + done.stderr
-    with pytest.raises(PrerequisiteError) as error:
-        originality("books.ref", exclud="auto")
-    assert "did you mean `exclude`" in str(error.value.message)
-    with pytest.raises(PrerequisiteError) as error:
-        instrument("nosuch")
-    assert "no such instrument; the registered ones are" in str(error.value.message)
+    for make, said in (
+        (lambda: originality("books.ref", exclud="auto"), "did you mean `exclude`"),
+        (lambda: instrument("nosuch"), "no such instrument; the registered ones are"),
+    ):
+        with pytest.raises(PrerequisiteError) as error:
+            make()
+        assert said in str(error.value.message)
 
 
 def test_profile_and_fluency_are_those_of_the_texts(log: EvalLog, small_model: Path):
@@ -178,9 +169,7 @@ def test_a_registered_instrument_is_a_scorer(log: EvalLog, monkeypatch: pytest.M
     assert metrics["share missing"] == 2
 
 
-def test_what_no_model_wrote_or_a_provider_withheld_is_no_text(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_was_not_written_or_withheld_is_no_text(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(instruments._OWN, "adverbs", Adverbs())
     withheld = ModelOutput.from_content("mock", "Once", stop_reason="content_filter")
     texts = {"blocked": withheld, "nothing": ModelOutput(model="mock")}
@@ -192,11 +181,8 @@ def test_what_no_model_wrote_or_a_provider_withheld_is_no_text(
 
 def test_a_mean_leaves_out_what_is_missing_and_draws_samples_whole():
     def given(n: int, n_epochs: int) -> list[SampleScore]:
-        return [
-            SampleScore(score=Score(value={"a": float(k), "b": math.nan}), sample_id=k)
-            for k in range(n)
-            for _ in range(n_epochs)
-        ]
+        scores = [Score(value={"a": float(k), "b": math.nan}) for k in range(n)]
+        return [SampleScore(score=one, sample_id=k % n) for k, one in enumerate(scores * n_epochs)]
 
     nine, ten = figures()(given(9, 5)), figures()(given(10, 5))
     assert nine == {"a": 4, "b missing": 45}, "45 scores, but of nine samples only"

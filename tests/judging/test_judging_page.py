@@ -27,40 +27,35 @@ def book(tmp_path: Path) -> TrustBook:
     return TrustBook(tmp_path / "trust.jsonl")
 
 
+def page_of(folder: Path, book: TrustBook, found: list[Measurement], texts: list[Document]) -> str:
+    summaries = summarise(found, texts, TTCW, book)
+    write_judging_page(folder / "page.html", summaries, found, texts, TTCW)
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
 def test_a_verdict_stands_beside_its_trust_or_says_that_it_has_none(
     tmp_path: Path, book: TrustBook
 ):
-    documents = [Document("s", "A text.", meta={"title": HOSTILE})]
+    texts = [Document("s", "A text.", meta={"title": HOSTILE})]
     found = [measured("s", k, None if k == 3 else float(k % 2)) for k in range(14)]
-    path = tmp_path / "page.html"
-    write_judging_page(path, summarise(found, documents, TTCW, book), found, documents, TTCW)
-    page = path.read_text(encoding="utf-8")
     # 14 items, the head and the notice.
-    assert page.count("never checked against experts") == 16
-    items = [*(item.id for item in TTCW.items), "all"]
+    assert page_of(tmp_path, book, found, texts).count("never checked against experts") == 16
     book.add(
-        [
-            Trust("m", TTCW.key, "verdict-first", "own@1", item, 0.45, 0.3, 0.6, 36, 0, 0.7, "x")
-            for item in items
-        ]
+        Trust("m", TTCW.key, "verdict-first", "own@1", item, 0.45, 0.3, 0.6, 36, 0, 0.7, "x")
+        for item in (*(item.id for item in TTCW.items), "all")
     )
-    summaries = summarise(found, documents, TTCW, book)
-    write_judging_page(path, summaries, found, documents, TTCW)
-    page = path.read_text(encoding="utf-8")
+    page = page_of(tmp_path, book, found, texts)
     assert "never checked" not in page
     assert page.count("κ 0.45 [0.30, 0.60], n 36") == 15
-    table = render(*judge_tables(summaries, found, TTCW))
+    table = render(*judge_tables(summarise(found, texts, TTCW, book), found, TTCW))
     assert " ".join(table.split()).count("0.45 [0.30, 0.60]") == 15
     assert "none of them counts as No" in table
 
 
 def test_hostile_rationales_are_text(tmp_path: Path, book: TrustBook):
-    documents = [Document(f"s{n}<b>", "A text.", author="<i>x</i>") for n in range(3)]
-    found = [measured(document.id, k, 1.0) for document in documents for k in range(14)]
-    path = tmp_path / "page.html"
-    write_judging_page(path, summarise(found, documents, TTCW, book), found, documents, TTCW)
-    page = path.read_text(encoding="utf-8")
-    assert "<script" not in page
-    assert "<i>x" not in page
-    assert "\x00" not in page
+    texts = [Document(f"s{n}<b>", "A text.", author="<i>x</i>") for n in range(3)]
+    found = [measured(text.id, k, 1.0) for text in texts for k in range(14)]
+    page = page_of(tmp_path, book, found, texts)
+    for mark in ("<script", "<i>x", "\x00"):
+        assert mark not in page
     assert page.count("&lt;script&gt;") == 42

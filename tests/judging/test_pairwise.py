@@ -50,8 +50,7 @@ def only(judged: Judged, **more: Any) -> list[PairRanking]:
 
 def test_all_pairs_give_a_ranking_of_stories_over_all_items_and_by_item():
     with serving(by_worth) as server:
-        chosen = settings(server.url, None)
-        judged = judge(STORIES, chosen)
+        judged = judge(STORIES, settings(server.url, None))
     found = only(judged, by_item=True)
     items = [item.id for item in judged.plan.items]
     assert [(one.of, one.item) for one in found] == [("story", name) for name in ["all", *items]]
@@ -76,8 +75,7 @@ def test_wins_by_chance_are_a_sentence_and_no_order():
         return f"Verdict: {'AB'[digest[0] % 2]}"
 
     with serving(by_chance) as server:
-        chosen = settings(server.url, None)
-        judged = judge(STORIES, chosen)
+        judged = judge(STORIES, settings(server.url, None))
     (found,) = only(judged)
     assert not found.ranking.is_told_from_chance
     shown = render(*ranking_tables(found, "m", None))
@@ -93,10 +91,12 @@ def test_groups_are_ranked_over_prompts():
         for name, value in worth.items()
     ]
     with serving(by_worth) as server:
-        chosen = settings(server.url, None, by="prompt_id")
-        judged = judge(documents, chosen)
+        judged = judge(documents, settings(server.url, None, by="prompt_id"))
     stories, groups = only(judged)
     assert stories.shared["p3-beta"] == "p3"
+    pairs = pairs_of(documents, "prompt_id")
+    assert len(pairs) == 12 * 3
+    assert all(one.prompt_id == other.prompt_id for one, other in pairs)
     assert len({one.part for one in stories.ranking.strengths}) == 12
     assert groups.of == "author"
     assert (groups.ranking.units, groups.ranking.n_units) == ("clusters", 12)
@@ -151,8 +151,3 @@ def test_a_budget_that_cannot_connect_the_stories_is_refused():
         StoriesSettings(max_pairs=3)
     with pytest.raises(SettingsError, match="`by`"):
         StoriesSettings(pairwise=True, rank_by="author")
-
-
-def test_pairs_are_of_stories_that_share_the_field():
-    documents = [story("a", 1, "x", "p"), story("b", 1, "y", "p"), story("c", 1, "x", "q")]
-    assert [(one.id, other.id) for one, other in pairs_of(documents, "prompt_id")] == [("a", "b")]

@@ -2,17 +2,27 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging.judged_stories import PLAN, STORIES, TTCW, session, steady
-from tests.serving import Reply, asks_what_was_meant, completion, prompt_of, serving
+from tests.judging.judged_stories import (
+    ALONE,
+    PLAN,
+    STORIES,
+    TTCW,
+    judged,
+    rubric_text,
+    session,
+    steady,
+)
+from tests.serving import Reply, asks_what_was_meant, prompt_of, serving
 
 from fabula.core.errors import InputError
-from fabula.core.types import Document, Measurement
-from fabula.judging.prompts import read_template
+from fabula.core.types import Document
+from fabula.judging.prompts import Template, read_template
 from fabula.judging.run import RETEST
 from fabula.judging.session import read_run, run_session
 from fabula.judging.summary import summarise
@@ -34,57 +44,43 @@ def test_every_item_of_every_story_is_measured_in_order(tmp_path: Path):
     rubric, kept = read_run(tmp_path / "run")
     assert rubric == TTCW
     assert kept == found
-
-
-def test_the_story_comes_first_and_the_item_last(tmp_path: Path):
-    with serving(steady) as server:
-        run_session(session(server.url, None, documents=STORIES[:1]))
-    prompts = server.prompts()
-    shared = _common_prefix(prompts)
-    assert STORIES[0].text in shared
+    # The story comes first and the item last.
+    prompts = [prompt for prompt in server.prompts() if STORIES[0].text in prompt]
+    (shared,) = {"".join(prompt.partition(STORIES[0].text)[:2]) for prompt in prompts}
     for item in TTCW.items:
         assert sum(item.question in prompt for prompt in prompts) == 1
         assert item.question not in shared
 
 
-def _common_prefix(texts: list[str]) -> str:
-    low, high = min(texts), max(texts)
-    n = next((k for k, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
-    return low[:n]
-
-
 def test_the_same_answers_give_the_same_bytes_however_many_at_a_time(tmp_path: Path):
-    files = []
     with serving(steady) as server:
         for n in (1, 7):
             options = ModelOptions(n_parallel=n, max_retries=0)
-            run_session(session(server.url, tmp_path / str(n), options=options))
-            files.append((tmp_path / str(n) / "measurements.jsonl").read_bytes())
-    for k in range(2):
-        out = tmp_path / f"replay{k}"
-        replayed = session(server.url, out)
-        recorded = tmp_path / ("1" if k else "7") / "answers.jsonl"
-        run_session(replace(replayed, models=[f"replay:{recorded}"]))
-        files.append((out / "measurements.jsonl").read_bytes())
-    assert len(set(files)) == 1
+            judged(server.url, tmp_path / f"{n}", options=options)
+    for n in (1, 7):
+        recorded = f"replay:{tmp_path / f'{n}' / 'answers.jsonl'}"
+        run_session(replace(session(server.url, tmp_path / f"replay{n}"), models=[recorded]))
+    folders = ("1", "7", "replay1", "replay7")
+    assert len({(tmp_path / name / "measurements.jsonl").read_bytes() for name in folders}) == 1
+
+
+def in_turn(*replies: str) -> Callable[[dict[str, Any], int], Reply]:
+    """A judge that answers each prompt with these in turn, and then with the last of them."""
+    asked: Counter[str] = Counter()
+
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        if asks_what_was_meant(body):
+            return "None."
+        asked[prompt_of(body)] += 1
+        return replies[min(asked[prompt_of(body)], len(replies)) - 1]
+
+    return answer
 
 
 def test_repeated_answers_give_the_share_of_yes_and_its_spread():
-    seen: Counter[str] = Counter()
-
-    def mixed(body: dict[str, Any], _: int) -> Reply:
-        if asks_what_was_meant(body):
-            return "None."
-        seen[prompt_of(body)] += 1
-        return ("Yes.", "Yes.", "No.", "Hm.")[seen[prompt_of(body)] - 1]
-
-    options = ModelOptions(n_parallel=1, max_retries=0)
-    with serving(mixed) as server:
-        found, _ = run_session(
-            session(server.url, None, plan=replace(PLAN, n_samples=4), documents=STORIES[:1],
-                    options=options)
-        )  # fmt: skip
-    one = found[0]
+    plan = replace(PLAN, n_samples=4)
+    with serving(in_turn("Yes.", "Yes.", "No.", "Hm.")) as server:
+        one, *_ = judged(server.url, plan=plan, documents=STORIES[:1], options=ALONE)
     assert one.value == pytest.approx(2 / 3, abs=1e-6)
     # The standard deviation of 1, 1, 0.
     assert one.details["sd"] == pytest.approx(0.5774, abs=1e-4)
@@ -111,31 +107,22 @@ def test_what_an_unclear_answer_meant_is_asked_once(tmp_path: Path):
 
 
 def test_one_answer_of_five_speaks_for_no_story():
-    asked: Counter[str] = Counter()
-
-    def refusing(body: dict[str, Any], _: int) -> Reply:
-        asked[prompt_of(body)] += 1
-        return "Yes." if asked[prompt_of(body)] == 1 else "I'm sorry, but I can't do that."
-
     plan = replace(PLAN, n_samples=5)
-    with serving(refusing) as server:
-        found, _ = run_session(session(server.url, None, plan=plan, documents=STORIES[:1]))
+    with serving(in_turn("Yes.", "I'm sorry, but I can't do that.")) as server:
+        found = judged(server.url, plan=plan, documents=STORIES[:1])
     assert {(one.value, one.missing_reason) for one in found} == {(None, "refusal")}
 
 
 def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path):
-    asked: Counter[str] = Counter()
+    turned = in_turn("Yes.", "No.", "Yes.")
 
     def fickle(body: dict[str, Any], number: int) -> Reply:
-        asked[prompt_of(body)] += 1
         first = next(k for k, item in enumerate(TTCW.items) if item.question in prompt_of(body))
-        return "No." if asked[prompt_of(body)] == 2 and first < 4 else "Yes."
+        return turned(body, number) if first < 4 else "Yes."
 
     with serving(fickle) as server:
-        one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
-        run = session(server.url, None, n_retest=1, options=one_at_a_time)
-        run = replace(run, models=[f"{server.url}/v1#gpt-4"])
-        found, _ = run_session(run)
+        run = session(server.url, None, n_retest=1, options=ALONE)
+        found, _ = run_session(replace(run, models=[f"{server.url}/v1#gpt-4"]))
     assert sum(one.document_id.endswith(RETEST) for one in found) == 14
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
     assert (summary.n_flips, summary.n_retested) == (4, 14)
@@ -146,40 +133,22 @@ def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path):
 
 def test_a_score_with_a_missing_answer_is_missing(tmp_path: Path):
     with serving(lambda _, n: "Hm." if n in (5, 6) else "Yes.") as server:
-        one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
-        found, _ = run_session(session(server.url, None, options=one_at_a_time))
+        found = judged(server.url, options=ALONE)
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
     assert list(summary.scores.values()) == [None, 14, 14]
     assert summary.missing == {"no_verdict": 1}
 
 
 CONDITIONAL = parse_rubric(
-    b"""
-id = "form"
-version = "1"
-title = "Form"
-citation = ""
-[[items]]
-id = "positive"
-index = 1
-title = "Positive"
-question = "Is there praise?"
-[[items]]
-id = "perfect"
-index = 2
-title = "Perfect"
-question = "Is it perfect?"
-show_if = "positive == 'Yes'"
-[[items]]
-id = "worst"
-index = 3
-title = "Worst"
-question = "What is worst?"
-scale = { kind = "choice", options = ["plot", "style"] }
-show_if = "positive == 'No' or perfect == 'No'"
-""",
+    rubric_text(
+        "form",
+        {"positive": "Is there praise?",
+         "perfect": {"question": "Is it perfect?", "show_if": "positive == 'Yes'"},
+         "worst": {"question": "What is worst?", "show_if": "positive == 'No' or perfect == 'No'",
+                   "scale": {"kind": "choice", "options": ["plot", "style"]}}},
+    ).encode(),
     "form",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -199,7 +168,7 @@ def test_an_item_is_asked_only_where_its_condition_holds(
 
     plan = replace(PLAN, rubric=CONDITIONAL)
     with serving(by_item) as server:
-        found, _ = run_session(session(server.url, None, documents=STORIES[:1], plan=plan))
+        found = judged(server.url, documents=STORIES[:1], plan=plan)
     assert [one.missing_reason if one.value is None else one.value for one in found] == expected
     skipped = ("not_asked", "gate_missing")
     n_unclear = expected.count("no_verdict")
@@ -208,37 +177,32 @@ def test_an_item_is_asked_only_where_its_condition_holds(
 
 def test_an_empty_story_is_not_asked_about():
     with serving(steady) as server:
-        found, _ = run_session(session(server.url, None, documents=[Document("e", " \n… —")]))
+        found = judged(server.url, documents=[Document("e", " \n… —")])
     assert {one.missing_reason for one in found} == {"no_words"}
     assert not server.requests
 
 
-def pairs_with(answer: Any, tmp_path: Path) -> list[Measurement]:
-    with serving(answer) as server:
-        found, _ = run_session(
-            session(server.url, tmp_path / "run", pairs=[(STORIES[0], STORIES[1])])
-        )
-    assert len(server.requests) == 28
-    return found
-
-
-def test_a_preference_counts_only_if_it_stays_when_the_order_turns(tmp_path: Path):
+def test_a_preference_counts_only_if_it_stays_when_the_order_turns():
     def likes_the_lamp(body: dict[str, Any], _: int) -> Reply:
         prompt = prompt_of(body)
         return "A." if prompt.index("The lamp") < prompt.index("She counted") else "B."
 
-    assert {one.value for one in pairs_with(likes_the_lamp, tmp_path / "1")} == {"a"}
-    first = pairs_with(lambda *_: "A. The first.", tmp_path / "2")
-    assert {(one.value, one.missing_reason) for one in first} == {(None, "order")}
+    for answer, expected in (
+        (likes_the_lamp, ("a", None)), (lambda *_: "A. The first.", (None, "order")),
+    ):  # fmt: skip
+        with serving(answer) as server:
+            found = judged(server.url, pairs=[(STORIES[0], STORIES[1])])
+        assert len(server.requests) == 28
+        assert {(one.value, one.missing_reason) for one in found} == {expected}
 
 
 def test_some_items_are_a_part_of_the_same_rubric(tmp_path: Path):
     some = replace(PLAN, only=("narrative_ending", "literary_devices"))
     with serving(steady) as server:
-        found, _ = run_session(session(server.url, tmp_path / "run", plan=some))
+        found = judged(server.url, tmp_path / "run", plan=some)
         assert len(server.requests) == len(found) == 6
         with pytest.raises(InputError, match="items"):
-            run_session(session(server.url, tmp_path / "run"))
+            judged(server.url, tmp_path / "run")
     rubric, _ = read_run(tmp_path / "run")
     assert rubric == TTCW
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
@@ -246,15 +210,8 @@ def test_some_items_are_a_part_of_the_same_rubric(tmp_path: Path):
 
 
 def test_a_tie_of_repeated_answers_is_no_no(tmp_path: Path):
-    asked: Counter[str] = Counter()
-
-    def half(body: dict[str, Any], _: int) -> Reply:
-        asked[prompt_of(body)] += 1
-        return "Yes." if asked[prompt_of(body)] == 1 else "No."
-
-    with serving(half) as server:
-        two = replace(PLAN, n_samples=2)
-        found, _ = run_session(session(server.url, None, plan=two))
+    with serving(in_turn("Yes.", "No.")) as server:
+        found = judged(server.url, plan=replace(PLAN, n_samples=2))
     assert {one.value for one in found} == {0.5}
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
     assert set(summary.scores.values()) == {None}
@@ -263,124 +220,74 @@ def test_a_tie_of_repeated_answers_is_no_no(tmp_path: Path):
 
 
 def test_conditions_go_by_all_samples():
-    asked: Counter[str] = Counter()
+    turned = in_turn("Yes.", "Yes.", "No.")
 
-    def mostly(body: dict[str, Any], _: int) -> Reply:
-        asked[prompt_of(body)] += 1
-        return "No." if "praise" in prompt_of(body) and asked[prompt_of(body)] == 3 else "Yes."
+    def mostly(body: dict[str, Any], number: int) -> Reply:
+        return turned(body, number) if "praise" in prompt_of(body) else "Yes."
 
     plan = replace(PLAN, rubric=CONDITIONAL, n_samples=3)
-    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
     with serving(mostly) as server:
-        found, _ = run_session(
-            session(server.url, None, documents=STORIES[:1], plan=plan, options=one_at_a_time)
-        )
+        found = judged(server.url, documents=STORIES[:1], plan=plan, options=ALONE)
     assert [one.value for one in found] == [pytest.approx(2 / 3, abs=1e-6), 1.0, None]
 
 
-def test_an_id_that_looks_like_a_retest_is_refused():
-    with pytest.raises(InputError, match="#retest"):
-        run_session(session("http://127.0.0.1:9", None, documents=[Document("a#retest", "x")]))
+@pytest.mark.parametrize(
+    ("ids", "said"), [(["a#retest"], "#retest"), (["a", "a"], "two texts have the id 'a'")]
+)
+def test_ids_that_would_be_mistaken_are_refused(ids: list[str], said: str):
+    with pytest.raises(InputError, match=said):
+        judged("http://127.0.0.1:9", documents=[Document(one, "x") for one in ids])
 
 
 def test_numbers_are_not_counted_as_yes(tmp_path: Path):
-    rubric = parse_rubric(
-        b"""
-id = "grades"
-version = "1"
-title = "Grades"
-[aggregate]
-rule = "mean"
-[[items]]
-id = "plot"
-index = 1
-title = "Plot"
-question = "How good is the plot?"
-scale = { kind = "number", low = 1, high = 10 }
-[[items]]
-id = "style"
-index = 2
-title = "Style"
-question = "How good is the style?"
-scale = { kind = "number", low = 1, high = 10 }
-""",
-        "grades",
-    )
+    scale = {"kind": "number", "low": 1, "high": 10}
+    items = {name: {"question": f"How good is the {name}?", "scale": scale}
+             for name in ("plot", "style")}  # fmt: skip
+    text = rubric_text("grades", items, aggregate={"rule": "mean"})
+    rubric = parse_rubric(text.encode(), "grades")
     with serving(lambda body, _: "7." if "plot" in prompt_of(body) else "4.") as server:
-        found, _ = run_session(session(server.url, None, plan=replace(PLAN, rubric=rubric)))
+        found = judged(server.url, plan=replace(PLAN, rubric=rubric))
     (summary,) = summarise(found, STORIES, rubric, TrustBook(tmp_path / "none"))
     assert set(summary.scores.values()) == {5.5}
 
 
-def test_two_stories_of_one_id_are_refused():
-    with pytest.raises(InputError, match="two texts have the id 'a'"):
-        run_session(session("http://127.0.0.1:9", None, documents=[STORIES[0], STORIES[0]]))
-
-
-def test_a_template_of_the_users_is_used_word_for_word(tmp_path: Path):
-    file = tmp_path / "t.txt"
-    file.write_text("Read.\n[STORY]\nNow: [BACKGROUND]\nQ: [QUESTION]\nYes or No first.")
-    plan = replace(PLAN, template=read_template(file, "verdict-first"))
-    with serving(steady) as server:
-        run_session(session(server.url, None, documents=STORIES[:1], plan=plan))
-    item = TTCW.items[0]
-    story, asked = STORIES[0].text, f"Now: {item.background}\nQ: {item.question}"
-    wanted = f"Read.\n{story}\n{asked}\nYes or No first."
-    assert wanted in server.prompts()
-    file.write_text("[QUESTION] [STORY]")
-    with pytest.raises(InputError, match=r"\[BACKGROUND\]"):
-        read_template(file, "verdict-first")
-
-
 def test_a_template_has_its_marks_in_any_order_and_what_it_holds_stays_as_it_is(tmp_path: Path):
     file = tmp_path / "t.txt"
-    file.write_text("[BACKGROUND]\n[INSTRUCTION]\nQ) [QUESTION]\n\n[STORY]\nSo Yes. or So No.")
-    template = read_template(file, "reason-first")
     story = Document("s", "A [QUESTION] in the story, and [STORY].")
     item = replace(TTCW.items[0], background="Of [STORY].")
+
+    def read(text: str) -> Template:
+        file.write_text(text)
+        return read_template(file, "reason-first")
+
+    template = read("[BACKGROUND]\n[INSTRUCTION]\nQ) [QUESTION]\n\n[STORY]\nSo Yes. or So No.")
     prompt = template.prompt(story, item)
     assert prompt.text == (
         f"Of [STORY].\n{item.list_first}\nQ) {item.question}\n\n{story.text}\nSo Yes. or So No."
     )
     # No two items share a prefix here, and a story that comes first is shared by all.
     assert (prompt.prefix, template.has_story_first) == ("", False)
-    file.write_text("[STORY]\n[QUESTION] [BACKGROUND]\n")
-    template = read_template(file, "reason-first")
+    template = read("[STORY]\n[QUESTION] [BACKGROUND]\n")
     assert (template.prompt(story, item).prefix, template.has_story_first) == (story.text, True)
-    file.write_text("[STORY] [INSTRUCTION] [INSTRUCTION] [QUESTION] [BACKGROUND]")
-    with pytest.raises(InputError, match=r"\[INSTRUCTION\] only once"):
-        read_template(file, "reason-first")
+    for wrong, said in (
+        ("[STORY] [INSTRUCTION] [INSTRUCTION] [QUESTION] [BACKGROUND]",
+         r"\[INSTRUCTION\] only once"),
+        ("[QUESTION] [STORY]", r"\[BACKGROUND\]"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            read(wrong)
 
 
 def test_the_published_prompts_are_sent_word_for_word(shared_data: Path, tmp_path: Path):
-    path = shared_data / "ttcw" / "ttcw_all_tests.json"
-    rubric = released_rubric("ttcw", path)
-    file = tmp_path / "t.txt"
+    path, file = shared_data / "ttcw" / "ttcw_all_tests.json", tmp_path / "t.txt"
     file.write_text("[STORY]\n\n[BACKGROUND]\n\n[INSTRUCTION]\n\nQ) [QUESTION]")
     template = read_template(file, "reason-first")
-    for row in json.loads(path.read_text(encoding="utf-8")):
-        (item,) = [one for one in rubric.items if one.index == row["ttcw_idx"]]
-        sent = template.prompt(Document("s", "THE STORY"), item).text
-        # One of them has an n before its Q, left over from a line break.
-        published = row["full_prompt"].replace("nQ)", "Q)")
-        assert sent.split() == ["THE", "STORY", *published.split()]
-
-
-def test_a_content_in_parts_is_read():
-    reply = completion("")
-    reply["choices"][0]["message"]["content"] = [
-        {"type": "text", "text": "Yes. "}, {"type": "text", "text": "It holds."}
-    ]  # fmt: skip
-    with serving(lambda *_: (200, reply)) as server:
-        found, _ = run_session(session(server.url, None, documents=STORIES[:1]))
-    assert {(one.value, one.rationale) for one in found} == {(1.0, "It holds.")}
-
-
-def test_a_finished_completion_says_why_it_stopped():
-    with serving(lambda *_: (200, completion("Yes. Because", "length"))) as server:
-        found, _ = run_session(session(server.url, None, documents=STORIES[:1]))
-    assert {one.value for one in found} == {1.0}
-    assert all(one.details["rationale_is_cut"] for one in found)
-    with serving(lambda *_: (200, completion("No", "content_filter"))) as server:
-        found, _ = run_session(session(server.url, None, documents=STORIES[:1]))
-    assert {one.missing_reason for one in found} == {"blocked"}
+    plan = replace(PLAN, rubric=released_rubric("ttcw", path), template=template)
+    with serving(lambda *_: "So.\nVerdict: Yes") as server:
+        judged(server.url, documents=[Document("s", "THE STORY")], plan=plan)
+    # One of them has an n before its Q, left over from a line break.
+    published = [
+        f"THE STORY {row['full_prompt'].replace('nQ)', 'Q)')}".split()
+        for row in json.loads(path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(prompt.split() for prompt in server.prompts()) == sorted(published)

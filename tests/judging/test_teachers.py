@@ -31,37 +31,32 @@ class Marks:
             for who in "ABJ"
         }
 
+    def said(self, who: str, k: int) -> dict[str, object]:
+        return {"thesis": "Yes" if self.thesis[who][k] else "No", "style": self.style[who][k],
+                "voice": VOICES[self.voice[who][k]]}  # fmt: skip
+
     def csv(self, n: int) -> str:
-        lines = ["document,item,rater,value"]
-        for k in range(n):
-            for who in "AB":
-                thesis = "Yes" if self.thesis[who][k] else "No"
-                lines.append(f"e{k},thesis,{who},{thesis}")
-                lines.append(f"e{k},style,{who},{self.style[who][k]}")
-                lines.append(f"e{k},voice,{who},{VOICES[self.voice[who][k]].lower()}")
-        return "\n".join(lines) + "\n"
+        lines = [
+            f"e{k},{item},{who},{str(value).lower() if item == 'voice' else value}\n"
+            for k in range(n) for who in "AB" for item, value in self.said(who, k).items()
+        ]  # fmt: skip
+        return "document,item,rater,value\n" + "".join(lines)
 
     def reply(self, body: dict[str, Any], _: int) -> Reply:
         prompt = prompt_of(body)
         found = re.search(r"Essay number (\d+)\.", prompt)
         assert found
-        k = int(found[1])
-        if "Is there a thesis?" in prompt:
-            verdict: object = "Yes" if self.thesis["J"][k] else "No"
-        elif "How good" in prompt:
-            verdict = self.style["J"][k]
-        elif "Whose voice" in prompt:
-            verdict = VOICES[self.voice["J"][k]]
-        elif "Which grade" in prompt:
-            verdict = "B"
-        else:
+        said = self.said("J", int(found[1])) | {"grade": "B"}
+        questions = {"Is there a thesis?": "thesis", "How good": "style", "Whose voice": "voice",
+                     "Which grade": "grade"}  # fmt: skip
+        item = next((item for begun, item in questions.items() if begun in prompt), None)
+        if item is None:
             return "Say in the first line what you want to show."
-        return f"The text bears it out.\nVerdict: {verdict}"
+        return f"The text bears it out.\nVerdict: {said[item]}"
 
 
 def run(*arguments: str) -> str:
-    done = invoke(*arguments)
-    return done.stdout
+    return invoke(*arguments).stdout
 
 
 @pytest.fixture
@@ -94,7 +89,12 @@ def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path):
                     "--html", "page.html")  # fmt: skip
         assert len(server.requests) == 2 * n_calls
     # Of each judge's figures in calibrate and agreement the same.
-    found = json.loads(run("judge", "agreement", "run", "--labels", "marks.csv", "--json"))
+    compared = "judge", "agreement", "run", "--labels", "marks.csv"
+    found = json.loads(run(*compared, "--json", "--csv", "t.csv"))
+    # A rubric of both kinds has both tables.
+    (entry,) = found["judges"]
+    assert None not in (entry["kappa"], entry["graded"]["style"]["kappa"])
+    assert {"t.graded.csv", "t.csv"} <= {path.name for path in essays.iterdir()}
     agreed = found["agreement"]
     known = {one["item"]: one for one in trusts}
     assert set(known) == {"thesis", "style", "voice", "all"}
@@ -135,29 +135,28 @@ def _check_thesis(marks: Marks, trust: dict[str, Any], agreed: dict[str, Any]) -
 def _check_graded(marks: Marks, known: dict[str, dict[str, Any]], graded: dict[str, Any]) -> None:
     (judge,) = graded["judges"].values()
     for item, given, weights in (("style", marks.style, "quadratic"), ("voice", marks.voice, None)):
-        mine = np.concatenate([given["J"], given["J"]])
-        people = np.concatenate([given["A"], given["B"]])
-        swapped = np.concatenate([given["B"], given["A"]])
+        mine, people, swapped = (
+            np.concatenate([given[one], given[other]]) for one, other in ("JJ", "AB", "BA")
+        )
         # scikit-learn
-        expected = cohen_kappa_score(mine, people, weights=weights)
+        kappa = cohen_kappa_score(mine, people, weights=weights)
         among = cohen_kappa_score(people, swapped, weights=weights)
-        assert judge[item]["kappa"]["value"] == pytest.approx(expected)
-        assert judge[item]["people"]["value"] == pytest.approx(among)
-        assert graded["people"][item]["kappa"]["value"] == pytest.approx(among)
-        assert known[item]["kappa"] == pytest.approx(expected, abs=1e-4)
-        assert known[item]["people"] == pytest.approx(among, abs=1e-4)
-        assert known[item]["less"] == pytest.approx(expected - among, abs=1e-4)
+        for of, expected in (
+            (judge[item]["kappa"], kappa), (judge[item]["people"], among),
+            (graded["people"][item]["kappa"], among),
+        ):  # fmt: skip
+            assert of["value"] == pytest.approx(expected)
+        trust = [known[item][name] for name in ("kappa", "people", "less")]
+        assert trust == pytest.approx([kappa, among, kappa - among], abs=1e-4)
 
 
 def test_labels_of_other_texts_are_refused_before_anything_is_asked(essays: Path):
     (essays / "others.csv").write_text("document,item,rater,value\nx1,thesis,A,Yes\n")
     with serving(lambda _body, _n: "Yes.") as server:
-        arguments = ["judge", "calibrate", "essays.jsonl", "--labels", "others.csv", "--rubric",
-                     "essay.toml", "--model", f"{server.url}/v1#m", "--yes"]  # fmt: skip
-        assert "labels none of the stories" in refused(*arguments)
-        assert server.requests == []
-        arguments = [one for one in arguments if one != "calibrate"]
-        assert "labels none of" in str(invoke(*arguments, code=1).exception)
+        given = ("essays.jsonl", "--labels", "others.csv", "--rubric", "essay.toml", "--model",
+                 f"{server.url}/v1#m", "--yes")  # fmt: skip
+        for command in (["judge", "calibrate"], ["judge"]):
+            assert "labels none of the stories" in refused(*command, *given)
         assert server.requests == []
     done = invoke("judge", "calibrate", "a.txt", "b.txt", code=None)
     assert "--labels" in done.output

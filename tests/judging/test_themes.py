@@ -4,18 +4,26 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from tests.serving import serving
+from tests.commands import invoke, write_rows
+from tests.serving import prompt_of, serving
 
-from fabula.cli.main import cli
 from fabula.core.errors import InputError, ModelError
 from fabula.core.store import dump_json
-from fabula.judging import themes as reason_themes
 from fabula.judging.drafting import draft_rubric, read_measures
-from fabula.judging.themes import Rationale, central, find_themes, group_vectors, read_rationales
+from fabula.judging.themes import (
+    Rationale,
+    Theme,
+    central,
+    find_themes,
+    group_vectors,
+    keep_labels,
+    names_by_words,
+    read_rationales,
+)
 from fabula.models.encoder import Encoder
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 
@@ -78,23 +86,23 @@ def test_themes_hold_the_reasons_behind_them(encoder: Encoder):
 
 
 def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path):
-    themes = find_themes(rationales(), load_rubric("ttcw"), n_themes=2)
+    def found(n_themes: int) -> list[Theme]:
+        return find_themes(rationales(), load_rubric("ttcw"), n_themes=n_themes)
+
+    themes, file = found(2), tmp_path / "themes.jsonl"
     rows = [asdict(theme) for theme in themes]
     rows[1]["label"] = "Stops too early"
-    file = tmp_path / "themes.jsonl"
     file.write_text("".join(dump_json(row) + "\n" for row in rows))
-    again, others = reason_themes.keep_labels(
-        find_themes(rationales(), load_rubric("ttcw"), n_themes=2), file
-    )
+    again, others = keep_labels(themes, file)
     assert not others
     assert [theme.label for theme in again] == [themes[0].label, "Stops too early"]
     with pytest.raises(InputError, match="Stops too early"):
-        reason_themes.keep_labels(find_themes(rationales(), load_rubric("ttcw"), n_themes=1), file)
+        keep_labels(found(1), file)
     elsewhere = [replace(theme, item="narrative_pacing") for theme in themes]
-    assert reason_themes.keep_labels(elsewhere, file)[1] == json.loads(json.dumps(rows))
+    assert keep_labels(elsewhere, file)[1] == json.loads(json.dumps(rows))
     file.write_text('{"item": 1}\n')
     with pytest.raises(InputError, match="not a file of themes"):
-        reason_themes.keep_labels(themes, file)
+        keep_labels(themes, file)
 
 
 def test_a_model_names_themes_where_there_is_one(encoder: Encoder):
@@ -112,8 +120,7 @@ def test_a_setting_quoted_in_a_reason_is_no_option(encoder: Encoder, tmp_path: P
         "missing_reason": None, "evidence": [], "rationale": "The `model` of a good ending.",
         "signature": "x", "details": {},
     }  # fmt: skip
-    (tmp_path / "said.jsonl").write_text(dump_json(row) + "\n")
-    done = CliRunner().invoke(cli, ["judge", "themes", str(tmp_path / "said.jsonl")])
+    done = invoke("judge", "themes", write_rows(tmp_path / "said.jsonl", [row]))
     assert "The `model` of a good ending." in done.output
 
 
@@ -150,8 +157,8 @@ def test_a_model_words_what_is_no_question(encoder: Encoder, tmp_path: Path):
     file = tmp_path / "measures.csv"
     file.write_text("measure\nInnovative form\n")
 
-    def answer(body: object, number: int) -> str:
-        return "Is the form new?" if "only the question" in json.dumps(body) else "New form"
+    def answer(body: dict[str, Any], _: int) -> str:
+        return "Is the form new?" if "only the question" in prompt_of(body) else "New form"
 
     with serving(answer) as server:
         rubric, _ = draft_rubric(read_measures(file), "mine", model=f"{server.url}/v1#m")
@@ -174,11 +181,7 @@ def test_themes_are_named_by_phrases_that_say_each_thing_once():
     """Three words of one stem in a row, as in "Times original originality", name nothing."""
     flat = ["The characters are flat here.", "Flat characters, and they stay flat characters.",
             "Sadly flat characters again.", "A flat character."]  # fmt: skip
-    ends = [
-        "An abrupt ending that doesn't end.",
-        "Such an abrupt ending!",
-        "The end: abrupt ending.",
-    ]
-    first, second = reason_themes.names_by_words([flat, ends])
+    ends = ["An abrupt end that doesn't end.", "An abrupt ending!", "The end: abrupt ending."]
+    first, second = names_by_words([flat, ends])
     assert first.split(", ")[0] == "Flat characters"
     assert second.split(", ")[0] == "Abrupt ending"

@@ -11,7 +11,6 @@ from fabula.core.errors import REASONS
 from fabula.core.scales import Scale
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
-from fabula.rubrics.released import read_judge_answers
 
 YES_NO = Scale("yes-no")
 LONG = "word " * 100_000
@@ -87,119 +86,139 @@ def test_another_verdict_after_the_first_leaves_none(verdict: str, data: Any):
         assert read_verdict(answer, YES_NO, style).missing_reason == "contradictory"  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("Yes. It does.", 1), ("No, it does not.", 0), ("yes", 1), ("**No**\n\nBecause.", 0),
-        ('"Yes"', 1), ("Answer: No. Because.", 0), ("Verdict: **Yes** - it holds.", 1),
-        ("Yes - not only does it", 1), ("No.\nVerdict: No", 0), (f"Yes. {LONG}", 1),
-        ('{"verdict": "Yes", "reason": "so"}', 1), ('```json\n{"verdict":"no"}\n```', 0),
-        ("Yes! And now for something else", 1), ("Yes (mostly). It has no fault.", 1),
-    ],
-)  # fmt: skip
-def test_a_verdict_at_the_beginning_is_read(text: str, value: float):
-    assert read_verdict(Answer(text), YES_NO, "verdict-first").value == value
+FIRST = [
+    ("Yes. It does.", 1), ("No, it does not.", 0), ("yes", 1), ("**No**\n\nBecause.", 0),
+    ('"Yes"', 1), ("Answer: No. Because.", 0), ("Verdict: **Yes** - it holds.", 1),
+    ("Yes - not only does it", 1), ("No.\nVerdict: No", 0), (f"Yes. {LONG}", 1),
+    ('{"verdict": "Yes", "reason": "so"}', 1), ('```json\n{"verdict":"no"}\n```', 0),
+    ("Yes! And now for something else", 1), ("Yes (mostly). It has no fault.", 1),
+]  # fmt: skip
+LAST = [
+    ("Reasons.\nVerdict: Yes", 1), ("Reasons.\n\n**Final verdict:** No.", 0),
+    ("It is yes in parts, no in others.\nVerdict: Yes", 1), ("Reasons.\nNo", 0),
+    ("Answer - **Yes**", 1), ('{"reason": "so", "verdict": "No"}', 0),
+    ("Reasons.\nYes, the end of the story feels natural and earned.", 1),
+    ("Yes. Is it subtle? No. Is it effective? Yes.", 1), ("No, since nothing changes.", 0),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "no_answer"), ("   \n", "no_answer"), ("The story is good.", "no_verdict"),
-        ("Yes and no.", "contradictory"), ("Yes/No", "no_verdict"),
-        ("No, but also yes.", "contradictory"),
-        ("Yes or No", "no_verdict"), ("Yesterday it rained.", "no_verdict"),
-        ("Not at all", "no_verdict"),
-        ("Nope", "no_verdict"), ("I think yes", "no_verdict"), ("1", "no_verdict"),
-        ('{"verdict": "Yes"', "no_verdict"), ('{"verdict": null}', "no_verdict"),
-        ('{"verdict": "Yes and no"}', "contradictory"), ('{"verdict": true}', "no_verdict"),
-        ("[1, 2]", "no_verdict"), ("Yes. Fine.\nVerdict: No", "contradictory"),
-        ("I'm sorry, but I can't help with that.", "refusal"), ("Content Blocked", "blocked"),
-        ("As an AI language model I have no taste.", "refusal"), (LONG, "no_verdict"),
-        ("No story was provided, so I cannot judge.", "no_verdict"), ("No opinion.", "no_verdict"),
-        ("No doubt, the ending is earned.", "no_verdict"), ("No answer", "no_verdict"),
-        ("Yes and, in some ways, no.", "no_verdict"), ("Yes - no", "contradictory"),
-        ("No. Wait, yes.", "contradictory"), ("Yes.\n\nActually, no.", "contradictory"),
-        ('{"verdict":"Yes","verdict":"No"}', "contradictory"),
-        ('{"verdict":"No","Verdict":"Yes"}', "contradictory"), ("Yes, and no.", "contradictory"),
-        ("\x00\x00", "no_verdict"), ("{" * 50_000, "no_verdict"),
-    ],
+    ("text", "style", "value"),
+    [(text, style, value)
+     for style, rows in (("verdict-first", FIRST), ("reason-first", LAST)) for text, value in rows],
+    ids=lambda one: str(one)[:40],
 )  # fmt: skip
-def test_what_has_no_verdict_at_its_beginning_says_why(text: str, reason: str):
-    found = read_verdict(Answer(text), YES_NO, "verdict-first")
+def test_a_verdict_at_the_beginning_or_after_the_reasons_is_read(
+    text: str, style: Any, value: float
+):
+    assert read_verdict(Answer(text), YES_NO, style).value == value
+
+
+NONE_FIRST = [
+    ("", "no_answer"), ("   \n", "no_answer"), ("The story is good.", "no_verdict"),
+    ("Yes and no.", "contradictory"), ("Yes/No", "no_verdict"),
+    ("No, but also yes.", "contradictory"),
+    ("Yes or No", "no_verdict"), ("Yesterday it rained.", "no_verdict"),
+    ("Not at all", "no_verdict"),
+    ("Nope", "no_verdict"), ("I think yes", "no_verdict"), ("1", "no_verdict"),
+    ('{"verdict": "Yes"', "no_verdict"), ('{"verdict": null}', "no_verdict"),
+    ('{"verdict": "Yes and no"}', "contradictory"), ('{"verdict": true}', "no_verdict"),
+    ("[1, 2]", "no_verdict"), ("Yes. Fine.\nVerdict: No", "contradictory"),
+    ("I'm sorry, but I can't help with that.", "refusal"), ("Content Blocked", "blocked"),
+    ("As an AI language model I have no taste.", "refusal"), (LONG, "no_verdict"),
+    ("No story was provided, so I cannot judge.", "no_verdict"), ("No opinion.", "no_verdict"),
+    ("No doubt, the ending is earned.", "no_verdict"), ("No answer", "no_verdict"),
+    ("Yes and, in some ways, no.", "no_verdict"), ("Yes - no", "contradictory"),
+    ("No. Wait, yes.", "contradictory"), ("Yes.\n\nActually, no.", "contradictory"),
+    ('{"verdict":"Yes","verdict":"No"}', "contradictory"),
+    ('{"verdict":"No","Verdict":"Yes"}', "contradictory"), ("Yes, and no.", "contradictory"),
+    ("\x00\x00", "no_verdict"), ("{" * 50_000, "no_verdict"),
+]  # fmt: skip
+NONE_LAST = [
+    ("Verdict: Yes\nVerdict: No", "contradictory"),
+    ("So the answer is yes, mostly.", "no_verdict"), ("Verdict: Yes or No", "no_verdict"),
+    ("Verdict: Yes. Verdict: No", "contradictory"), ("Verdict: No, wait. Yes.", "contradictory"),
+    ("Verdict: Yes, or rather no.", "contradictory"), ("Verdict: Undecided\nNo", "no_verdict"),
+    ("Verdict: Yes\n\nVerdict: No verdict", "no_verdict"), ("Verdict: maybe", "no_verdict"),
+    ("Verdict: Yes and no", "contradictory"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "style", "reason"),
+    [(text, style, reason)
+     for style, rows in (("verdict-first", NONE_FIRST), ("reason-first", NONE_LAST))
+     for text, reason in rows],
+    ids=lambda one: str(one)[:40],
+)  # fmt: skip
+def test_what_has_no_verdict_where_it_should_stand_says_why(text: str, style: Any, reason: str):
+    found = read_verdict(Answer(text), YES_NO, style)
     assert found.value is None
     assert found.missing_reason in UNCLEAR.get(reason, (reason,))
     assert reason in REASONS
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("Reasons.\nVerdict: Yes", 1), ("Reasons.\n\n**Final verdict:** No.", 0),
-        ("It is yes in parts, no in others.\nVerdict: Yes", 1), ("Reasons.\nNo", 0),
-        ("Answer - **Yes**", 1), ('{"reason": "so", "verdict": "No"}', 0),
-        ("Reasons.\nYes, the end of the story feels natural and earned.", 1),
-        ("Yes. Is it subtle? No. Is it effective? Yes.", 1), ("No, since nothing changes.", 0),
-    ],
+    ("text", "style", "value"),
+    [("First I list the", "reason-first", None), ("", "verdict-first", None),
+     ("Yes. The story", "verdict-first", 1),
+     ('{"verdict": "No", "reason": "the sto', "verdict-first", 0)],
 )  # fmt: skip
-def test_a_verdict_after_the_reasons_is_read(text: str, value: float):
-    assert read_verdict(Answer(text), YES_NO, "reason-first").value == value
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("Verdict: Yes\nVerdict: No", "contradictory"),
-        ("So the answer is yes, mostly.", "no_verdict"), ("Verdict: Yes or No", "no_verdict"),
-        ("Verdict: Yes. Verdict: No", "contradictory"),
-        ("Verdict: No, wait. Yes.", "contradictory"),
-        ("Verdict: Yes, or rather no.", "contradictory"), ("Verdict: Undecided\nNo", "no_verdict"),
-        ("Verdict: Yes\n\nVerdict: No verdict", "no_verdict"), ("Verdict: maybe", "no_verdict"),
-        ("Verdict: Yes and no", "contradictory"),
-    ],
-)  # fmt: skip
-def test_what_has_no_verdict_at_its_end_says_why(text: str, reason: str):
-    found = read_verdict(Answer(text), YES_NO, "reason-first")
-    assert found.value is None
-    assert found.missing_reason in UNCLEAR[reason]
-
-
-def test_a_cut_answer_is_missing_unless_its_verdict_was_whole():
-    cut = read_verdict(Answer("First I list the", "length"), YES_NO, "reason-first")
-    assert (cut.value, cut.missing_reason) == (None, "truncated")
-    early = read_verdict(Answer("Yes. The story", "length"), YES_NO, "verdict-first")
-    assert (early.value, early.is_cut) == (1, True)
-    json_cut = read_verdict(
-        Answer('{"verdict": "No", "reason": "the sto', "length"), YES_NO, "verdict-first"
-    )
-    assert (json_cut.value, json_cut.is_cut) == (0, True)
-    nothing = read_verdict(Answer("", "length"), YES_NO, "verdict-first")
-    assert nothing.missing_reason == "truncated"
+def test_a_cut_answer_is_missing_unless_its_verdict_was_whole(
+    text: str, style: Any, value: float | None
+):
+    found = read_verdict(Answer(text, "length"), YES_NO, style)
+    assert found.value == value
+    if value is None:
+        assert found.missing_reason == "truncated"
+    else:
+        assert found.is_cut
 
 
 @pytest.mark.parametrize("text", ["Reasons\nVerdict: 1", "Reasons\n1", "Verdict: 1"])
 def test_a_verdict_cut_at_its_end_could_have_gone_on(text: str):
-    number = Scale("number", low=1, high=10)
-    assert (
-        read_verdict(Answer(text, "length"), number, "reason-first").missing_reason == "truncated"
-    )
-    assert read_verdict(Answer(text), number, "reason-first").value == 1
+    cut = read_verdict(Answer(text, "length"), TEN, "reason-first")
+    assert cut.missing_reason == "truncated"
+    assert read_verdict(Answer(text), TEN, "reason-first").value == 1
+
+
+PAIR, KIND = Scale("choice", ("A", "B")), Scale("choice", ("An AI", "An amateur writer"))
+TEN, FIVE = Scale("number", low=0, high=10), Scale("number", low=1, high=5)
+PARTS = [{"type": "reasoning", "text": "Yes. Or is it?"}, {"type": "text", "text": "No."}]
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["3 of the 5 characters are flat: 7.", "1. Rushed.\n2. Rating: 8", "7.5/5", "3-4", "1,000"],
-)
-def test_what_begins_with_a_number_is_not_always_one(text: str):
-    assert (
-        read_verdict(Answer(text), Scale("number", low=0, high=10), "verdict-first").value is None
-    )
+    ("scale", "style", "text", "value"),
+    [
+        *((TEN, "verdict-first", text, None) for text in (
+            "3 of the 5 characters are flat: 7.", "1. Rushed.\n2. Rating: 8", "7.5/5", "3-4",
+            "1,000")),
+        (PAIR, "verdict-first", "A careful reading shows story B is better.", None),
+        (PAIR, "verdict-first", "B. It is better.", "B"),
+        (KIND, "verdict-first", "an ai. Clearly.", "An AI"),
+        (KIND, "verdict-first", "An airman", None),
+        (FIVE, "verdict-first", "4. Good.", 4), (FIVE, "verdict-first", "9", None),
+        (FIVE, "reason-first", "Verdict: 3.5", 3.5), (FIVE, "verdict-first", '{"verdict": 2}', 2),
+        (Scale("text"), "reason-first", "Anything.", "Anything."),
+        # Parts of reasoning are no answer, and a correction after JSON leaves none.
+        (YES_NO, "verdict-first", json.dumps(PARTS), 0),
+        (YES_NO, "verdict-first", json.dumps(PARTS[:1]), None),
+        (YES_NO, "verdict-first", '{"verdict": "Yes"}\nNo, sorry: {"verdict": "No"}', None),
+        (YES_NO, "verdict-first", '{"verdict": "Yes"}\nWait, the last page undoes it: no.', None),
+    ],
+)  # fmt: skip
+def test_what_looks_like_an_answer_is_one_only_on_its_scale(
+    scale: Scale, style: Any, text: str, value: float | str | None
+):
+    assert read_verdict(Answer(text), scale, style).value == value
 
 
-def test_a_sentence_that_begins_with_a_letter_is_no_preference():
-    pair = Scale("choice", ("A", "B"))
-    text = "A careful reading shows story B is better."
-    assert read_verdict(Answer(text), pair, "verdict-first").missing_reason == "no_verdict"
-    assert read_verdict(Answer("B. It is better."), pair, "verdict-first").value == "B"
+def test_why_an_answer_on_another_scale_is_missing():
+    for scale, text, reason in (
+        (PAIR, "A careful reading shows story B is better.", "no_verdict"),
+        (FIVE, "9", "out_of_scale"), (Scale("text"), "I'm sorry, I can't.", "refusal"),
+    ):  # fmt: skip
+        assert read_verdict(Answer(text), scale, "verdict-first").missing_reason == reason
 
 
 @pytest.mark.parametrize("style", ["verdict-first", "reason-first"])
@@ -218,33 +237,6 @@ def test_what_the_provider_withholds_is_never_a_no():
         assert (found.value, found.missing_reason, found.rationale) == (None, stop, "because")
 
 
-def test_parts_of_reasoning_are_no_answer():
-    parts = [{"type": "reasoning", "text": "Yes. Or is it?"}, {"type": "text", "text": "No."}]
-    assert read_verdict(Answer(json.dumps(parts)), YES_NO, "verdict-first").value == 0
-    assert read_verdict(Answer(json.dumps(parts[:1])), YES_NO, "verdict-first").value is None
-
-
-def test_a_correction_after_json_leaves_none():
-    text = '{"verdict": "Yes"}\nOn second thought: {"verdict": "No"}'
-    assert read_verdict(Answer(text), YES_NO, "verdict-first").value is None
-    text = '{"verdict": "Yes"}\nWait, the last page undoes it, so no.'
-    assert read_verdict(Answer(text), YES_NO, "verdict-first").value is None
-
-
-def test_other_scales_have_their_own_answers():
-    choice = Scale("choice", ("An AI", "An amateur writer"))
-    assert read_verdict(Answer("an ai. Clearly."), choice, "verdict-first").value == "An AI"
-    assert read_verdict(Answer("An airman"), choice, "verdict-first").value is None
-    number = Scale("number", low=1, high=5)
-    assert read_verdict(Answer("4. Good."), number, "verdict-first").value == 4
-    assert read_verdict(Answer("9"), number, "verdict-first").missing_reason == "out_of_scale"
-    assert read_verdict(Answer("Verdict: 3.5"), number, "reason-first").value == 3.5
-    assert read_verdict(Answer('{"verdict": 2}'), number, "verdict-first").value == 2
-    assert read_verdict(Answer("Anything."), Scale("text"), "reason-first").value == "Anything."
-    sorry = read_verdict(Answer("I'm sorry, I can't."), Scale("text"), "reason-first")
-    assert sorry.missing_reason == "refusal"
-
-
 @given(st.text(max_size=200), st.sampled_from(["verdict-first", "reason-first"]))
 @example("Yes", "verdict-first")
 def test_any_answer_has_either_a_verdict_or_a_reason(text: str, style: str):
@@ -252,17 +244,3 @@ def test_any_answer_has_either_a_verdict_or_a_reason(text: str, style: str):
     assert (found.value is None) == (found.missing_reason is not None)
     if found.value is not None:
         assert ("yes" if found.value else "no") in text.casefold()
-
-
-def test_released_judges_answer_yes_or_no_but_for_what_is_known(shared_data: Path):
-    # README of the data: all begin with Yes or No but 50 blocked ones and one refusal.
-    reasons = []
-    folder = shared_data / "ttcw" / "llm_judges"
-    for file in sorted(folder.glob("annotations_*.jsonl")):
-        for text in read_judge_answers(file).values():
-            found = read_verdict(Answer(text), YES_NO, "verdict-first")
-            if found.missing_reason:
-                reasons.append(found.missing_reason)
-            else:
-                assert text.lower().startswith("yes" if found.value else "no")
-    assert sorted(reasons) == ["blocked"] * 50 + ["refusal"]

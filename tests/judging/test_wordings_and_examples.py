@@ -4,8 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.commands import invoke, write_rows
+from tests.judging.judged_stories import rubric_text
 from tests.serving import prompt_of, serving
 
 from fabula.core.errors import InputError
@@ -22,18 +24,9 @@ from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.agreement import fleiss
 
 TTCW = load_rubric("ttcw")
+PARAPHRASES = ["Does it have warmth?", "Would a reader feel warm?"]
 ONE = parse_rubric(
-    b"""
-id = "one"
-version = "1"
-title = "One question"
-[[items]]
-id = "warm"
-index = 1
-title = "Warmth"
-question = "Is it warm?"
-paraphrases = ["Does it have warmth?", "Would a reader feel warm?"]
-""",
+    rubric_text("one", {"warm": {"question": "Is it warm?", "paraphrases": PARAPHRASES}}).encode(),
     "one.toml",
 )
 STORIES = [Document(f"s{k}", f"Story number {k}.", prompt_id=f"p{k // 2}") for k in range(12)]
@@ -75,8 +68,6 @@ def test_a_verdict_over_wordings_is_their_share_and_the_spread_is_kept():
 
 
 def test_agreement_among_wordings_is_fleiss_kappa_over_documents():
-    import numpy as np
-
     found = judged(replace(PLAN, n_paraphrases=2))
     figures = judge_figures(judge_answers("m", found, ONE), Yardstick())
     rows = [[np.nan if v is None else v for v in one.details["wordings"]] for one in found]
@@ -130,11 +121,10 @@ def test_trust_of_one_wording_is_another_modes(tmp_path: Path):
 def test_a_rubric_without_so_many_paraphrases_is_refused_before_anything_is_asked(tmp_path: Path):
     (tmp_path / "one.toml").write_text(rubric_toml(ONE))
     (tmp_path / "s.txt").write_text("A story.")
-    words = ["judge", str(tmp_path / "s.txt"), "--rubric", str(tmp_path / "one.toml")]
-    result = invoke(*words, "--model", "http://localhost:1/v1#m", "--paraphrases", "3", code=2)
-    assert (
-        "asks for more wordings than item warm of one has (2); write more of them" in result.output
-    )
+    result = invoke("judge", tmp_path / "s.txt", "--rubric", tmp_path / "one.toml", "--model",
+                    "http://localhost:1/v1#m", "--paraphrases", "3", code=2)  # fmt: skip
+    said = "asks for more wordings than item warm of one has (2); write more of them"
+    assert said in result.output
 
 
 def labels(items: Rubric, n: int = 12) -> list[Measurement]:
@@ -148,39 +138,33 @@ def labels(items: Rubric, n: int = 12) -> list[Measurement]:
     ]  # fmt: skip
 
 
-def test_examples_are_never_the_story_itself_nor_of_its_prompt():
-    template = example_template("verdict-first", STORIES, labels(ONE), ONE, 3, seed=1)
+def test_examples_stand_before_the_story_and_are_not_of_its_prompt():
+    template = example_template("verdict-first", STORIES, labels(ONE), ONE, 2, seed=1)
     for story in STORIES:
         shown = template.examples(story)
-        assert len(shown) == 3
+        assert len(shown) == 2
         assert all(story.prompt_id != one.prompt_id for one in shown)
-
-
-def test_examples_stand_before_the_story_with_what_readers_said():
-    template = example_template("verdict-first", STORIES, labels(ONE), ONE, 2, seed=1)
-    story = STORIES[4]
-    text = template.prompt(story, ONE.items[0]).text
-    places = [text.index(one.text) for one in (*template.examples(story), story)]
-    assert places == sorted(places)
-    for number, one in enumerate(template.examples(story), 1):
-        k = int(one.id[1:])
-        assert f"Example {number}: {'Yes' if k % 2 else 'No'}. ann on {k}" in text
+        text = template.prompt(story, ONE.items[0]).text
+        places = [text.index(one.text) for one in (*shown, story)]
+        assert places == sorted(places)
+        for number, k in ((n, int(one.id[1:])) for n, one in enumerate(shown, 1)):
+            said = f"Example {number}: {'Yes' if k % 2 else 'No'}. ann on {k}"
+            assert (said in text) == (k > 0)
     # Readers who are divided show no answer.
     divided = replace(template, stories=(STORIES[0], STORIES[9]))
-    assert "Example 1:" not in divided.prompt(story, ONE.items[0]).text
+    assert "Example 1:" not in divided.prompt(STORIES[4], ONE.items[0]).text
 
 
 def test_another_example_or_answer_is_another_prompt():
-    one = example_template("verdict-first", STORIES, labels(ONE), ONE, 2, seed=1)
-    others = [
-        example_template("verdict-first", STORIES, labels(ONE), ONE, 2, seed=2),
-        example_template("verdict-first", STORIES, labels(ONE), ONE, 3, seed=1),
-        replace(one, answers={**one.answers, ("s3", "warm"): "No"}),
-        Template("verdict-first"),
-    ]
-    assert one.digest not in {other.digest for other in others[:1] + others[2:]}
-    signatures = {str(replace(PLAN, template=t).signature("m")) for t in (one, *others)}
-    assert len(signatures) == 5
+    one, other_seed, three = (
+        example_template("verdict-first", STORIES, labels(ONE), ONE, n, seed=seed)
+        for n, seed in ((2, 1), (2, 2), (3, 1))
+    )
+    changed = replace(one, answers={**one.answers, ("s3", "warm"): "No"})
+    plain = Template("verdict-first")
+    assert one.digest not in {other.digest for other in (other_seed, changed, plain)}
+    of = (one, other_seed, three, changed, plain)
+    assert len({str(replace(PLAN, template=t).signature("m")) for t in of}) == 5
 
 
 def test_a_story_cannot_end_an_example_early():
@@ -190,22 +174,26 @@ def test_a_story_cannot_end_an_example_early():
     assert "\n=========== The story to judge\nStory number 0." in text
 
 
+def judge_with(folder: Path, url: str, stories: list[Document], said: list[Any], *more: Any) -> str:
+    (folder / "one.toml").write_text(rubric_toml(ONE))
+    rows = [{"id": s.id, "text": s.text, "prompt_id": s.prompt_id} for s in stories]
+    write_rows(folder / "stories.jsonl", rows)
+    write_rows(folder / "labels.jsonl", said)
+    return invoke(
+        "judge", folder / "stories.jsonl", "--rubric", folder / "one.toml", "--yes", "--style",
+        "verdict-first", "--labels", folder / "labels.jsonl", "--out", folder / "run",
+        "--model", f"{url}/v1#m", *more,
+    ).output  # fmt: skip
+
+
 def test_where_every_labelled_story_is_shown_nothing_is_corrected_and_it_is_said(tmp_path: Path):
-    (tmp_path / "one.toml").write_text(rubric_toml(ONE))
-    rows = [{"id": s.id, "text": s.text, "prompt_id": s.prompt_id} for s in STORIES[:4]]
-    write_rows(tmp_path / "stories.jsonl", rows)
     # One label is of a story that is not judged.
     said = [
         {"document": s, "item": "warm", "rater": "a", "value": "Yes"} for s in ("s0", "s2", "x")
     ]
-    write_rows(tmp_path / "labels.jsonl", said)
     with serving(by_wording) as server:
-        words = ["judge", tmp_path / "stories.jsonl", "--rubric", tmp_path / "one.toml",
-                 "--model", f"{server.url}/v1#m", "--labels", tmp_path / "labels.jsonl",
-                 "--shots", 1, "--out", tmp_path / "run", "--yes",
-                 "--style", "verdict-first"]  # fmt: skip
-        result = invoke(*words)
-    assert "not corrected: every labelled story was shown as an example" in result.output
+        shown = judge_with(tmp_path, server.url, STORIES[:4], said, "--shots", 1)
+    assert "not corrected: every labelled story was shown as an example" in shown
 
 
 def test_too_few_labelled_stories_are_refused():
@@ -214,33 +202,26 @@ def test_too_few_labelled_stories_are_refused():
 
 
 def test_the_command_shows_examples_and_corrects_with_the_others(tmp_path: Path):
-    (tmp_path / "one.toml").write_text(rubric_toml(ONE))
-    rows = [{"id": s.id, "text": s.text, "prompt_id": s.prompt_id} for s in STORIES]
-    write_rows(tmp_path / "stories.jsonl", rows)
     said = [
         {"document": one.document_id, "item": "warm", "rater": one.rater,
          "value": "Yes" if one.value else "No", "reason": one.rationale}
         for one in labels(ONE)
     ]  # fmt: skip
-    write_rows(tmp_path / "labels.jsonl", said)
+    page = tmp_path / "page.html"
     with serving(by_wording) as server:
-        words = ["judge", tmp_path / "stories.jsonl", "--rubric", tmp_path / "one.toml",
-                 "--model", f"{server.url}/v1#m", "--labels", tmp_path / "labels.jsonl",
-                 "--shots", 2, "--out", tmp_path / "run", "--yes",
-                 "--style", "verdict-first", "--html", tmp_path / "page.html"]  # fmt: skip
-        result = invoke(*words)
-        assert all("What readers answered about the examples" in p for p in server.prompts())
-    assert "prompt:examples-2@" in result.output
+        output = judge_with(tmp_path, server.url, STORIES, said, "--shots", 2, "--html", page)
+        prompts = server.prompts()
+    assert all("What readers answered about the examples" in prompt for prompt in prompts)
+    assert "prompt:examples-2@" in output
     shown = {
         story.id
         for story in STORIES
-        if any(f"Example {n}\n{story.text}\n" in p for n in (1, 2) for p in server.prompts())
+        if any(f"Example {n}\n{story.text}\n" in p for n in (1, 2) for p in prompts)
     }
     # Those that are shown to no story correct the judge.
     left = len(STORIES) - len(shown)
     assert 0 < left < len(STORIES)
-    row = next(line for line in result.output.splitlines() if line.startswith("all "))
+    row = next(line for line in output.splitlines() if line.startswith("all "))
     assert row.split()[-3:-1] == [str(left), "12"]
-    assert "label next" not in result.output
-    page = (tmp_path / "page.html").read_text()
-    assert "ann on 7" in page
+    assert "label next" not in output
+    assert "ann on 7" in page.read_text()

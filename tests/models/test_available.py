@@ -30,13 +30,6 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(one, raising=False)
 
 
-def test_the_embedded_model_comes_with_its_trust_and_costs_nothing():
-    found = setup(SetupSettings(models=("local",)))
-    (local,) = found.judges or ()
-    assert local.cost == 0
-    assert local.trust.n == 504
-
-
 def test_a_key_makes_a_provider_and_a_name_a_model(monkeypatch: pytest.MonkeyPatch):
     assert [one.kind for one in find_models(())] == ["embedded"]
     monkeypatch.setenv("GEMINI_API_KEY", "k")
@@ -47,18 +40,21 @@ def test_a_key_makes_a_provider_and_a_name_a_model(monkeypatch: pytest.MonkeyPat
         setup(SetupSettings(models=("gemini",)))
 
 
+def served_at(port: int) -> list[str]:
+    return [one.name for one in find_models([port]) if one.kind == "server"]
+
+
 def test_a_local_servers_models_are_named_as_judge_takes_them(tmp_path: Path):
     with standing_at_a_port(tmp_path, '{"data": [{"id": "llama3.2:3b"}, {"id": "qwen3"}]}') as port:
-        names = [one.name for one in find_models([port]) if one.kind == "server"]
+        names = served_at(port)
     assert names == [f"http://127.0.0.1:{port}/v1#{name}" for name in ("llama3.2:3b", "qwen3")]
-    # Nobody listens there now.
-    assert [one for one in find_models([port]) if one.kind == "server"] == []
+    assert served_at(port) == [], "nobody listens there now"
 
 
 @pytest.mark.parametrize("listed", ["", "<html>", "[]", '{"data": 3}', '{"data": [{"name": 1}]}'])
 def test_what_else_stands_at_a_port_is_no_model(tmp_path: Path, listed: str):
     with standing_at_a_port(tmp_path, listed) as port:
-        assert [one for one in find_models([port]) if one.kind == "server"] == []
+        assert served_at(port) == []
 
 
 def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
@@ -69,8 +65,7 @@ def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
     words = ["setup", "--model", name, "--json"]
 
     def cost(*more: str) -> float | None:
-        done = invoke(*words, *more)
-        (row,) = json.loads(done.stdout)
+        (row,) = json.loads(invoke(*words, *more).stdout)
         return row["cost"]
 
     assert cost() is None
@@ -80,8 +75,9 @@ def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
     assert cost("--set", "models.price=1/10") == once
 
 
-def test_json_is_a_list_of_models(tmp_path: Path):
-    done = invoke("setup", "--model", "local", "--json")
-    (row,) = json.loads(done.stdout)
+def test_the_embedded_model_comes_with_its_trust_and_costs_nothing():
+    (local,) = setup(SetupSettings(models=("local",))).judges or ()
+    assert (local.cost, local.trust.n) == (0, 504)
+    (row,) = json.loads(invoke("setup", "--model", "local", "--json").stdout)
     assert (row["model"], row["cost"]) == ("local", 0)
     assert row["trust"]["rubric"].startswith("ttcw")

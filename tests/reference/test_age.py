@@ -1,17 +1,15 @@
 """How old a reference is, and which texts it cannot hold."""
 
-import json
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.commands import invoke
-from tests.reference_serving import serving_reference
+from tests.commands import invoke, write_rows
 
 from fabula.core.types import Document
 from fabula.reference import Reference
 from fabula.reference.backend import Age, year_of
-from fabula.reference.build import add_documents
+from fabula.reference.build import add_documents, build_reference
 from fabula.reference.files import Manifest
 from fabula.reference.search import open_backend
 from fabula.text import TextSettings
@@ -21,8 +19,13 @@ def dated(id_: str, year: object) -> Document:
     return Document(id_, f"words of {id_} that nobody else wrote", meta={"year": year})
 
 
-def build(folder: Path, *documents: Document) -> Reference:
-    return Reference.build(documents, folder, settings=TextSettings())
+def build(folder: Path, *documents: Document, source: dict[str, Any] | None = None) -> Reference:
+    build_reference(documents, folder, settings=TextSettings(), n_jobs=1, source=source)
+    return Reference.open(folder)
+
+
+def info(folder: Path) -> str:
+    return invoke("reference", "info", folder).output
 
 
 @pytest.mark.parametrize(
@@ -44,9 +47,11 @@ def test_the_years_of_all_documents_are_the_age(tmp_path: Path):
 
 
 def test_one_document_without_a_year_leaves_open_how_young_it_is(tmp_path: Path):
-    assert build(tmp_path / "r", dated("a", 1850), Document("b", "undated words")).age == Age(1850)
-    assert str(Reference.open(tmp_path / "r").age) == "from 1850, to when is unknown"
+    reference = build(tmp_path / "r", dated("a", 1850), Document("b", "undated words"))
+    assert reference.age == Age(1850)
+    assert str(reference.age) == "from 1850, to when is unknown"
     assert build(tmp_path / "s", Document("b", "undated words")).age == Age()
+    assert "years of its documents: unknown" in info(tmp_path / "s")
 
 
 def test_several_references_are_as_young_as_the_youngest(tmp_path: Path):
@@ -60,25 +65,17 @@ def test_several_references_are_as_young_as_the_youngest(tmp_path: Path):
 
 
 def test_what_was_added_to_a_sample_need_not_be_as_old(tmp_path: Path):
-    from fabula.reference.build import build_reference
-
-    source = {"name": "pg19", "youngest": 1918, "n_words": None, "seed": 0}
-    build_reference(
-        [Document("a", "old words")],
-        tmp_path / "r",
-        settings=TextSettings(),
-        n_jobs=1,
-        source=source,
-    )
-    assert Reference.open(tmp_path / "r").age == Age(None, 1918)
+    source = {
+        "name": "pg19", "title": "PG-19", "youngest": 1918, "n_words": 1000, "seed": 3,
+        "author": None, "licence": "Apache 2.0",
+    }  # fmt: skip
+    assert build(tmp_path / "r", Document("a", "old words"), source=source).age == Age(None, 1918)
+    said = info(tmp_path / "r")
+    assert "years of its documents: up to 1918" in said
+    assert "from pg19 (PG-19): about 1,000 words, seed 3" in said
+    assert Manifest.read(tmp_path / "r").source == source
     add_documents([Document("b", "new words")], tmp_path / "r", n_jobs=1)
     assert Reference.open(tmp_path / "r").age == Age()
-
-
-def test_a_served_reference_is_as_old_as_on_disk(tmp_path: Path):
-    build(tmp_path / "r", dated("a", 1850), dated("b", 1899))
-    with serving_reference(tmp_path / "r") as served, closing(served.open()) as reference:
-        assert reference.age == Age(1850, 1899)
 
 
 def test_an_index_of_the_catalogue_is_as_old_as_it_says():
@@ -89,44 +86,14 @@ def test_an_index_of_the_catalogue_is_as_old_as_it_says():
 
 def test_texts_that_a_reference_is_too_old_for_are_named(tmp_path: Path):
     build(tmp_path / "r", dated("a", 1850), dated("b", 1899))
-    rows = [
-        {"id": k, "text": "some words of mine that are new here", "year": year}
-        for k, year in (("old", 1880), ("new", 2024), ("undated", None))
-    ]
-    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    arguments = [
-        "originality", str(tmp_path / "t.jsonl"), "--reference", str(tmp_path / "r"), "--html",
-        str(tmp_path / "p.html"),
-    ]  # fmt: skip
-    said = " ".join(invoke(*arguments, code=1).output.split())
+    text = "some words of mine that are new here"
+    years = {"old": 1880, "new": 2024, "undated": None}
+    rows = ({"id": name, "text": text, "year": year} for name, year in years.items())
+    texts, page = write_rows(tmp_path / "t.jsonl", rows), tmp_path / "p.html"
+    score = ("originality", texts, "--reference", tmp_path / "r", "--html", page)
+    said = " ".join(invoke(*score, code=1).output.split())
     assert "1 of 3 texts were written after 1899" in said
     assert "the first: new" in said
-    assert "1850 to 1899" in (tmp_path / "p.html").read_text()
-    said = invoke("reference", "info", tmp_path / "r").output
-    assert "years of its documents: 1850 to 1899; a text written after 1899 cannot be in it" in said
-
-
-def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path):
-    from fabula.reference.build import build_reference
-
-    source = {
-        "name": "pg19", "title": "PG-19", "youngest": 1918, "n_words": 1000, "seed": 3,
-        "author": None, "licence": "Apache 2.0",
-    }  # fmt: skip
-    build_reference(
-        [Document("a", "old words")],
-        tmp_path / "r",
-        settings=TextSettings(),
-        n_jobs=1,
-        source=source,
-    )
-    said = invoke("reference", "info", tmp_path / "r").output
-    assert "years of its documents: up to 1918" in said
-    assert "from pg19 (PG-19): about 1,000 words, seed 3" in said
-    assert Manifest.read(tmp_path / "r").source == source
-
-
-def test_an_unknown_age_is_said(tmp_path: Path):
-    build(tmp_path / "r", Document("a", "undated words"))
-    said = invoke("reference", "info", tmp_path / "r").output
-    assert "years of its documents: unknown" in said
+    assert "1850 to 1899" in page.read_text()
+    told = "years of its documents: 1850 to 1899; a text written after 1899 cannot be in it"
+    assert told in info(tmp_path / "r")

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import random
-import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,11 +10,9 @@ import pytest
 from fabula.core.errors import BusyError, CorpusError, InputError
 from fabula.core.store import writer_lock
 from fabula.core.types import Document
-from fabula.core.workers import in_order
 from fabula.reference import Reference
-from fabula.reference.build import BuildParameters, add_documents, remove_documents, tokenise_batch
+from fabula.reference.build import BuildParameters, add_documents, remove_documents
 from fabula.reference.files import Manifest
-from fabula.text import TextSettings, in_batches
 
 
 def texts(n: int, seed: int = 0) -> list[Document]:
@@ -47,22 +43,18 @@ def test_one_process_or_many_write_the_same_bytes(tmp_path: Path):
 
 
 def test_the_fingerprint_is_of_the_content_not_of_how_it_came_in(tmp_path: Path):
-    documents = texts(60)
+    documents, more = texts(60), texts(5, seed=9)
     whole = Reference.build(documents, tmp_path / "a")
     Reference.build(documents[40:] + documents[:10], tmp_path / "b", shard_tokens=100)
-    add_documents(documents[10:40] + texts(5, seed=9), tmp_path / "b", n_jobs=1)
+    add_documents(documents[10:40] + more, tmp_path / "b", n_jobs=1)
     other = Reference.open(tmp_path / "b")
     assert other.fingerprint != whole.fingerprint
-    extra = [
-        n for found in other.numbers_of(d.id for d in texts(5, seed=9)).values() for n in found
-    ]
+    extra = [n for found in other.numbers_of(d.id for d in more).values() for n in found]
     remove_documents(tmp_path / "b", extra)
     other = Reference.open(tmp_path / "b")
     assert (other.fingerprint, other.n_words, other.n_documents) == (
-        whole.fingerprint,
-        whole.n_words,
-        whole.n_documents,
-    )
+        whole.fingerprint, whole.n_words, whole.n_documents,
+    )  # fmt: skip
 
 
 def interrupted(documents: list[Document], at: int):  # type: ignore[no-untyped-def]
@@ -72,55 +64,38 @@ def interrupted(documents: list[Document], at: int):  # type: ignore[no-untyped-
 
 
 def test_a_build_that_failed_goes_on_with_the_same_texts_only(tmp_path: Path):
-    documents = texts(100)
+    documents, path = texts(100), tmp_path / "r"
     with pytest.raises(InputError, match="broken line"):
-        Reference.build(interrupted(documents, 60), tmp_path / "r", shard_tokens=500)
+        Reference.build(interrupted(documents, 60), path, shard_tokens=500)
     with pytest.raises(CorpusError, match="was interrupted; run the same"):
-        Reference.open(tmp_path / "r")
-    assert list((tmp_path / "r" / "shards").iterdir()), "finished shards are kept"
+        Reference.open(path)
+    assert list((path / "shards").iterdir()), "finished shards are kept"
     with pytest.raises(CorpusError, match="differ from those of the interrupted build"):
-        Reference.build(texts(100, seed=3), tmp_path / "r", shard_tokens=500)
+        Reference.build(texts(100, seed=3), path, shard_tokens=500)
     with pytest.raises(CorpusError, match="other parameters"):
-        Reference.build(documents, tmp_path / "r", shard_tokens=600)
-    resumed = Reference.build(documents, tmp_path / "r", shard_tokens=500)
+        Reference.build(documents, path, shard_tokens=600)
+    resumed = Reference.build(documents, path, shard_tokens=500)
     whole = Reference.build(documents, tmp_path / "w", shard_tokens=500)
     assert resumed.fingerprint == whole.fingerprint
-    assert contents(tmp_path / "r") == contents(tmp_path / "w")
+    assert contents(path) == contents(tmp_path / "w")
 
 
 @pytest.mark.parametrize("verb", ["build", "add"])
 def test_a_run_stopped_after_its_last_rename_is_not_done_twice(tmp_path: Path, verb: str):
-    base, more = texts(20), texts(20, seed=1)
-    Reference.build(base, tmp_path / "r", shard_tokens=200)
-    before = len(Manifest.read(tmp_path / "r").shards) if verb == "add" else 0
+    path = tmp_path / "r"
+    Reference.build(texts(20), path, shard_tokens=200)
+    before = 0
     if verb == "add":
-        add_documents(more, tmp_path / "r", n_jobs=1)
-    after = contents(tmp_path / "r")
+        before = len(Manifest.read(path).shards)
+        add_documents(texts(20, seed=1), path, n_jobs=1)
+    after = contents(path)
     # What stands on disk when the process dies between writing the manifest and this file's end.
-    (tmp_path / "r" / "building.json").write_text(json.dumps({"first": before}))
+    (path / "building.json").write_text(json.dumps({"first": before}))
     if verb == "add":
-        add_documents(more, tmp_path / "r", n_jobs=1)
+        add_documents(texts(20, seed=1), path, n_jobs=1)
     else:
-        Reference.build(base, tmp_path / "r", shard_tokens=200)
-    assert contents(tmp_path / "r") == after
-
-
-def test_reading_waits_for_what_is_read_to_be_used():
-    n_read = 0
-
-    def counted():  # type: ignore[no-untyped-def]
-        nonlocal n_read
-        for document in texts(400):
-            n_read += 1
-            yield document
-
-    batches = in_order(
-        partial(tokenise_batch, settings=TextSettings()), in_batches(counted(), 1000), 2, n_small=7
-    )
-    first = next(batches)
-    time.sleep(1)
-    assert n_read < 200, "a slow consumer would fill memory"
-    assert sum(batch.n_read for batch in [first, *batches]) == 400
+        Reference.build(texts(20), path, shard_tokens=200)
+    assert contents(path) == after
 
 
 def test_a_finished_corpus_is_replaced_only_on_request(tmp_path: Path):
@@ -176,31 +151,27 @@ def test_a_restart_that_was_killed_takes_nothing_of_the_old_build(tmp_path: Path
     assert contents(tmp_path / "r") == contents(tmp_path / "w")
 
 
-def test_texts_without_words_do_not_change_the_fingerprint(tmp_path: Path):
+def test_texts_without_words_do_not_change_the_fingerprint_and_are_no_corpus(tmp_path: Path):
     one = Reference.build([Document("a", "One two"), Document("b", "...")], tmp_path / "r")
     two = Reference.build([Document("a", "One two")], tmp_path / "w", shard_tokens=1)
     assert one.fingerprint == two.fingerprint
+    with pytest.raises(InputError, match="no document contains any words"):
+        Reference.build([Document("a", "...")], tmp_path / "none")
 
 
 def test_only_one_writer_at_a_time(tmp_path: Path):
     Reference.build(texts(5), tmp_path / "r")
-    with (
-        writer_lock(tmp_path / "r" / ".lock", "r"),
-        pytest.raises(BusyError, match="another process"),
-    ):
+    refused = pytest.raises(BusyError, match="another process")
+    with writer_lock(tmp_path / "r" / ".lock", "r"), refused:
         add_documents(texts(5), tmp_path / "r", n_jobs=1)
 
 
-def test_readers_keep_what_they_opened_while_documents_are_added(tmp_path: Path):
+def test_readers_keep_what_they_opened_while_documents_are_added_or_replaced(tmp_path: Path):
     before = Reference.build([Document("a", "one two")], tmp_path / "r")
     add_documents([Document("b", "two three")], tmp_path / "r", n_jobs=1)
     assert before.longest_matches(["two", "three"]).tolist() == [1, 0]
     assert Reference.open(tmp_path / "r").longest_matches(["two", "three"]).tolist() == [2, 1]
-
-
-def test_readers_keep_what_they_opened_while_the_corpus_is_replaced(tmp_path: Path):
-    before = Reference.build([Document("a", "one two")], tmp_path / "r")
-    Reference.build([Document("b", "three one two")], tmp_path / "r", restart=True)
+    Reference.build([Document("c", "three one two")], tmp_path / "r", restart=True)
     (place,) = before.occurrences(["one", "two"])
     assert (place.document.id, place.span.start) == ("a", 0)
 
@@ -213,8 +184,3 @@ def test_less_memory_means_more_shards():
     assert tight.is_full(1000, 20_000_000), "a huge vocabulary fills memory too"
     with pytest.raises(InputError, match="`memory`"):
         BuildParameters(memory_bytes=1 << 20)
-
-
-def test_texts_without_words_are_no_corpus(tmp_path: Path):
-    with pytest.raises(InputError, match="no document contains any words"):
-        Reference.build([Document("a", "...")], tmp_path / "r")

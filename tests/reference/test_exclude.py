@@ -21,11 +21,9 @@ def is_copy(text: list[str], other: list[str], rule: CopyRule) -> bool:
     for i in range(len(text)):
         for j in range(len(other)):
             length = 0
-            while (
-                i + length < len(text)
-                and j + length < len(other)
-                and text[i + length] == other[j + length]
-            ):
+            for a, b in zip(text[i:], other[j:]):  # noqa: B905
+                if a != b:
+                    break
                 length += 1
             if length >= n:
                 longest = max(longest, length)
@@ -33,6 +31,7 @@ def is_copy(text: list[str], other: list[str], rule: CopyRule) -> bool:
     return bool(covered) and (longest >= rule.run or len(covered) >= rule.cover * len(text))
 
 
+Quoted = tuple[Reference, list[str]]
 WORDS = ["rose", "is", "a", "red", "the"]
 
 
@@ -60,7 +59,7 @@ def test_all_documents_that_the_rule_names_are_left_out_and_no_other(
 
 
 @pytest.fixture(scope="module")
-def much_quoted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reference, list[str]]:
+def much_quoted(tmp_path_factory: pytest.TempPathFactory) -> Quoted:
     """40 documents that quote 60 to 645 words of one text, each more than the one before."""
     rng = np.random.default_rng(4)
     fresh = lambda n: [f"u{k}" for k in rng.integers(10**9, size=n)]  # noqa: E731
@@ -71,9 +70,7 @@ def much_quoted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reference, li
     return Reference.build([*documents, Document("other", " ".join(fresh(300)))], folder), text
 
 
-def test_all_forty_documents_that_quote_a_text_are_left_out(
-    much_quoted: tuple[Reference, list[str]],
-):
+def test_all_forty_documents_that_quote_a_text_are_left_out(much_quoted: Quoted):
     reference, text = much_quoted
     measure = OriginalityMeasure(reference, exclude=CopyRule())
     (result,) = measure.measure([Document("mine", " ".join(text))])
@@ -85,9 +82,7 @@ def test_all_forty_documents_that_quote_a_text_are_left_out(
     assert result.remarks == ()
 
 
-def test_a_bound_on_the_places_looked_at_is_said(
-    much_quoted: tuple[Reference, list[str]], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_bound_on_places_looked_at_is_said(much_quoted: Quoted, monkeypatch: pytest.MonkeyPatch):
     reference, text = much_quoted
     # As over HTTP, where a server bounds them.
     monkeypatch.setattr(exclude, "_ALL_PLACES", 10)

@@ -1,15 +1,18 @@
 """Infini-gram's engine, over HTTP and on disk, agrees with a reference of the same documents."""
 
 import json
+import shutil
 import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -41,6 +44,9 @@ SIGN = (
 # The same words as Fabula's, for text in Latin letters.
 WORD = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*(?:['’-](?=[\p{L}\p{N}])[\p{L}\p{M}\p{N}]+)*"
 TOKEN = rf"{WORD}|[-–—]+|\.{{2,}}|[^\s\p{{L}}\p{{N}}]"
+
+
+Open = Callable[..., InfiniGramWeb]
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Built:
     write_index(index, [tokenizer.encode(d.text).ids for d in documents])
     reference = Reference.build(documents, home / "reference", settings=SETTINGS)
     answers = Answers(peer.open_engine(index), tokenizer, "examples-7")
-    texts = [LocatedText(text, SETTINGS.locate(text)) for text in mixed_texts(documents, examples)]
+    texts = [located(text) for text in mixed_texts(documents, examples)]
     return Built(index, reference, answers, texts)
 
 
@@ -103,9 +109,7 @@ def mixed_texts(documents: list[Document], examples: Path) -> list[str]:
 
 
 @pytest.fixture
-def web(
-    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., InfiniGramWeb]]:
+def web(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """Opens webs, with a cache of the test's own and short waits, and closes them at the end."""
     opened = []
 
@@ -123,37 +127,42 @@ def web(
 
 
 def assert_equal(found: list[Any], expected: list[NDArray[np.int32]]) -> None:
-    assert len(found) == len(expected)
     for mine, theirs in zip(found, expected, strict=True):
         assert not isinstance(mine, LookupFailed), mine
         assert mine.dtype == np.int32
         assert np.array_equal(mine, theirs)
 
 
-def test_web_index_and_reference_find_the_same(built: Built, web: Callable[..., InfiniGramWeb]):
+def located(text: str) -> LocatedText:
+    return LocatedText(text, SETTINGS.locate(text))
+
+
+def failing(part: str, kind: str) -> Callable[[str, int], str | None]:
+    """A server that fails so at whatever holds the part."""
+    return lambda what, attempt: kind if part in what else None
+
+
+def test_index_and_reference_find_the_same(built: Built):
     expected = built.expected()
     assert max(map(int, np.concatenate(expected))) > 40
     index: Backend = InfiniGramIndex(built.index)
     assert_equal(index.match_texts(built.texts, n_threads=2), expected)
-    with serving_infinigram(built.answers) as served:
-        over_http: Backend = web(served.url)
-        assert_equal(over_http.match_texts(built.texts), expected)
 
 
 @pytest.mark.parametrize(
     ("kinds", "share"),
-    [(["drop"], 0.33), ([*NONSENSE, "drop", "cut"], 0.4)],
-    ids=["a third of the connections dropped", "every kind of nonsense"],
+    [([], 0.0), (["drop"], 0.33), ([*NONSENSE, "drop", "cut"], 0.4)],
+    ids=["no fault", "a third of the connections dropped", "every kind of nonsense"],
 )
-def test_faults_change_nothing(
-    built: Built, web: Callable[..., InfiniGramWeb], kinds: list[str], share: float
+def test_web_and_reference_find_the_same_whatever_fails(
+    built: Built, web: Open, kinds: list[str], share: float
 ):
     with serving_infinigram(built.answers, some_faults(3, kinds, share)) as served:
         assert_equal(web(served.url).match_texts(built.texts), built.expected())
-        assert len(served.requests) > 1.2 * len(served.attempts)
+        assert len(served.requests) >= (1.2 if kinds else 1) * len(served.attempts)
 
 
-def test_a_slow_server_is_asked_again(built: Built, web: Callable[..., InfiniGramWeb]):
+def test_a_slow_server_is_asked_again(built: Built, web: Open):
     faults = some_faults(1, ["slow"], 0.1, most=1)
     with serving_infinigram(built.answers, faults, slow_s=0.4) as served:
         slow = web(served.url, timeout_s=0.2)
@@ -162,65 +171,32 @@ def test_a_slow_server_is_asked_again(built: Built, web: Callable[..., InfiniGra
 
 
 @pytest.mark.parametrize("kind", [*NONSENSE, "drop", "cut"])
-def test_no_nonsense_is_taken_for_a_count(
-    built: Built, web: Callable[..., InfiniGramWeb], kind: str
-):
-    words = ("gate", "TAKE")
-    texts = [LocatedText(word, SETTINGS.locate(word)) for word in words]
-
-    def faults(what: str, attempt: int) -> str | None:
-        return kind if "TAKE" in what else None
-
-    with serving_infinigram(built.answers, faults) as served:
-        known, failed = web(served.url, max_retries=2).match_texts(texts)
+def test_no_nonsense_is_taken_for_a_count(built: Built, web: Open, kind: str):
+    with serving_infinigram(built.answers, failing("TAKE", kind)) as served:
+        one = web(served.url, max_retries=2)
+        known, failed = one.match_texts([located("gate"), located("TAKE")])
         assert not isinstance(known, LookupFailed)
         assert isinstance(failed, LookupFailed)
         assert "'TAKE'" in str(failed)
         assert "3 attempts" in str(failed)
         assert len(served.requests) == 4
-    with sqlite3.connect(CachedResults().path) as rows:
+    with closing(sqlite3.connect(CachedResults().path)) as rows:
         assert rows.execute("SELECT count(*) FROM results").fetchone() == (1,)
-    rows.close()
 
 
-def test_a_text_that_fails_is_no_zeros_and_the_others_go_on(
-    built: Built, web: Callable[..., InfiniGramWeb]
-):
-    def faults(what: str, attempt: int) -> str | None:
-        return "500" if "Zyx" in what else None
-
-    expected = built.expected()
-    with serving_infinigram(built.answers, faults) as served:
-        one = web(served.url, max_retries=1)
-        found = one.match_texts([built.texts[k] for k in (1, 0, 2)])
-        assert isinstance(found[1], LookupFailed)
-        assert "Zyx" in str(found[1])
-        assert "Internal server error" in str(found[1])
-        assert_equal([found[0], found[2]], [expected[1], expected[2]])
-
-
-def test_three_texts_in_a_row_end_the_work(built: Built, web: Callable[..., InfiniGramWeb]):
-    bad, good = (LocatedText(t, SETTINGS.locate(t)) for t in ("Zyx again", "the gate"))
-
-    def faults(what: str, attempt: int) -> str | None:
-        return "503" if "Zyx" in what else None
-
-    with serving_infinigram(built.answers, faults) as served:
+def test_three_texts_in_a_row_end_the_work(built: Built, web: Open):
+    bad, good = located("Zyx again"), located("the gate")
+    with serving_infinigram(built.answers, failing("Zyx", "503")) as served:
         one = web(served.url, max_retries=0)
         for texts in ([good], [bad], [bad], [good], [bad], [bad]):
             one.match_texts(texts)
         with pytest.raises(LookupFailed, match=r"not responding .* same command resumes"):
             one.match_texts([bad])
-
-
-def test_a_server_that_is_away_ends_the_work(built: Built, web: Callable[..., InfiniGramWeb]):
-    with serving_infinigram(built.answers) as served:
-        url = served.url
     with pytest.raises(LookupFailed, match="is not responding"):
-        web(url, max_retries=2).match_texts(built.texts)
+        web(served.url, max_retries=2).match_texts(built.texts)
 
 
-def test_the_second_run_asks_nothing(built: Built, web: Callable[..., InfiniGramWeb]):
+def test_the_second_run_asks_nothing(built: Built, web: Open):
     told: list[tuple[int, int]] = []
     with serving_infinigram(built.answers) as served:
         first = web(served.url)
@@ -245,16 +221,12 @@ def test_the_second_run_asks_nothing(built: Built, web: Callable[..., InfiniGram
         assert moved.fingerprint != first.fingerprint
 
 
-def test_results_do_not_depend_on_how_many_are_asked_at_a_time(
-    built: Built, web: Callable[..., InfiniGramWeb], tmp_path: Path
-):
-    asked = []
-    numbers = [1, 3, 1]
-    twice = [built.texts[k] for k in numbers]
+def test_results_do_not_depend_on_how_many_are_asked(built: Built, web: Open):
+    asked, numbers = [], [1, 3, 1]
     for n_parallel in (1, 3, 8):
         with serving_infinigram(built.answers, each_s=0.002) as served:
             one = web(served.url, n_parallel=n_parallel, cache=f"{n_parallel}")
-            found = one.match_texts(twice)
+            found = one.match_texts([built.texts[k] for k in numbers])
             assert_equal(found, [built.expected()[k] for k in numbers])
             assert served.peak <= n_parallel
             assert n_parallel == 1 or served.peak > 1
@@ -263,36 +235,31 @@ def test_results_do_not_depend_on_how_many_are_asked_at_a_time(
     assert asked[0] == asked[1] == asked[2]
 
 
-def test_an_unknown_index_is_said_at_once(built: Built, web: Callable[..., InfiniGramWeb]):
+def test_an_unknown_index_is_said_at_once(built: Built, web: Open):
+    said = r"'v9_moon' \(HTTP 400 \[Flask\] Invalid index: v9_moon\)"
     with serving_infinigram(built.answers) as served:
-        with pytest.raises(
-            InputError, match=r"'v9_moon' \(HTTP 400 \[Flask\] Invalid index: v9_moon\)"
-        ):
+        with pytest.raises(InputError, match=said):
             web(served.url, "v9_moon").match_texts(built.texts[3:])
         assert max(served.attempts.values()) == 1
-    with (
-        serving_infinigram(lambda _: (200, {"error": "Unknown index"})) as served,
-        pytest.raises(InputError, match="Unknown index"),
-    ):
+    refused = pytest.raises(InputError, match="Unknown index")
+    with serving_infinigram(lambda _: (200, {"error": "Unknown index"})) as served, refused:
         web(served.url).match_texts(built.texts[3:])
 
 
-def test_the_wait_that_the_server_asks_for_is_kept(
-    built: Built, web: Callable[..., InfiniGramWeb], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setitem(NONSENSE, "later", (429, {"Retry-After": "1"}, b""))
-    text = LocatedText("gate", SETTINGS.locate("gate"))
-    with serving_infinigram(built.answers, lambda _, n: "later" if n == 0 else None) as served:
+def test_the_wait_that_the_server_asks_for_is_kept(built: Built, web: Open):
+    later = {"later": (429, {"Retry-After": "1"}, b"")}
+    with (
+        patch.dict(NONSENSE, later),
+        serving_infinigram(built.answers, lambda _, n: None if n else "later") as served,
+    ):
         began = time.monotonic()
-        assert_equal(web(served.url).match_texts([text]), [np.ones(1, np.int32)])
+        assert_equal(web(served.url).match_texts([located("gate")]), [np.ones(1, np.int32)])
         assert time.monotonic() - began >= 1
 
 
-def test_a_match_beyond_the_limit_of_the_server_is_cut_and_a_short_one_is_missing(
-    built: Built, web: Callable[..., InfiniGramWeb], examples: Path
-):
+def test_a_match_beyond_the_servers_limit_is_cut(built: Built, web: Open, examples: Path):
     copied = (examples / "library" / "market-day.md").read_text(encoding="utf-8")[:1150]
-    text = LocatedText(copied, SETTINGS.locate(copied))
+    text = located(copied)
     exact = built.reference.longest_matches(text.words.words)
     longest = [
         sum(1 for end in text.words.ends[k:] if len(" ".join(copied[start:end].split())) <= 1000)
@@ -302,24 +269,20 @@ def test_a_match_beyond_the_limit_of_the_server_is_cut_and_a_short_one_is_missin
     with serving_infinigram(built.answers) as served:
         one = web(served.url)
         assert_equal(one.match_texts([text]), [np.minimum(exact, longest).astype(np.int32)])
-        endless = "so " + "a" * 1001
-        found = one.match_texts([LocatedText(endless, SETTINGS.locate(endless))])
-        assert isinstance(found[0], LookupFailed)
-        assert "more than 1000 characters" in str(found[0])
+        (found,) = one.match_texts([located("so " + "a" * 1001)])
+        assert isinstance(found, LookupFailed)
+        assert "more than 1000 characters" in str(found)
     # Nobody is away then, though nobody was asked.
-    strange = LocatedText("a" * 1001, SETTINGS.locate("a" * 1001))
-    found = web("http://127.0.0.1:9/").match_texts([strange] * 4)
+    found = web("http://127.0.0.1:9/").match_texts([located("a" * 1001)] * 4)
     assert all(isinstance(one, LookupFailed) for one in found)
 
 
-def test_sources_are_shown_with_the_place_of_the_n_gram(
-    built: Built, web: Callable[..., InfiniGramWeb]
-):
+def test_sources_are_shown_with_the_place_of_the_n_gram(built: Built, web: Open):
     texts = ("of the", "THIS OR THAT AND NOTHING", "on the\n  second Saturday,", "On the second")
     with serving_infinigram(built.answers) as served:
         for backend in (web(served.url), InfiniGramIndex(built.index)):
             for raw in texts:
-                text = LocatedText(raw, SETTINGS.locate(raw))
+                text = located(raw)
                 expected = built.reference.attribute(text.words.words, 3)
                 [found] = backend.cite(text, [(0, len(text))], 3)
                 assert found.count == expected.count
@@ -330,24 +293,25 @@ def test_sources_are_shown_with_the_place_of_the_n_gram(
                     assert SETTINGS.words(shown) == text.words.words
                     assert source.span.document_id == source.document.id
                 assert backend.cite(text, [(0, len(text))], 0)[0].sources == ()
-            with pytest.raises(InputError, match="leave documents out"):
-                backend.cite(text, [(0, 1)], 1, exclude=[0])
-            with pytest.raises(InputError, match="leave documents out"):
-                backend.match_texts([text], exclude=[0])
+            cite = partial(backend.cite, text, [(0, 1)], 1)
+            for ask in (cite, partial(backend.match_texts, [text])):
+                with pytest.raises(InputError, match="leave documents out"):
+                    ask(exclude=[0])
 
 
-def test_a_failed_citation_is_said(built: Built, web: Callable[..., InfiniGramWeb]):
-    text = LocatedText("the gate", SETTINGS.locate("the gate"))
+def test_a_failed_citation_is_said(built: Built, web: Open):
+    text = located("the gate")
 
     def faults(what: str, attempt: int) -> str | None:
         return None if '"count"' in what else "html"
 
     with serving_infinigram(built.answers, faults) as served:
         one = web(served.url, max_retries=1)
-        assert one.cite(text, [(0, 2)], 0)[0].count > 0
+        [counted] = one.cite(text, [(0, 2)], 0)
+        assert counted.count > 0
         for _ in range(4):
             [found] = one.cite(text, [(0, 2)], 1)
-            assert (found.count, found.sources) == (one.cite(text, [(0, 2)], 0)[0].count, ())
+            assert (found.count, found.sources) == (counted.count, ())
         assert found.missing_sources == "the server does not provide documents"
         n_asked = len(served.requests)
         one.cite(text, [(0, 2)], 1)
@@ -362,12 +326,13 @@ def test_the_public_server_is_named_by_the_index_alone():
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, built: Built):
-    with pytest.raises(InputError, match="is not a valid index address"):
-        InfiniGramWeb("c", "ftp://x")
-    with pytest.raises(InputError, match="is not a valid index address"):
-        InfiniGramWeb("c", "http://x:moon/")
-    with pytest.raises(InputError, match="at least 1"):
-        InfiniGramWeb("c", n_parallel=0)
+    for options, said in (
+        ({"url": "ftp://x"}, "is not a valid index address"),
+        ({"url": "http://x:moon/"}, "is not a valid index address"),
+        ({"n_parallel": 0}, "at least 1"),
+    ):
+        with pytest.raises(InputError, match=said):
+            InfiniGramWeb("c", **options)
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(InputError, match=r"fabula\[remote\]"):
         InfiniGramWeb("c")
@@ -378,9 +343,8 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, built: Built):
 
 def copy_of(built: Built, folder: Path) -> Path:
     folder.mkdir(parents=True)
-    for file in built.index.iterdir():
-        if file.is_file():
-            (folder / file.name).write_bytes(file.read_bytes())
+    for file in filter(Path.is_file, built.index.iterdir()):
+        shutil.copy(file, folder)
     return folder
 
 
@@ -413,21 +377,18 @@ def test_an_index_of_wider_ids_is_seen_from_its_files(built: Built, tmp_path: Pa
 
 
 def test_an_index_that_is_not_whole_is_refused(built: Built, tmp_path: Path):
-    cut = copy_of(built, tmp_path / "cut")
+    cut, plain = copy_of(built, tmp_path / "cut"), copy_of(built, tmp_path / "plain")
     (cut / "table.0").write_bytes((cut / "table.0").read_bytes()[:-200])
-    with pytest.raises(CorpusError, match="not built to its end"):
-        InfiniGramIndex(cut)
-    (cut / "table.0").unlink()
-    with pytest.raises(CorpusError, match="not a complete infini-gram index"):
-        InfiniGramIndex(cut)
-    with pytest.raises(CorpusError, match="a folder name must not contain"):
-        InfiniGramIndex(copy_of(built, tmp_path / "portable" / "index"))
-    with pytest.raises(CorpusError, match="is not a folder"):
-        InfiniGramIndex(tmp_path / "nowhere")
-    plain = copy_of(built, tmp_path / "plain")
+    half = copy_of(built, tmp_path / "half")
+    (half / "table.0").unlink()
     (plain / "tokenizer.json").unlink()
-    with pytest.raises(CorpusError, match="is not a tokenizer"):
-        InfiniGramIndex(plain)
+    for folder, said in (
+        (cut, "not built to its end"), (half, "not a complete infini-gram index"),
+        (copy_of(built, tmp_path / "portable" / "index"), "a folder name must not contain"),
+        (tmp_path / "nowhere", "is not a folder"), (plain, "is not a tokenizer"),
+    ):  # fmt: skip
+        with pytest.raises(CorpusError, match=said):
+            InfiniGramIndex(folder)
     assert InfiniGramIndex(plain, built.index / "tokenizer.json").name == "plain"
 
 
@@ -450,15 +411,12 @@ def test_n_grams_are_encoded_as_in_the_middle_of_a_text(built: Built, tmp_path: 
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
     else:  # as Llama's
-        tokenizer.normalizer = normalizers.Sequence(
-            [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
-        )
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.Split("▁", "merged_with_next"), pre_tokenizers.Punctuation()]
-        )
-        tokenizer.decoder = decoders.Sequence(
-            [decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-        )
+        marked = [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        split = [pre_tokenizers.Split("▁", "merged_with_next"), pre_tokenizers.Punctuation()]
+        joined = [decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        tokenizer.normalizer = normalizers.Sequence(marked)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(split)
+        tokenizer.decoder = decoders.Sequence(joined)
     documents = [built.reference.document(k).text for k in range(7)]
     trainer = trainers.BpeTrainer(vocab_size=700, show_progress=False)
     tokenizer.train_from_iterator(documents, trainer)
@@ -468,7 +426,7 @@ def test_n_grams_are_encoded_as_in_the_middle_of_a_text(built: Built, tmp_path: 
     write_index(folder, [tokenizer.encode(text).ids for text in documents])
     index = InfiniGramIndex(folder)
     speech = documents[3][:1100]
-    text = LocatedText(speech, SETTINGS.locate(speech))
+    text = located(speech)
     [lengths] = index.match_texts([text])
     n_glued = 0
     for k, (word, start) in enumerate(zip(*text.words[:2], strict=True)):
@@ -517,9 +475,7 @@ def test_dj_search_in_parts_is_exact_and_within_its_bound(
     assert found == expected
 
 
-def test_a_run_keeps_what_was_scored_and_asks_again_for_what_failed(
-    built: Built, web: Callable[..., InfiniGramWeb], tmp_path: Path
-):
+def test_a_run_asks_again_for_what_failed_alone(built: Built, web: Open, tmp_path: Path):
     fault: list[str] = ["Zyx"]  # in which queries the server fails; "" for all
     out = tmp_path / "scores.jsonl"
     documents = [Document(f"t{k}", text.text) for k, text in enumerate(built.texts)]
@@ -554,17 +510,17 @@ def test_a_run_keeps_what_was_scored_and_asks_again_for_what_failed(
         assert score() == second, "the same as if it had never failed"
 
 
-def test_the_environment_names_a_server_of_ones_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_the_environment_names_a_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
-    addresses = {"infinigram:x": "http://127.0.0.1:9/", "infinigram:x@http://127.0.0.1:7/": None}
-    monkeypatch.setenv("FABULA_INFINIGRAM_URL", "http://127.0.0.1:9/")
-    for spec, address in addresses.items():
+    for ours, spec, url in (
+        ("http://127.0.0.1:9/", "infinigram:x", "http://127.0.0.1:9/"),
+        ("http://127.0.0.1:9/", "infinigram:x@http://127.0.0.1:7/", "http://127.0.0.1:7/"),
+        (None, "infinigram:x", API_URL),
+    ):
+        if ours is None:
+            monkeypatch.delenv("FABULA_INFINIGRAM_URL")
+        else:
+            monkeypatch.setenv("FABULA_INFINIGRAM_URL", ours)
         with closing(open_backend([spec])) as web:
             assert isinstance(web, InfiniGramWeb)
-            assert web.url == (address or spec.partition("@")[2])
-    monkeypatch.delenv("FABULA_INFINIGRAM_URL")
-    with closing(open_backend(["infinigram:x"])) as web:
-        assert isinstance(web, InfiniGramWeb)
-        assert web.url == API_URL
+            assert web.url == url

@@ -6,15 +6,19 @@ counts a string wherever it stands, within words too.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.infinigram_serving import Body, serving_infinigram, some_faults
+from tests.infinigram_serving import Body, serving_infinigram
 
-from fabula.core.errors import InputError, LookupFailed
+from fabula.core.errors import LookupFailed
+from fabula.desk.work import Asked, where_to
+from fabula.jobs.progress import SILENT
+from fabula.novelty.job import OriginalityOptions
 from fabula.reference import LocatedText
 from fabula.reference.catalogue import BY_CHARACTERS, MINI_URL
 from fabula.reference.infinigram import InfiniGramMini
@@ -28,6 +32,9 @@ DOCUMENTS = [
     "A bathe cataract fell (so they say) into the sea\u2014and nobody saw it.",
     "He said 'so be it' and left. The dogs' owner left, too; it was the end.",
 ]
+
+
+Open = Callable[..., InfiniGramMini]
 
 
 class Mini:
@@ -51,11 +58,8 @@ class Mini:
         if body["query_type"] == "count":
             return 200, {"count": len(places), "latency": 500.0}
         if body["query_type"] == "find":
-            return 200, {
-                "cnt": len(places),
-                "segment_by_shard": [[0, len(places)]],
-                "latency": 500.0,
-            }
+            segments = [[0, len(places)]]
+            return 200, {"cnt": len(places), "segment_by_shard": segments, "latency": 500.0}
         k, at = places[body["rank"]]
         begin = max(0, at - body["max_ctx_len"])
         shown = self.documents[k][begin : at + len(body["query"]) + body["max_ctx_len"]]
@@ -66,9 +70,7 @@ class Mini:
 
 
 @pytest.fixture
-def open_mini(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., InfiniGramMini]]:
+def open_mini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
     opened: list[InfiniGramMini] = []
 
@@ -106,15 +108,15 @@ TEXTS = [
 ]  # fmt: skip
 
 
-def test_no_match_inside_a_word_is_counted(open_mini: Callable[..., InfiniGramMini]):
+def test_no_match_inside_a_word_is_counted(open_mini: Open):
     with serving_infinigram(Mini(DOCUMENTS)) as served:
         mini = open_mini(served.url)
         found = mini.match_texts([located(text) for text in TEXTS])
     counted = {text: list(map(int, one)) for text, one in zip(TEXTS, found, strict=True)}
-    assert counted["he cat"] == [0, 1]
-    assert counted["known things"] == [0, 1]
-    assert counted["don"] == [0]
-    assert counted["t last"] == [0, 1]
+    for text, lengths in (
+        ("he cat", [0, 1]), ("known things", [0, 1]), ("don", [0]), ("t last", [0, 1]),
+    ):  # fmt: skip
+        assert counted[text] == lengths
     for text in TEXTS[:-1]:
         assert counted[text] == longest(text, DOCUMENTS), text
     # A space before a full stop is part of what is looked for.
@@ -155,7 +157,7 @@ def test_what_is_found_is_never_more_than_the_words_that_are_there(documents: li
         assert all((a, b) in there for a in range(i, j) for b in range(a + 1, j + 1))
 
 
-def test_a_failed_look_up_is_never_novelty(open_mini: Callable[..., InfiniGramMini]):
+def test_a_failed_look_up_is_never_novelty(open_mini: Open):
     # Every look-up beside a bracket fails: the words may stand there, so nothing can be said.
     def faults(what: str, attempt: int) -> str | None:
         return "500" if "(so they" in what else None
@@ -168,21 +170,11 @@ def test_a_failed_look_up_is_never_novelty(open_mini: Callable[..., InfiniGramMi
     assert list(other) == [3, 2, 1]
 
 
-def test_faults_of_the_server_do_not_change_what_is_found(open_mini: Callable[..., InfiniGramMini]):
-    faults = some_faults(3, ["403", "500", "drop", "null", "cut"], 0.3)
-    with serving_infinigram(Mini(DOCUMENTS), faults) as served:
-        found = open_mini(served.url).match_texts([located(text) for text in TEXTS])
-    with serving_infinigram(Mini(DOCUMENTS)) as served:
-        wanted = open_mini(served.url).match_texts([located(text) for text in TEXTS])
-    assert [list(one) for one in found] == [list(one) for one in wanted]
-
-
-def test_sources_are_shown_where_the_words_stand(open_mini: Callable[..., InfiniGramMini]):
+def test_sources_are_shown_where_the_words_stand(open_mini: Open):
     with serving_infinigram(Mini([*DOCUMENTS, "bathe cats"])) as served:
         (found,) = open_mini(served.url).cite(located("the cats"), [(0, 2)], 3)
         (there,) = open_mini(served.url).cite(located("the cat said"), [(0, 3)], 3)
-    assert found.count == 0
-    assert there.count == 1
+    assert (found.count, there.count) == (0, 1)
     (source,) = there.sources
     assert source.number == 0
     assert source.document.text[source.span.start : source.span.end] == "the cat said"
@@ -202,47 +194,26 @@ def test_the_name_in_the_documentation_asks_for_the_one_that_the_server_knows():
     assert backend.fingerprint.endswith(".beside1")
 
 
-def test_an_index_that_the_server_has_not_is_refused():
-    with serving_infinigram(Mini(DOCUMENTS, "v2_other")) as served:
-        backend = open_backend([f"infinigram-mini:v2_none@{served.url}"])
-        with pytest.raises(InputError, match="does not serve the index 'v2_none'"):
-            backend.match_texts([located("the cat said")])
-        backend.close()
-
-
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("infinigram-mini:own", "about 3,000 look-ups per 1,000 words of text, some 6 minutes"),
-        (
-            "infinigram:v4_rpj_llama_s4",
-            "about 2,000 look-ups per 1,000 words of text, some 1 minute",
-        ),
+        ("infinigram-mini:own", "3,000 look-ups per 1,000 words of text, some 6 minutes"),
+        ("infinigram:v4_rpj_llama_s4", "2,000 look-ups per 1,000 words of text, some 1 minute"),
     ],
 )
 def test_before_a_run_it_says_what_a_text_takes(spec: str, said: str):
-    from fabula.jobs.progress import SILENT
-    from fabula.novelty.job import OriginalityOptions
-
-    class Told(type(SILENT)):  # type: ignore[misc]
-        sentences: ClassVar[list[str]] = []
-
-        def tell(self, sentence: str) -> None:
-            self.sentences.append(sentence)
-
-    OriginalityOptions(references=(f"{spec}@http://127.0.0.1:9/",)).open_backend(Told()).close()
-    assert said in Told.sentences[-1]
+    progress = Mock(spec=SILENT)
+    OriginalityOptions(references=(f"{spec}@http://127.0.0.1:9/",)).open_backend(progress).close()
+    assert f"about {said}" in progress.tell.call_args.args[0]
 
 
 def test_a_desk_says_that_runs_of_words_leave_the_machine():
-    from fabula.desk.work import Asked, where_to
-
     for name in ("infinigram:v2_cc-2025-30", "infinigram-mini:own"):
         (sentence, *_) = where_to(Asked(reference=name))
         assert "runs of words from the draft are sent to api.infini-gram-mini.io" in sentence
 
 
-def test_a_text_takes_about_as_many_look_ups_as_was_said(open_mini: Callable[..., InfiniGramMini]):
+def test_a_text_takes_about_as_many_look_ups_as_was_said(open_mini: Open):
     text = " ".join(DOCUMENTS[k % 3].replace("the", "our") for k in range(6))
     n_lookups = 0
 

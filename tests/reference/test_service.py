@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import pairwise
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,7 @@ from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import remove_documents
 from fabula.reference.client import Limits, _token_for, open_served
-from fabula.reference.exclude import CopyRule, find_copies
-from fabula.reference.parts import About, JoinedParts
+from fabula.reference.exclude import CopyRule
 from fabula.reference.search import open_backend
 from fabula.text import TextSettings
 
@@ -41,9 +39,16 @@ slow = settings(max_examples=8, suppress_health_check=[HealthCheck.function_scop
 
 def documents(many: list[list[str]]) -> list[Document]:
     return [
-        Document(f"d{k % 5}", " ".join(words), author=f"a{k % 2}", meta={"title": f"t{k}"})
+        Document(f"d{k % 5}", " ".join(words), author=f"a{k % 2}", meta={"year": 1850 + k})
         for k, words in enumerate(many)
     ]
+
+
+@contextmanager
+def opened_service(*paths: Path, limits: Limits | None = None) -> Iterator[Reference]:
+    """A reference as a client sees it."""
+    with serving_reference(*paths, limits=limits) as serving, closing(serving.open()) as served:
+        yield served
 
 
 @slow
@@ -63,15 +68,13 @@ def test_a_served_reference_answers_as_the_local_one(
     local = Reference.open(path)
     out = data.draw(st.sets(st.sampled_from(every), max_size=3))
     limits = Limits(max_documents=data.draw(st.sampled_from([1, 2, 64])), n_per_s=0)
-    with serving_reference(path, limits=limits) as serving, pytest.MonkeyPatch.context() as smaller:
+    with opened_service(path, limits=limits) as served, pytest.MonkeyPatch.context() as smaller:
         for name, values in {"MAX_GRAMS": [1, 3, 100], "MAX_NAMED": [1, 10, 1000]}.items():
             most = data.draw(st.sampled_from(values))
             smaller.setattr(f"fabula.reference.client.{name}", most)
-        served = serving.open()
         assert served.about.removed.tolist() == local.about.removed.tolist()
-        assert (served.name, served.fingerprint, served.size, served.settings) == (
-            local.name, local.fingerprint, local.size, local.settings,
-        )  # fmt: skip
+        for name in ("name", "fingerprint", "size", "settings", "age"):
+            assert getattr(served, name) == getattr(local, name)
         for exclude in (set[int](), out):
             found = served.longest_matches_many(asked, exclude=exclude)
             expected = local.longest_matches_many(asked, exclude=exclude)
@@ -89,56 +92,25 @@ def test_a_served_reference_answers_as_the_local_one(
         assert list(served.documents(served.numbers())) == list(local.documents(local.numbers()))
         ids = sorted({id_ for _, id_ in local.local.ids()})
         assert served.numbers_of(ids) == local.numbers_of(ids)
-        served.close()
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
     """The library of the examples, in several shards, one text of it removed."""
     path = tmp_path_factory.mktemp("served") / "library"
-    Reference.build(library_documents(examples), path, shard_tokens=400)
+    files = sorted((examples / "library").iterdir())
+    held = [
+        Document(one.stem, one.read_text(encoding="utf-8"), author=one.stem[0]) for one in files
+    ]
+    Reference.build(held, path, shard_tokens=400)
     remove_documents(path, [1])
     return path
 
 
-def library_documents(examples: Path) -> list[Document]:
-    return [
-        Document(file.stem, file.read_text(encoding="utf-8"), author=file.stem[:1])
-        for file in sorted((examples / "library").iterdir())
-    ]
-
-
-def test_every_measure_over_a_reference_is_the_same_when_it_is_served(
-    library: Path, examples: Path
-):
-    local = Reference.open(library)
-    story = Document("s", (examples / "the-count.txt").read_text(encoding="utf-8"))
-    copied = Document("c", local.document(2).text[:900] + story.text[:400])
-    assert len(local.local.shards) > 1
-    with serving_reference(library) as serving:
-        served = serving.open()
-        for rule, spread in ((None, 0), (CopyRule(), 0), (CopyRule(run=8), 3)):
-            here, there = (
-                OriginalityMeasure(one, levels=Levels(3, 5), exclude=rule, spread=spread)
-                for one in (local, served)
-            )
-            rows = [to_row(one) for one in here.measure([story, copied])]
-            assert [to_row(one) for one in there.measure([story, copied])] == rows
-            assert str(here.signature) == str(there.signature)
-        words = local.settings.words(copied.text)
-        assert [c.number for c in find_copies(served, words, CopyRule())] == [2]
-        served.close()
-
-
-def test_served_and_local_references_are_searched_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_served_and_local_are_searched_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
-    for name, text in (
-        ("a", "the sea was calm"),
-        ("b", "calm and grey the sea"),
-        ("c", "and grey"),
-    ):
+    held = {"a": "the sea was calm", "b": "calm and grey the sea", "c": "and grey"}
+    for name, text in held.items():
         Reference.build([Document(f"{name}1", text)], tmp_path / name)
     whole = Reference.open(*(tmp_path / name for name in "abc"))
     with serving_reference(tmp_path / "b") as serving:
@@ -151,25 +123,21 @@ def test_served_and_local_references_are_searched_as_one(
         joined.close()
         paper = TextSettings(case="keep", punct="keep")
         Reference.build([Document("d", "Calm.")], tmp_path / "d", settings=paper)
-        with pytest.raises(
-            CorpusError, match="only references with the same settings can be searched together"
-        ):
+        said = "only references with the same settings can be searched together"
+        with pytest.raises(CorpusError, match=said):
             open_backend([serving.url, str(tmp_path / "d")])
 
 
 def test_what_was_removed_is_not_given_out(library: Path):
-    with serving_reference(library) as serving:
-        served = serving.open()
-        with pytest.raises(LookupFailed, match="no document has the number 1, or it was removed"):
-            served.document(1)
-        served.close()
+    said = "no document has the number 1, or it was removed"
+    with opened_service(library) as served, pytest.raises(LookupFailed, match=said):
+        served.document(1)
 
 
 def test_a_text_longer_than_a_request_is_missing_and_not_cut(tmp_path: Path):
     words = [f"w{k}" for k in range(40)]
     Reference.build([Document("d", " ".join(words))], tmp_path / "r")
-    with serving_reference(tmp_path / "r", limits=Limits(max_words=30)) as serving:
-        served = serving.open()
+    with opened_service(tmp_path / "r", limits=Limits(max_words=30)) as served:
         found = served.match_texts([located(" ".join(words))] * 4 + [located("w1 w2 new")])
         assert all(isinstance(one, LookupFailed) for one in found[:4])
         assert "41 words; the limit per request is 30" in str(found[0])
@@ -177,7 +145,6 @@ def test_a_text_longer_than_a_request_is_missing_and_not_cut(tmp_path: Path):
         assert [one.count for one in served.attribute_many(grams, 1)] == [1] * 30
         # It is no fault of the server's, so the others are asked.
         assert np.array_equal(found[4], [2, 1, 0])  # type: ignore[arg-type]
-        served.close()
 
 
 def located(text: str) -> LocatedText:
@@ -210,11 +177,9 @@ def test_near_matches_of_a_served_reference_are_those_of_the_local_one(tmp_path:
 
 
 def test_what_needs_the_files_of_a_corpus_is_told_so(library: Path):
-    with serving_reference(library) as serving:
-        served = serving.open()
-        with pytest.raises(InputError, match="not one that is served; use the folder"):
-            PaperSearch(served, vectors(), STOP)
-        served.close()
+    said = "not one that is served; use the folder"
+    with opened_service(library) as served, pytest.raises(InputError, match=said):
+        PaperSearch(served, vectors(), STOP)
 
 
 BAD_STRETCHES: list[dict[str, Any]] = [
@@ -227,17 +192,15 @@ BAD_STRETCHES: list[dict[str, Any]] = [
 def test_stretches_that_no_text_can_have_are_a_failed_look_up(wrong: dict[str, Any]):
     good = {"firsts": [0], "ends": [2], "numbers": [0], "first_words": [0], "end_words": [2],
             "scores": [9]}  # fmt: skip
-    answer = {
+    answers = {
         "/v1/about": ABOUT | {"vocabularies": [2]},
         "/v1/words": {"state": "f@1", "words": ["w0", "sea"], "counts": [5, 4]},
         "/v1/near": {"state": "f@1", **good, **wrong},
     }
-    with answering(lambda path, body: (200, json.dumps(answer[path]).encode())) as url:
-        reference = opened(url)
+    with opened(answers) as reference:
         near = NearSearch(reference, vectors(), STOP, FEW)
         with pytest.raises(LookupFailed):
             near.search(["w0", "sea", "w1"], np.zeros(3, np.int32), 2)
-        reference.close()
 
 
 def test_a_token_goes_to_the_host_it_was_given_for(monkeypatch: pytest.MonkeyPatch):
@@ -252,9 +215,7 @@ def test_a_token_goes_to_the_host_it_was_given_for(monkeypatch: pytest.MonkeyPat
     assert _token_for("http://c.example") == ""
 
 
-def test_without_the_right_token_it_is_said_what_to_do(
-    library: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_without_the_right_token_it_says_what_to_do(library: Path, monkeypatch: pytest.MonkeyPatch):
     with serving_reference(library) as serving:
         for token in ("", "wrong"):
             with pytest.raises(InputError, match="environment variable FABULA_REFERENCE_TOKEN"):
@@ -265,18 +226,15 @@ def test_without_the_right_token_it_is_said_what_to_do(
         part.close()
 
 
-def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path):
+def test_an_address_where_nobody_is_or_something_else_is_said():
     with pytest.raises(LookupFailed, match="did not answer in 3 attempts"):
         open_served("http://127.0.0.1:9", backoff_s=0.001)
     for status, kind, said in (
         (404, InputError, "does not serve a reference"),
         (200, LookupFailed, "not a valid answer"),
     ):
-        reply = status, b"<html>"
-        with (
-            answering(lambda path, body, reply=reply: reply) as url,
-            pytest.raises(kind, match=said),
-        ):
+        page, refused = (status, b"<html>"), pytest.raises(kind, match=said)
+        with answering(lambda path, body, page=page: page) as url, refused:
             open_served(url, backoff_s=0.001, max_retries=1)
 
 
@@ -311,9 +269,8 @@ BAD_ABOUTS = [
 
 @pytest.mark.parametrize("wrong", BAD_ABOUTS, ids=str)
 def test_what_no_reference_can_be_is_not_opened(wrong: dict[str, Any]):
-    data = json.dumps(ABOUT | wrong).encode()
-    with answering(lambda path, body: (200, data)) as url, pytest.raises(LookupFailed):
-        open_served(url, backoff_s=0.001, max_retries=0)
+    with pytest.raises(LookupFailed), opened({"/v1/about": ABOUT | wrong}):
+        pass
 
 
 BAD_LENGTHS = [
@@ -328,9 +285,7 @@ BAD_LENGTHS = [
 
 @pytest.mark.parametrize("data", BAD_LENGTHS, ids=lambda data: repr(data[:60]))
 def test_lengths_that_no_text_can_have_are_a_failed_look_up(data: bytes):
-    answer = {"/v1/about": json.dumps(ABOUT).encode(), "/v1/match": data}
-    with answering(lambda path, body: (200, answer[path])) as url:
-        reference = opened(url)
+    with opened({"/v1/about": ABOUT, "/v1/match": data}) as reference:
         (found,) = reference.match_texts([located("grey sea")])
         assert isinstance(found, LookupFailed), found
         (result,) = OriginalityMeasure(reference).measure([Document("t", "grey sea")])
@@ -338,11 +293,20 @@ def test_lengths_that_no_text_can_have_are_a_failed_look_up(data: bytes):
         # Three failures in a row end the run.
         with pytest.raises(ServerAway, match="the same command with `out` resumes"):
             reference.match_texts([located("grey sea")])
-        reference.close()
 
 
-def opened(url: str) -> Reference:
-    return Reference(open_served(url, backoff_s=0.001, max_retries=0))
+@contextmanager
+def opened(answers: dict[str, Any]) -> Iterator[Reference]:
+    """The reference of a server that gives these answers by path."""
+
+    def answer(path: str, _: Any) -> tuple[int, bytes]:
+        said = answers[path]
+        return 200, said if isinstance(said, bytes) else json.dumps(said).encode()
+
+    with answering(answer) as url:
+        served = open_served(url, backoff_s=0.001, max_retries=0)
+        with closing(Reference(served)) as reference:
+            yield reference
 
 
 GOOD_FOUND = {"count": 2, "n_places": 2, "n_documents": 2, "numbers": [0, 2], "places": [0, 0]}
@@ -356,54 +320,46 @@ BAD_FOUND: list[Any] = [
 ]  # fmt: skip
 
 
+def about_sea(found: Any, n_documents: int = 2) -> dict[str, Any]:
+    documents = [{"id": "d", "text": "sea"}] * n_documents
+    return {
+        "/v1/about": ABOUT, "/v1/find": {"state": "f@1", "found": found},
+        "/v1/documents": {"state": "f@1", "documents": documents},
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("found", BAD_FOUND, ids=str)
 def test_places_that_no_reference_can_have_are_a_failed_look_up(found: Any):
-    documents = [{"id": "d", "text": "sea"}, {"id": "e", "text": "sea"}]
-    answer = {
-        "/v1/about": ABOUT,
-        "/v1/find": {"state": "f@1", "found": found},
-        "/v1/documents": {"state": "f@1", "documents": documents},
-    }
-    with answering(lambda path, body: (200, json.dumps(answer[path]).encode())) as url:
-        reference = opened(url)
+    answers = about_sea(found)
+    with opened(answers) as reference:
         with pytest.raises(LookupFailed):
             reference.attribute(["sea"])
-        answer["/v1/find"]["found"] = [GOOD_FOUND]  # type: ignore[index]
+        answers["/v1/find"]["found"] = [GOOD_FOUND]
         assert len(reference.attribute(["sea"]).sources) == 2
-        reference.close()
 
 
-def test_a_place_beyond_the_document_is_a_failed_look_up():
+@pytest.mark.parametrize(
+    ("n_documents", "said"),
+    [(2, "is shorter than the place where the match"), (1, "an answer that no reference can give")],
+)
+def test_a_place_beyond_the_document_is_a_failed_look_up(n_documents: int, said: str):
     """A server may say one thing of a document, and give another."""
-    answer: dict[str, Any] = {
-        "/v1/about": ABOUT,
-        "/v1/find": {"state": "f@1", "found": [GOOD_FOUND | {"places": [0, 7]}]},
-        "/v1/documents": {"state": "f@1", "documents": [{"id": "d", "text": "sea"}] * 2},
-    }
-    with answering(lambda path, body: (200, json.dumps(answer[path]).encode())) as url:
-        reference = opened(url)
-        with pytest.raises(
-            LookupFailed, match="is shorter than the place where the match was found"
-        ):
-            reference.attribute(["sea"])
-        answer["/v1/documents"]["documents"].pop()
-        with pytest.raises(LookupFailed, match="an answer that no reference can give"):
-            opened(url).attribute(["sea"])
-        reference.close()
+    answers = about_sea([GOOD_FOUND | {"places": [0, 7]}], n_documents)
+    with opened(answers) as reference, pytest.raises(LookupFailed, match=said):
+        reference.attribute(["sea"])
 
 
 def test_a_server_that_stumbles_is_asked_again(library: Path):
     """Cut connections, too much to do and errors of its own change no number."""
     local = Reference.open(library)
     faults = [(503, b""), (429, b'{"error": "slowly"}'), (500, b"<html>"), (502, b"")]
+    asked: list[str] = []
     with serving_reference(library) as serving, httpx.Client() as client:
-        n_asked = 0
 
         def answer(path: str, body: Any) -> tuple[int, bytes]:
-            nonlocal n_asked
-            n_asked += 1
-            if n_asked % 3:
-                return faults[n_asked % len(faults)]
+            asked.append(path)
+            if len(asked) % 3:
+                return faults[len(asked) % len(faults)]
             headers = {"Authorization": f"Bearer {TOKEN}"}
             method = "GET" if body is None else "POST"
             reply = client.request(method, serving.url + path, json=body, headers=headers)
@@ -414,19 +370,5 @@ def test_a_server_that_stumbles_is_asked_again(library: Path):
             words = local.settings.words(local.document(0).text)[:60]
             assert there.longest_matches(words).tolist() == local.longest_matches(words).tolist()
             assert there.attribute(words[:5]) == local.attribute(words[:5])
-            assert n_asked >= 12
+            assert len(asked) >= 12
             there.close()
-
-
-def test_documents_of_several_parts_are_those_of_each(tmp_path: Path):
-    """`JoinedParts` over served parts closes each of them."""
-    Reference.build([Document("d", "sea"), Document("e", "calm sea")], tmp_path / "r")
-    with serving_reference(tmp_path / "r") as serving:
-        parts = [open_served(serving.url, token=TOKEN) for _ in range(2)]
-        about = About.joined(["a", "b"], [part.about for part in parts])
-        joined = Reference(JoinedParts(parts, about))
-        assert joined.numbers() == [0, 1, 2, 3]
-        numbers = joined.documents_with(["sea"])
-        assert all(a < b for a, b in pairwise(numbers))
-        assert [d.id for d in joined.documents(numbers)] == ["d", "e", "d", "e"]
-        joined.close()

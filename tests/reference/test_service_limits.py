@@ -65,38 +65,41 @@ NEAR: dict[str, Any] = {
     "terms": dict.fromkeys((field.name for field in fields(WalkTerms)), 5),
 }  # fmt: skip
 BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
-    (
-        "/v1/match",
-        {"words": ["sea"], "places": [1] * 21},
-        413,
-        "21 words; the limit per request is 20",
+    *(
+        ("/v1/match", {"words": ["sea"], "places": [1], **more}, status, said)
+        for more, status, said in (
+            ({"places": [1] * 21}, 413, "21 words; the limit per request is 20"),
+            ({"words": ["sea"] * 21, "places": []}, 413, "words"),
+            ({"words": ["x" * 3000]}, 413, "larger than 2,048 bytes"),
+            ({"places": [2]}, 422, "beyond the given words"), ({"places": [-1]}, 422, "places.0"),
+            ({"exclude": [0, 1, 2]}, 413, "excluded"),
+            ({"exclude": [5]}, 422, "beyond the document numbers"),
+        )
     ),
-    ("/v1/match", {"words": ["sea"] * 21, "places": []}, 413, "words"),
-    ("/v1/match", {"words": ["sea"], "places": [2]}, 422, "beyond the given words"),
-    ("/v1/match", {"words": ["sea"], "places": [-1]}, 422, "places.0"),
-    ("/v1/match", {"words": ["sea"], "places": [1], "exclude": [0, 1, 2]}, 413, "excluded"),
-    (
-        "/v1/match",
-        {"words": ["sea"], "places": [1], "exclude": [5]},
-        422,
-        "beyond the document numbers",
+    *(
+        ("/v1/find", {"grams": [["sea"]], "limit": 0, "max_places": 0, **more}, status, said)
+        for more, status, said in (
+            ({"grams": [["sea"]] * 4}, 413, "n-grams"), ({"grams": [["sea"] * 21]}, 413, "words"),
+            ({"grams": [[]]}, 422, "grams.0"), ({"max_places": 11}, 413, "places of an n-gram"),
+            ({"grams": [["sea"]] * 2, "limit": 4, "max_places": 1}, 413, "documents named"),
+        )
     ),
-    ("/v1/find", {"grams": [["sea"]] * 4, "limit": 0, "max_places": 0}, 413, "n-grams"),
-    ("/v1/find", {"grams": [["sea"] * 21], "limit": 0, "max_places": 0}, 413, "words"),
-    ("/v1/find", {"grams": [["sea"]], "limit": 0, "max_places": 11}, 413, "places of an n-gram"),
-    ("/v1/find", {"grams": [["sea"]] * 2, "limit": 4, "max_places": 1}, 413, "documents named"),
-    ("/v1/find", {"grams": [[]], "limit": 0, "max_places": 0}, 422, "grams.0"),
     ("/v1/documents", {"numbers": [0, 1, 2]}, 413, "3 documents"),
     ("/v1/documents", {"numbers": [5]}, 404, "no document has the number 5"),
     ("/v1/ids", {"ids": ["a", "b", "c"]}, 413, "3 ids"),
     ("/v1/ids", {"ids": [], "more": 1}, 422, "more"),
     ("/v1/ids", {"ids": [], "state": "none@0"}, 409, "run the command again"),
     ("/v1/words", {"shard": 1}, 404, "no shard has the number 1"),
-    ("/v1/near", NEAR | {"shard": 1}, 404, "no shard has the number 1"),
-    ("/v1/near", NEAR | {"units": [0] * 21}, 413, "21 words"),
-    ("/v1/near", NEAR | {"exclude": [5]}, 422, "beyond the document numbers"),
-    ("/v1/near", NEAR | {"terms": {}}, 422, "terms.content_cost"),
-    ("/v1/near", NEAR | {"rarities": [2**50]}, 422, "rarities.0"),
+    *(
+        ("/v1/near", NEAR | more, status, said)
+        for more, status, said in (
+            ({"shard": 1}, 404, "no shard has the number 1"),
+            ({"units": [0] * 21}, 413, "21 words"),
+            ({"exclude": [5]}, 422, "beyond the document numbers"),
+            ({"terms": {}}, 422, "terms.content_cost"), ({"rarities": [2**50]}, 422, "rarities.0"),
+            ({"terms": NEAR["terms"] | {"width": 9999}}, 422, "width"),
+        )
+    ),
     *(
         ("/v1/near", NEAR | {name: value}, 422, f"{name}: a number is out of its range")
         for name, value in (
@@ -105,8 +108,6 @@ BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
             ("gains", [2**21]), ("functions", [0]), ("functions", [99]),
         )
     ),
-    ("/v1/near", NEAR | {"terms": NEAR["terms"] | {"width": 9999}}, 422, "width"),
-    ("/v1/match", {"words": ["x" * 3000], "places": [1]}, 413, "larger than 2,048 bytes"),
 ]  # fmt: skip
 
 
@@ -125,32 +126,21 @@ def test_one_n_gram_may_have_all_of_its_documents(tiny: Serving, client: httpx.C
     assert found == {
         "count": 5, "n_places": 5, "n_documents": 5, "numbers": [0, 1, 2, 3, 4], "places": [1] * 5,
     }  # fmt: skip
-
-
-def test_limits_are_told(client: httpx.Client):
     assert client.get("/v1/about").json()["limits"] == TINY.model_dump()
 
 
-def test_a_body_in_pieces_of_unsaid_length_is_held_to_the_limit(tiny: Serving):
+@pytest.mark.parametrize("length", ["Transfer-Encoding: chunked", "Content-Length: 3000"])
+def test_a_body_in_pieces_of_unsaid_length_is_held_to_the_limit(tiny: Serving, length: str):
     host, _, port = tiny.url.removeprefix("http://").partition(":")
+    head = (
+        f"POST /v1/match HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n{length}\r\n\r\n"
+    )
     with socket.create_connection((host, int(port)), 10) as plain:
-        plain.sendall(
-            f"POST /v1/match HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
-            f"Transfer-Encoding: chunked\r\n\r\n".encode()
-        )
-        for _ in range(3):
-            plain.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
+        plain.sendall(head.encode())
+        if "chunked" in length:
+            for _ in range(3):
+                plain.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
         # The end of the body never comes, and need not.
-        assert plain.recv(1000).startswith(b"HTTP/1.1 413")
-
-
-def test_a_length_beyond_the_limit_is_refused_before_the_body_comes(tiny: Serving):
-    host, _, port = tiny.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), 10) as plain:
-        plain.sendall(
-            f"POST /v1/match HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
-            f"Content-Length: 3000\r\n\r\n".encode()
-        )
         assert plain.recv(1000).startswith(b"HTTP/1.1 413")
 
 
@@ -194,37 +184,20 @@ def test_every_answer_is_a_safe_one(tiny: Serving, client: httpx.Client):
             assert headers["cache-control"] == "no-store"
 
 
-def test_each_of_several_tokens_lets_in(path: Path):
-    with serving_reference(path, tokens=("first", "second")) as serving:
-        for token, status in (("first", 200), ("second", 200), ("third", 401)):
-            with client_of(serving, token) as client:
-                assert client.get("/v1/about").status_code == status
-
-
 def test_who_asks_too_often_is_told_to_wait_and_others_are_not(path: Path):
-    limits = Limits(n_per_s=1)
-    with serving_reference(path, limits=limits, tokens=("first", "second")) as serving:
+    limits, tokens = Limits(n_per_s=1), ("first", "second")
+    with serving_reference(path, limits=limits, tokens=tokens) as serving:
         with client_of(serving, "first") as client:
             replies = [client.get("/v1/about") for _ in range(5)]
         refused = [reply for reply in replies if reply.status_code == 429]
         assert refused
         assert all(reply.headers["retry-after"] == "1" for reply in refused)
-        with client_of(serving, "second") as client:
-            assert client.get("/v1/about").status_code == 200
+        for token, status in (("second", 200), ("third", 401)):
+            with client_of(serving, token) as client:
+                assert client.get("/v1/about").status_code == status
 
 
-def test_a_rate_slows_a_client_and_changes_nothing(path: Path):
-    with serving_reference(path, limits=Limits(n_per_s=4)) as serving:
-        served, local = serving.open(), Reference.open(path)
-        for k in range(12):
-            words = ["the", "sea", "was", "calm", str(k)]
-            assert served.longest_matches(words).tolist() == local.longest_matches(words).tolist()
-        served.close()
-
-
-def test_more_exclusions_than_are_taken_are_told_with_the_remedy(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_too_many_exclusions_are_told_with_the_remedy(path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("fabula.reference.client.MAX_EXCLUDED", 2)
     with serving_reference(path) as serving:
         served = serving.open()
@@ -295,9 +268,7 @@ def test_metrics_count_what_was_asked_and_hold_nothing_of_it(path: Path):
     assert TOKEN not in page
 
 
-def test_a_file_of_tokens_is_read_and_what_is_none_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_tokens_are_read_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("FABULA_REFERENCE_TOKEN", raising=False)
     assert read_tokens(None) == []
     file = tmp_path / "tokens"
@@ -306,11 +277,9 @@ def test_a_file_of_tokens_is_read_and_what_is_none_is_named(
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "three")
     assert read_tokens(file) == ["three", "one", "two"]
     for held, said in (
-        (b"\n", "contains no tokens"),
-        (b"a b\n", "line 1"),
-        ("ü".encode(), "line 1"),
+        (b"\n", "contains no tokens"), (b"a b\n", "line 1"), ("ü".encode(), "line 1"),
         (b"\xff", "cannot be read"),
-    ):
+    ):  # fmt: skip
         file.write_bytes(held)
         with pytest.raises(InputError, match=said) as refused:
             read_tokens(file)

@@ -10,12 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.reference_serving import TOKEN, serving_reference
+from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.core.errors import CorpusError
 from fabula.core.types import Document
-from fabula.reference import Reference
+from fabula.reference import LocatedText, Reference
 from fabula.reference.build import add_documents, remove_documents
+from fabula.text import TextSettings
 
 SEA = ["the", "sea", "was", "calm", "and", "grey"]
 
@@ -26,6 +27,11 @@ def path(tmp_path: Path) -> Path:
     held = ["the sea was calm", "calm and grey", "was calm and grey"]
     Reference.build([Document(f"d{k}", text) for k, text in enumerate(held)], path)
     return path
+
+
+def health(serving: Serving) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    return httpx.get(f"{serving.url}/health", headers=headers).json()
 
 
 def add(path: Path, text: str) -> None:
@@ -43,15 +49,13 @@ def test_a_changed_corpus_is_served_and_who_began_before_is_told_to_start_again(
         assert after.longest_matches(SEA).tolist() == [6, 5, 4, 3, 2, 1]
         assert after.documents_with(["was"]) == [0, 3]
         assert before.fingerprint != after.fingerprint
-        for ask in (
-            lambda: before.longest_matches(["sea"]),
-            lambda: before.match_texts([located("sea")]),
-            lambda: before.attribute(["sea"]),
-            lambda: before.document(0),
-            lambda: before.numbers_of(["d0"]),
-        ):
+        text = LocatedText("sea", TextSettings().locate("sea"))
+        for ask, given in (
+            (before.longest_matches, ["sea"]), (before.match_texts, [text]),
+            (before.attribute, ["sea"]), (before.document, 0), (before.numbers_of, ["d0"]),
+        ):  # fmt: skip
             with pytest.raises(CorpusError, match=r"changed during .* run the command again"):
-                ask()
+                ask(given)
         before.close()
         after.close()
 
@@ -60,12 +64,10 @@ def test_a_removal_is_another_state_and_its_undoing_by_other_means_too(path: Pat
     """The fingerprint says which documents there are; the state says how they are numbered too."""
     with serving_reference(path) as serving:
         keys = [serving.served.now.key]
-        add(path, "calm and grey")
-        assert serving.served.reload()
-        keys.append(serving.served.now.key)
-        remove_documents(path, [3])
-        assert serving.served.reload()
-        keys.append(serving.served.now.key)
+        for change in (lambda: add(path, "calm and grey"), lambda: remove_documents(path, [3])):
+            change()
+            assert serving.served.reload()
+            keys.append(serving.served.now.key)
         assert len(set(keys)) == 3
         assert keys[0].partition("@")[0] == keys[2].partition("@")[0]
         assert not serving.served.reload()
@@ -90,13 +92,6 @@ def test_the_files_of_a_state_no_longer_served_are_closed_at_once(path: Path):
             gc.enable()
 
 
-def located(text: str) -> Any:
-    from fabula.reference import LocatedText
-    from fabula.text import TextSettings
-
-    return LocatedText(text, TextSettings().locate(text))
-
-
 def test_a_corpus_that_cannot_be_read_leaves_the_state_before_in_service(path: Path):
     manifest = path / "manifest.json"
     whole = manifest.read_bytes()
@@ -108,16 +103,14 @@ def test_a_corpus_that_cannot_be_read_leaves_the_state_before_in_service(path: P
             else:
                 manifest.write_bytes(damaged)
             assert not serving.served.reload()
-            known = {"Authorization": f"Bearer {TOKEN}"}
-            health = httpx.get(f"{serving.url}/health", headers=known).json()
-            assert "manifest.json" in health["problem"]
+            assert "manifest.json" in health(serving)["problem"]
             assert served.longest_matches(["sea"]).tolist() == [1]
         manifest.write_bytes(whole)
         assert not serving.served.reload()
-        assert httpx.get(f"{serving.url}/health").json()["problem"] is None
+        assert health(serving)["problem"] is None
         add(path, "another one")
         assert serving.served.reload()
-        assert httpx.get(f"{serving.url}/health").json()["n_reloads"] == 1
+        assert health(serving)["n_reloads"] == 1
         served.close()
 
 
@@ -126,19 +119,16 @@ def test_a_shard_that_cannot_be_read_leaves_the_state_before_in_service(path: Pa
     with serving_reference(path) as serving:
         served = serving.open()
         add(path, "another one")
-        file = path / "shards" / "00001" / "starts.npy"
-        whole = file.read_bytes()
-        for damaged in ("tokens.npy", "words.npy", "starts.npy"):
-            place = file.with_name(damaged)
-            held = place.read_bytes()
-            place.write_bytes(held[:n_bytes] if n_bytes < len(held) else held[:-1])
+        for name in ("tokens.npy", "words.npy", "starts.npy"):
+            file = path / "shards" / "00001" / name
+            whole = file.read_bytes()
+            file.write_bytes(whole[:n_bytes] if n_bytes < len(whole) else whole[:-1])
             assert not serving.served.reload()
-            assert httpx.get(f"{serving.url}/health").json()["problem"]
+            assert health(serving)["problem"]
             assert served.longest_matches(["sea", "was"]).tolist() == [2, 1]
-            place.write_bytes(held)
-        assert file.read_bytes() == whole
+            file.write_bytes(whole)
         assert serving.served.reload()
-        assert httpx.get(f"{serving.url}/health").json()["problem"] is None
+        assert health(serving)["problem"] is None
         served.close()
 
 
@@ -146,7 +136,7 @@ def test_changes_are_seen_without_being_told(path: Path):
     with serving_reference(path, check_every_s=0.05) as serving:
         add(path, "another one")
         until = time.monotonic() + 30
-        while not httpx.get(f"{serving.url}/health").json()["n_reloads"]:
+        while not health(serving)["n_reloads"]:
             assert time.monotonic() < until
             time.sleep(0.01)
 

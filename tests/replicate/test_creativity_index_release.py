@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,6 @@ import numpy as np
 import pytest
 
 from fabula.core.errors import InputError
-from fabula.core.store import read_rows
 from fabula.core.types import Document
 from fabula.novelty.detector import Label
 from fabula.novelty.measure import Levels
@@ -86,21 +86,20 @@ def test_texts_have_their_writer_and_the_opening_that_all_share(release: Path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("[", "not a JSON file"),
-        ("{}", "not a list of texts"),
-        ('[{"text": "x"}]', "text 1: lacks `prompt` or `text`"),
-        ("[3]", "text 1: lacks `prompt` or `text`"),
+        ("[", "Plain_speech.json.*not a JSON file"),
+        ("{}", "Plain_speech.json.*not a list of texts"),
+        ('[{"text": "x"}]', "Plain_speech.json.*text 1: lacks `prompt` or `text`"),
+        ("[3]", "Plain_speech.json.*text 1: lacks `prompt` or `text`"),
+        (None, "lacks Human_speech.json"),
     ],
-)
-def test_files_of_another_form_are_named(release: Path, content: str, said: str):
-    (release / "data" / "speech" / "Plain_speech.json").write_text(content)
-    with pytest.raises(InputError, match=rf"Plain_speech\.json.*{said}"):
-        read_release(release)
-
-
-def test_a_kind_without_people_is_refused(release: Path):
-    (release / "data" / "speech" / "Human_speech.json").unlink()
-    with pytest.raises(InputError, match=r"lacks Human_speech\.json"):
+)  # fmt: skip
+def test_files_of_another_form_are_named(release: Path, content: str | None, said: str):
+    speech = release / "data" / "speech"
+    if content is None:
+        (speech / "Human_speech.json").unlink()
+    else:
+        (speech / "Plain_speech.json").write_text(content)
+    with pytest.raises(InputError, match=said):
         read_release(release)
 
 
@@ -144,9 +143,8 @@ def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path:
     assert "for 1 texts (1 human), documents that copy or quote them were excluded" in shown
     assert "Echo : Plain" in shown
     json.dumps(analyses_json(found), allow_nan=False)
-    with pytest.raises(
-        InputError, match="no group Base by model; the groups are Echo, Plain, human"
-    ):
+    said = "no group Base by model; the groups are Echo, Plain, human"
+    with pytest.raises(InputError, match=said):
         run(release, tmp_path / "other", aligned=(("Base", "Plain"),))
 
 
@@ -199,11 +197,12 @@ def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Pat
     assert next(row for row in read if row["id"] == "speech-Plain-000")["creativity_index"] == 8
     theirs = [s for s in found.scored if s.reference == "their search"]
     assert [(s.texts, s.match) for s in theirs] == [("speech", "verbatim")]
-    assert (
-        theirs[0]
-        .groups.signatures["creativity_index"]
-        .startswith("originality|match:verbatim|L:5-12|tok:theirs|")
-    )
+    signature = theirs[0].groups.signatures["creativity_index"]
+    assert signature.startswith("originality|match:verbatim|L:5-12|tok:theirs|")
+    near = shutil.copytree(outputs, release / "outputs" / "semantic" / "speech")
+    found = read_outputs(release, plan.texts, Levels(5, 12))
+    assert [match for _, match, _ in found] == ["verbatim", "near"]
+    shutil.rmtree(near)
     rows[2]["coverage"] = "0.9"
     (outputs / "Plain_speech.json").write_text(json.dumps(rows))
     with pytest.raises(InputError, match=r"Plain_speech\.json, text 3: a coverage of 0\.9"):
@@ -211,53 +210,6 @@ def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Pat
     (outputs / "Plain_speech.json").unlink()
     with pytest.raises(InputError, match="contains only the speech files of human texts"):
         list(read_outputs(release, plan.texts, Levels(5, 12)))
-
-
-def test_near_matches_find_what_was_reworded_in_their_layout(release: Path, tmp_path: Path):
-    told = (
-        "My father was the keeper of the light in those days. He used to say that the beam was "
-        "not there to be seen."
-    )
-    reworded = (
-        "father had been the keeper of the light in those days when there was a keeper. He used to "
-        "say that the beam was not there to be seen."
-    )
-    rows: list[dict[str, Any]] = texts_of("Plain", 3000)
-    for row in rows:
-        row["text"] = row["text"].replace(COMMON, reworded)
-    (release / "data" / "speech" / "Plain_speech.json").write_text(json.dumps(rows))
-    semantic = release / "outputs" / "semantic" / "speech"
-    semantic.mkdir(parents=True)
-    for row in rows:
-        row |= {"matched_spans": spans((40, 60)), "coverage": 0.25}
-    (semantic / "Plain_speech.json").write_text(json.dumps(rows))
-    people = [row | {"matched_spans": [], "coverage": 0.0} for row in texts_of("Human", 1000)]
-    (semantic / "Human_speech.json").write_text(json.dumps(people))
-    told = f"{told} {sentence(7, 200)}"
-    Reference.build([Document("tale", told)], tmp_path / "ref", settings=TextSettings())
-    plan, found = run(release, tmp_path / "out", matches=("verbatim", "near"))
-    assert [(one.reference, one.match) for one in found.scored] == [
-        ("ref", "verbatim"), ("ref", "near"), ("their search", "near"),
-    ]  # fmt: skip
-    verbatim, near = (list(read_rows(one.path)) for one in found.scored[:2])
-    texts = {one.id: one.text for one in plan.texts["speech"]}
-
-    def writers(rows: list[dict[str, Any]]) -> Counter[str]:
-        """Of the texts where the words that were put in are covered."""
-        return Counter(
-            row["model"]
-            for row in rows
-            if any(
-                "when there was a keeper" in texts[row["id"]][run["start"] : run["end"]]
-                for run in row["covered"]
-            )
-        )
-
-    assert writers(verbatim) == {}
-    assert writers(near) == {"Plain": N}
-    for a, b in zip(verbatim, near, strict=True):
-        assert b["creativity_index"] <= a["creativity_index"]
-    assert {m for one in near for m in [one["signature"].split("|")[1]]} == {"match:near"}
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ def replica(shared_data: Path) -> Replica:
 def test_all_56_pass_rates_are_as_printed(replica: Replica):
     # Table 5 of the paper, to 0.1.
     ours = {
-        (author, index): round(rates[index], 1)
+        (author, index): round(rate, 1)
         for author, rates in replica.pass_rate.items()
-        for index in rates
+        for index, rate in rates.items()
     }
     printed = {(author, index): row[author] for index, row in PRINTED.items() for author in AUTHORS}
     assert len(printed) == 56
@@ -88,16 +88,6 @@ def test_the_distribution_counts_every_assessment(replica: Replica):
         assert 100 * mean == pytest.approx(sum(rates) / 14)
 
 
-def test_json_has_the_promised_shape(replica: Replica):
-    data = json.loads(json.dumps(replica.to_json()))
-    indices = [str(k) for k in range(1, 15)]
-    assert list(data["pass_rate"]) == list(AUTHORS)
-    assert list(data["pass_rate"]["GPT4"]) == indices
-    assert list(data["fleiss_kappa"]) == indices
-    assert data["aggregate_pearson"] == pytest.approx(0.69, abs=5e-3)
-    assert list(data["judges"]["gpt4"]) == indices
-
-
 def test_the_tables_mark_what_differs(replica: Replica, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     experts, _, judges = render(*replica_tables(replica)).partition("Table 6: judges")
@@ -120,7 +110,10 @@ def test_every_printed_number_is_a_claim(replica: Replica):
     }
     assert "not the mean of its own printed column" in claims["Table 5", "average", "GPT4"].why
     assert all(claims[place].why for place in differing)
-    assert replica.to_json()["claims"] == [one.to_json() for one in replica.claims]
+    data = json.loads(json.dumps(replica.to_json()))
+    assert data["claims"] == [one.to_json() for one in replica.claims]
+    assert list(data["pass_rate"]) == list(AUTHORS)
+    assert list(data["judges"]["gpt4"]) == [str(k) for k in range(1, 15)]
 
 
 def test_judges_that_are_not_given_are_missing(shared_data: Path):
@@ -134,16 +127,14 @@ def test_judges_that_are_not_given_are_missing(shared_data: Path):
 
 
 def test_rankings_are_shown_where_they_are_given(shared_data: Path, tmp_path: Path):
-    rows = [
-        {"id": "0_GPT4", "rubric": "preference-1", "item": "preference", "rater": "p", "value": 2},
-        {"id": "0_NewYorker", "rubric": "preference-1", "item": "preference", "rater": "p",
-         "value": 1},
-        {"id": "0_GPT4", "rubric": "preference-1", "item": "origin", "rater": "p",
-         "value": "An AI"},
-    ]  # fmt: skip
-    file = write_rows(
-        tmp_path / "preferences.jsonl", (row | {"missing_reason": None} for row in rows)
-    )
+    row = {"rubric": "preference-1", "rater": "p", "missing_reason": None}
+    said = [
+        ("0_GPT4", "preference", 2),
+        ("0_NewYorker", "preference", 1),
+        ("0_GPT4", "origin", "An AI"),
+    ]
+    rows = (row | {"id": id_, "item": item, "value": value} for id_, item, value in said)
+    file = write_rows(tmp_path / "preferences.jsonl", rows)
     found = replicate_ttcw(shared_data / "ttcw", preferences=file)
     assert found.ranks == {"GPT4": {2: 1}, "NewYorker": {1: 1}}
     assert found.origins == {"GPT4": {"An AI": 1}}

@@ -30,7 +30,7 @@ FEW = Estimate(0.2, None, None, 4, "bootstrap", "s", 4)
 SHEET = Sheet(
     "judges",
     [Column("test"), Column("kappa", ".2f", with_interval=True), Column("share", ".0%")],
-    [["_1_ & [a]", KAPPA, 0.5], ["two", FEW, None], ["three", Missing("refused"), 0.25]],
+    [["[_1_ & a]", KAPPA, 0.5], ["two", FEW, None], ["three", Missing("refused"), 0.25]],
     about=("judge", "m"),
 )
 
@@ -40,63 +40,50 @@ def records(text: str) -> list[dict[str, str]]:
 
 
 def test_a_terminal_shows_values_intervals_and_why_there_are_none():
-    lines = render(SHEET, *interval_notes(SHEET.estimates(), "stories")).splitlines()
-    assert lines[0].split() == ["test", "kappa", "95", "%", "interval", "share"]
-    assert "0.41" in lines[1]
-    assert "0.31 to 0.50" in lines[1]
-    assert "50%" in lines[1]
-    assert "- (n 4)" in lines[2]
-    assert "missing: refused" in lines[3]
-    assert lines[4].endswith("no interval from fewer than 10 stories")
+    head, *lines = render(SHEET, *interval_notes(SHEET.estimates(), "stories")).splitlines()
+    assert head.split() == ["test", "kappa", "95", "%", "interval", "share"]
+    assert all(said in lines[0] for said in ("0.41", "0.31 to 0.50", "50%"))
+    assert "- (n 4)" in lines[1]
+    assert "missing: refused" in lines[2]
+    assert lines[3].endswith("no interval from fewer than 10 stories")
 
 
 def test_csv_holds_values_as_they_are_and_reasons_apart():
-    first, few, missing = records(csv_of([SHEET, "a line"])["judges"])
-    assert first["judge"] == "m"
+    other = Sheet("judges", SHEET.columns, [["one", KAPPA, 1.0]], about=("judge", "other"))
+    panel = Sheet("experts", [Column("n", "d")], [[3]])
+    files = csv_of([panel, SHEET, "a line", other])
+    assert list(files) == ["experts", "judges"], "sheets of one name are one file"
+    first, few, missing, another = records(files["judges"])
+    assert (first["judge"], another["judge"]) == ("m", "other")
     assert (first["kappa"], first["kappa_low"], first["kappa_n"]) == ("0.412", "0.31", "36")
     assert (few["kappa_low"], few["kappa_n_units"], few["share"]) == ("", "4", "")
     assert (missing["kappa"], missing["kappa_missing"]) == ("", "refused")
 
 
-def test_sheets_of_one_name_are_one_file_told_apart_by_what_they_are_about():
-    other = Sheet("judges", SHEET.columns, [["one", KAPPA, 1.0]], about=("judge", "other"))
-    panel = Sheet("experts", [Column("n", "d")], [[3]])
-    files = csv_of([panel, SHEET, "", other])
-    assert list(files) == ["experts", "judges"]
-    assert [row["judge"] for row in records(files["judges"])] == ["m", "m", "m", "other"]
-
-
 def test_latex_escapes_names_and_keeps_lines_as_comments():
     latex = latex_of(["judge|v:1\nsecond", SHEET])
     assert latex.splitlines()[:3] == ["% Fabula", "% judge|v:1", "% second"]
-    assert r"{}\_1\_ \& [a] & 0.41 & 0.31 to 0.50 & 50\% \\" in latex
+    assert r"{}[\_1\_ \& a] & 0.41 & 0.31 to 0.50 & 50\% \\" in latex
     assert r"two & 0.20 & - (n 4) & -- \\" in latex
     assert r"\begin{tabular}{lrrr}" in latex
 
 
 def test_html_escapes_everything():
     page = html_of([Sheet("t", [Column("<b>")], [["<script>"]]), "<i>"])
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page
-    assert "<b>" not in page
-    assert "<p>&lt;i&gt;</p>" in page
+    assert not any(tag in page for tag in ("<script>", "<b>"))
+    assert all(said in page for said in ("&lt;script&gt;", "<p>&lt;i&gt;</p>"))
 
 
-def test_many_rows_are_cut_in_the_terminal_alone():
+def test_many_rows_are_cut_in_the_terminal_alone_and_may_have_forms_of_their_own():
     rows = [[f"t{k}", k] for k in range(50)]
     sheet = Sheet("texts", [Column("text"), Column("words", ",")], rows, many="texts")
     assert "and 10 more texts" in render(sheet)
     assert "t49" not in render(sheet)
     assert "t49" in latex_of([sheet])
     assert len(records(csv_of([sheet])["texts"])) == 50
-
-
-def test_rows_may_have_forms_of_their_own():
     columns = [Column("metric"), Column("a text", "g")]
-    sheet = Sheet("profile", columns, [["share", 0.25], ["words", 1200]], forms=[".0%", ","])
-    shown = render(sheet)
-    assert "25%" in shown
-    assert "1,200" in shown
+    own = Sheet("profile", columns, [["share", 0.25], ["words", 1200]], forms=[".0%", ","])
+    assert [line.split()[-1] for line in render(own).splitlines()[1:]] == ["25%", "1,200"]
 
 
 @given(st.integers(20, 200), st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=6))
@@ -125,11 +112,8 @@ def test_long_names_are_split_at_punctuation_where_the_table_is_too_wide(
 def test_files_are_named_after_their_tables_and_take_no_drafts_place(tmp_path: Path):
     panel = Sheet("experts", [Column("n", "d")], [[3]])
     files = TableFiles(csv=tmp_path / "t.csv", latex=tmp_path / "t.tex")
-    assert files.write([panel, SHEET]) == [
-        tmp_path / "t.csv",
-        tmp_path / "t.judges.csv",
-        tmp_path / "t.tex",
-    ]
+    names = [path.relative_to(tmp_path).as_posix() for path in files.write([panel, SHEET])]
+    assert names == ["t.csv", "t.judges.csv", "t.tex"]
     files.check_files()
     (tmp_path / "t.tex").write_text("my thesis")
     with pytest.raises(InputError, match="was not written by Fabula"):

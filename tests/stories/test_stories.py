@@ -25,11 +25,19 @@ from fabula.reference.openings import (
 from fabula.stories.story_writing import read_plots
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments: object) -> Result:
     result = invoke(*arguments, code=None)
     if isinstance(result.exception, FabulaError):
         raise result.exception
     return result
+
+
+def written(plots: Path, answer: Any, *more: object) -> tuple[list[dict[str, Any]], Result, Any]:
+    """The stories that a model wrote, what the command said, and the server that it asked."""
+    out = plots.with_name("stories.jsonl")
+    with serving(answer) as server:
+        done = run("stories", "write", plots, "--out", out, "--model", f"{server.url}/v1#m", *more)
+    return rows_of(out), done, server
 
 
 @pytest.fixture
@@ -53,11 +61,8 @@ def grows_by(step: int) -> Any:
 
 
 def test_a_story_is_rewritten_until_it_is_near_its_length(plots: Path, tmp_path: Path):
-    out = tmp_path / "stories.jsonl"
-    with serving(grows_by(300)) as server:
-        run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m")
+    stories, _, server = written(plots, grows_by(300))
     # 300, 600, 900 words: 900 is within 200 of 1,000; of 600 it is 600 (the second round).
-    stories = rows_of(out)
     assert [(s["prompt_id"], s["n_words"], s["n_rounds"]) for s in stories] == [
         ("p1", 900, 2), ("p2", 600, 1),
     ]  # fmt: skip
@@ -70,88 +75,60 @@ def test_a_story_is_rewritten_until_it_is_near_its_length(plots: Path, tmp_path:
 
 
 def test_a_model_that_never_converges_is_reported_and_left_out(plots: Path, tmp_path: Path):
-    out = tmp_path / "stories.jsonl"
-    with serving(grows_by(10)) as server:
-        result = run(
-            "stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
-            "--attempts", "4",
-        )  # fmt: skip
-    assert rows_of(out) == []
-    assert "2 stories: not close to the target length" in result.output
-    assert "p1" in result.output
+    stories, done, _ = written(plots, grows_by(10), "--attempts", 4)
+    assert stories == []
+    assert "2 stories: not close to the target length" in done.output
+    assert "p1" in done.output
     assert len(rows_of(tmp_path / "stories.rounds.jsonl")) == 10
 
 
-def test_an_overlong_story_is_sent_back_to_be_shortened(plots: Path, tmp_path: Path):
-    def answer(body: dict[str, Any], _: int) -> Reply:
-        return " ".join(["word"] * (950 if "shorter" in prompt_of(body) else 3000))
-
-    out = tmp_path / "stories.jsonl"
-    with serving(answer) as server:
-        run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
-            "--verified-only")  # fmt: skip
-    assert [(s["prompt_id"], s["n_words"]) for s in rows_of(out)] == [("p1", 950)]
+def shorter_if_told(body: dict[str, Any], _: int) -> Reply:
+    return " ".join(["word"] * (950 if "shorter" in prompt_of(body) else 3000))
 
 
-def test_a_cut_story_is_not_finished_whatever_its_length(plots: Path, tmp_path: Path):
-    def answer(body: dict[str, Any], number: int) -> Reply:
-        text = " ".join(["word"] * 1000)
-        return (200, completion(text, "length")) if number == 0 else text
+def cut_at_first(_: dict[str, Any], number: int) -> Reply:
+    text = " ".join(["word"] * 1000)
+    return (200, completion(text, "length")) if number == 0 else text
 
-    out = tmp_path / "stories.jsonl"
-    with serving(answer) as server:
-        run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
-            "--verified-only")  # fmt: skip
-    assert rows_of(out)[0]["n_rounds"] == 1
+
+@pytest.mark.parametrize(("answer", "n_words"), [(shorter_if_told, 950), (cut_at_first, 1000)])
+def test_a_story_that_is_too_long_or_cut_is_not_finished(plots: Path, answer: Any, n_words: int):
+    (story,), _, _ = written(plots, answer, "--verified-only")
+    assert (story["prompt_id"], story["n_words"], story["n_rounds"]) == ("p1", n_words, 1)
 
 
 def test_a_run_goes_on_and_refuses_another_plot(plots: Path, tmp_path: Path):
-    out = tmp_path / "stories.jsonl"
+    out, log = tmp_path / "stories.jsonl", tmp_path / "stories.rounds.jsonl"
     with serving(grows_by(300)) as server:
-        command = ("stories", "write", str(plots), "--out", str(out), "--model")
-        run(*command, f"{server.url}/v1#m")
+        command = ("stories", "write", plots, "--out", out, "--model", f"{server.url}/v1#m")
+        run(*command)
         bytes_ = out.read_bytes()
-        log = tmp_path / "stories.rounds.jsonl"
         lines = log.read_bytes().splitlines(keepends=True)
         log.write_bytes(b"".join(lines[:3]) + lines[3][:20])
         n = len(server.requests)
-        run(*command, f"{server.url}/v1#m")
+        run(*command)
         assert len(server.requests) - n == 2
         assert out.read_bytes() == bytes_
         plots.write_text(plots.read_text().replace("A lamp", "No lamp"))
         with pytest.raises(InputError, match="another plot"):
-            run(*command, f"{server.url}/v1#m")
-
-
-def test_groups_hold_the_human_story_too(plots: Path, tmp_path: Path):
-    human = tmp_path / "human.jsonl"
-    human.write_text('{"id": "p1", "text": "It was so.", "author": "Ann"}\n')
-    out = tmp_path / "stories.jsonl"
-    with serving(grows_by(900)) as server:
-        run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
-            "--human", str(human), "--verified-only")  # fmt: skip
-    assert [(s["prompt_id"], s["author"]) for s in rows_of(out)] == [
-        ("p1", "Ann"), ("p1", f"{server.url}/v1#m"),
-    ]  # fmt: skip
+            run(*command)
 
 
 def test_plots_are_a_sentence_for_a_person_to_verify(tmp_path: Path):
-    stories = tmp_path / "s.jsonl"
-    stories.write_text('{"id": "a", "text": "One two three."}\n{"id": "b", "text": "Four five."}\n')
+    said = {"a": "One two three.", "b": "Four five."}
+    stories = write_rows(tmp_path / "s.jsonl", ({"id": k, "text": t} for k, t in said.items()))
     out = tmp_path / "plots.jsonl"
 
     def answer(body: dict[str, Any], _: int) -> Reply:
-        if "Four" in prompt_of(body):
-            return 200, completion("", "content_filter")
-        return "Somebody\ncounts."
+        withheld = (200, completion("", "content_filter"))
+        return withheld if "Four" in prompt_of(body) else "Somebody\ncounts."
 
     with serving(answer) as server:
-        result = run("stories", "plot", str(stories), "--out", str(out), "--model",
-                     f"{server.url}/v1#m")  # fmt: skip
+        done = run("stories", "plot", stories, "--out", out, "--model", f"{server.url}/v1#m")
     first, second = sorted(rows_of(out), key=lambda row: str(row["id"]))
     assert (first["plot"], first["n_words"], first["verified"]) == ("Somebody counts.", 3, False)
     assert (second["plot"], second["missing_reason"]) == (None, "blocked")
-    assert "1 plots: withheld by the provider" in result.output
+    assert "1 plots: withheld by the provider" in done.output
     assert read_plots(out)[1] == 1
     # As a person who has verified it changes the file.
     out.write_text(out.read_text().replace('"verified":false', '"verified":true'))
@@ -160,16 +137,16 @@ def test_plots_are_a_sentence_for_a_person_to_verify(tmp_path: Path):
 
 
 def test_openings_are_asked_in_each_format(tmp_path: Path):
-    lines = tmp_path / "first.txt"
+    lines, out = tmp_path / "first.txt", tmp_path / "openings.jsonl"
     lines.write_text("The lamp went out.\nShe counted.\n")
-    out = tmp_path / "openings.jsonl"
     with serving(lambda *_: "And then.") as server:
-        run("stories", "openings", str(lines), "--kind", "poem", "--prompt", "plain", "--prompt",
-            "bold", "--out", str(out), "--model", f"{server.url}/v1#m")  # fmt: skip
-    found = rows_of(out)
-    assert len(found) == 4
-    assert {row["format"] for row in found} == {"plain", "bold"}
-    assert {row["prompt"] for row in found} == {"The lamp went out.", "She counted."}
+        run("stories", "openings", lines, "--kind", "poem", "--prompt", "plain", "--prompt", "bold",
+            "--out", out, "--model", f"{server.url}/v1#m")  # fmt: skip
+    assert sorted((row["format"], row["prompt"]) for row in rows_of(out)) == [
+        (name, said)
+        for name in ("bold", "plain")
+        for said in ("She counted.", "The lamp went out.")
+    ]
     # Appendix B.1 of the Creativity Index: nucleus sampling with 0.9, at most 288 tokens.
     assert {(body["top_p"], body["max_tokens"]) for body in server.requests} == {(0.9, 288)}
 
@@ -206,18 +183,18 @@ def test_the_published_prompts_are_those_of_the_paper(shared_data: Path, tmp_pat
         assert "PROMPT" not in prompt.replace("{prompt}", "")
         assert len(prompt) < 400
     assert found["writer"].startswith("You are a creative writer, ")
-    for kind in KINDS:
-        assert next(iter(read_formats(paper, kind))) == "plain"
+    assert all(next(iter(read_formats(paper, kind))) == "plain" for kind in KINDS)
     assert "poem" in read_formats(paper, "poem")["plain"]
-    own = tmp_path / "own.toml"
+    own, other = tmp_path / "own.toml", tmp_path / "other.txt"
     own.write_text('[prompts]\nmine = "Go on: {prompt}"\n')
     assert read_formats(own, "poem") == {"mine": "Go on: {prompt}"}
     own.write_text('[prompts]\nmine = "Go on."\n')
-    with pytest.raises(InputError, match="must be a text that contains"):
-        read_formats(own, "poem")
-    (tmp_path / "other.txt").write_text("Nothing of the kind.")
-    with pytest.raises(InputError, match="does not contain the prompts"):
-        read_formats(tmp_path / "other.txt", "novel")
+    other.write_text("Nothing of the kind.")
+    for file, said in (
+        (own, "must be a text that contains"), (other, "does not contain the prompts")
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            read_formats(file, "novel")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -244,28 +221,26 @@ def test_plots_that_cannot_be_used_say_why(tmp_path: Path, text: str, said: str)
 
 
 def test_inputs_and_foreign_files_are_not_replaced(plots: Path, tmp_path: Path):
-    before = plots.read_bytes()
-    human = tmp_path / "human.jsonl"
+    before, human, foreign = plots.read_bytes(), tmp_path / "human.jsonl", tmp_path / "notes.jsonl"
     human.write_text('{"id": "a", "text": "She counted."}\n')
-    with pytest.raises(InputError, match="input of this command"):
-        run("stories", "write", str(plots), "--human", str(human), "--out", str(human))
-    foreign = tmp_path / "notes.jsonl"
     foreign.write_text('{"note": 1}\n')
+    with pytest.raises(InputError, match="input of this command"):
+        run("stories", "write", plots, "--human", human, "--out", human)
     with pytest.raises(InputError, match="no stories"):
-        run("stories", "write", str(plots), "--out", str(foreign))
+        run("stories", "write", plots, "--out", foreign)
     assert (plots.read_bytes(), foreign.read_text()) == (before, '{"note": 1}\n')
 
 
 def test_openings_of_another_sampling_are_not_mixed(tmp_path: Path):
     lines = tmp_path / "first.txt"
     lines.write_text("The lamp went out.\n")
-    out = tmp_path / "openings.jsonl"
     with serving(lambda *_: "And then.") as server:
-        command = ("stories", "openings", str(lines), "--out", str(out), "--model")
-        run(*command, f"{server.url}/v1#m")
+        model = "--model", f"{server.url}/v1#m"
+        command = ("stories", "openings", lines, "--out", tmp_path / "openings.jsonl", *model)
+        run(*command)
         with pytest.raises(InputError, match="another sampling"):
-            run(*command, f"{server.url}/v1#m", "--set", "models.temperature=0.2")
-        run(*command, f"{server.url}/v1#m", "--model", f"{server.url}/v1#m")
+            run(*command, "--set", "models.temperature=0.2")
+        run(*command, *model)
     assert len(server.requests) == 1
 
 
@@ -283,12 +258,10 @@ def test_an_answer_that_repeats_its_sentence_is_kept_without_it():
 
 
 def test_rows_stand_in_the_order_of_the_texts_whichever_answer_came_first(tmp_path: Path):
-    source, out = tmp_path / "in.jsonl", tmp_path / "plots.jsonl"
     texts = [{"id": f"s{k}", "text": f"Tale {k}. She went to sea."} for k in range(4)]
-    write_rows(source, texts)
-    out.write_text(
-        '{"id": "old", "model": "m", "plot": "Hm.", "missing_reason": null, "text_digest": "0"}\n'
-    )
+    source = write_rows(tmp_path / "in.jsonl", texts)
+    old = {"id": "old", "model": "m", "plot": "Hm.", "missing_reason": None, "text_digest": "0"}
+    out = write_rows(tmp_path / "plots.jsonl", [old])
     others = threading.Semaphore(0)
 
     def answer(body: dict[str, Any], _: int) -> Reply:
@@ -300,7 +273,7 @@ def test_rows_stand_in_the_order_of_the_texts_whichever_answer_came_first(tmp_pa
 
     with serving(answer) as server:
         # A name of its own: Inspect counts calls by it, over all that a process has asked.
-        run("stories", "plot", str(source), "--out", str(out), "--model",
-            f"{server.url}/v1#in-order", "--yes")  # fmt: skip
+        model = f"{server.url}/v1#in-order"
+        run("stories", "plot", source, "--out", out, "--model", model, "--yes")
     assert [row["id"] for row in rows_of(out)] == ["old", "s0", "s1", "s2", "s3"]
     assert rows_of(out)[1]["plot"] == "She goes first, and is told of last."

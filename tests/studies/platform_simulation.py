@@ -5,15 +5,20 @@ Prolific does, with refusals and faults. After each, no unit may be held by more
 is told that nothing is left must be right; and in the end every place must have been filled.
 """
 
+import json
 import random
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, select, update
 from starlette.testclient import TestClient
 from tests.commands import write_rows
-from tests.studies.prolific_server import TOKEN, MockProlific, mock_prolific
+from tests.http_serving import Handler, on_loopback
 
 from fabula.studies.app import create_app
 from fabula.studies.database import Store, assignments, participants
@@ -24,8 +29,6 @@ from fabula.studies.platforms import PlatformFailed, Prolific, Statuses
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 from fabula.web.guard import csrf_of
-
-__all__ = ["Outcome", "simulate"]
 
 STUDY = f"{7:024x}"
 _RUBRIC = """
@@ -39,11 +42,81 @@ index = 1
 title = "Ending"
 question = "Is the ending earned?"
 """
+_HOLDERS = select(participants.c.platform_id).join(
+    assignments, assignments.c.participant_id == participants.c.id
+)
 _WEIGHTS = {
     "come": 24, "come_again": 8, "agree": 22, "decline": 2, "answer": 16, "hand_in": 16,
     "return_it": 4, "time_out": 3, "come_late": 6, "fetch": 6, "pass_time": 8, "pass_day": 3,
     "remove": 5, "withdraw": 3, "appear_again": 1,
 }  # fmt: skip
+
+
+TOKEN = "a token of ours"
+
+
+@dataclass
+class MockProlific:
+    """What the platform knows, by submission, and how it misbehaves.
+
+    Its answers are as docs.prolific.com/api-reference/submissions/get-submissions has them.
+    """
+
+    base: str = ""
+    study: str = ""
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    keys: list[dict[str, Any]] = field(default_factory=list)
+    fault_rate: float = 0.0
+    faults: list[int] = field(default_factory=list)
+    """Statuses to answer next, before any that are drawn; 0 is none."""
+    answered: Counter[int] = field(default_factory=Counter)
+    rng: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def add(self, session: str, worker: str, status: str = "ACTIVE") -> None:
+        self.rows[session] = {
+            "id": session, "participant_id": worker, "status": status, "study_code": None,
+            "started_at": "2026-11-23T03:00:00Z", "is_complete": False,
+        }  # fmt: skip
+
+    def answer(self, path: str, authorization: str) -> tuple[int, dict[str, Any], dict[str, str]]:
+        code = 0
+        if self.faults:
+            code = self.faults.pop(0)
+        elif self.rng.random() < self.fault_rate:
+            code = self.rng.choice((429, 500, 503))
+        if code:
+            return code, {"error": {"status": code}}, {"retry-after": "1"} if code == 429 else {}
+        parts = urlsplit(path)
+        if parts.path == "/.well-known/study/jwks.json":
+            return 200, {"keys": self.keys}, {}
+        if authorization != f"Token {TOKEN}":
+            return 401, {"error": {"status": 401}}, {}
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        if parts.path != "/api/v1/submissions/" or query.get("study") != self.study:
+            return 404, {"error": {"status": 404}}, {}
+        page, size = int(query["page"]), min(20, int(query["page_size"]))
+        rows = list(self.rows.values())
+        more = f"{self.base}/api/v1/submissions/?page={page + 1}"
+        link = more if page * size < len(rows) else None
+        return 200, {
+            "results": rows[(page - 1) * size : page * size],
+            "_links": {"next": {"href": link, "title": "Next"}},
+            "meta": {"count": len(rows)},
+        }, {}  # fmt: skip
+
+
+@contextmanager
+def mock_prolific(study: str) -> Iterator[MockProlific]:
+    mock = MockProlific(study=study)
+
+    class Answering(Handler):
+        def do_GET(self) -> None:  # noqa: N802
+            code, content, headers = mock.answer(self.path, self.headers.get("authorization", ""))
+            mock.answered[code] += 1
+            self.reply(code, json.dumps(content).encode(), headers)
+
+    with on_loopback(Answering) as mock.base:
+        yield mock
 
 
 @dataclass(slots=True)
@@ -104,8 +177,7 @@ class Simulation:
         return one
 
     def _look(self, one: Person) -> None:
-        page = self._ask("GET", "/", one)
-        one.is_told_full = "Nothing is left to read" in page
+        one.is_told_full = "Nothing is left to read" in self._ask("GET", "/", one)
         if one.is_told_full:
             self.out.n_told_full += 1
             self._check_full(one)
@@ -195,11 +267,9 @@ class Simulation:
 
     def remove(self) -> None:
         if one := self._somebody():
+            its = select(participants.c.id).where(participants.c.platform_id == one.worker)
             with self.store.writing() as connection:
-                id_ = connection.execute(
-                    select(participants.c.id).where(participants.c.platform_id == one.worker)
-                ).scalar()
-                if id_ is not None:
+                for id_ in connection.execute(its).scalars().all():
                     remove(connection, id_, "simulation")
 
     # Whom it happens to, and what they send.
@@ -208,22 +278,21 @@ class Simulation:
         return self.rng.choice(self.people[-60:]) if self.people else None
 
     def _reader(self, state: str = "open") -> Person | None:
+        found = self._holders(assignments.c.state == state)
+        return self.rng.choice(found[-60:]) if found else None
+
+    def _holders(self, *which: ColumnElement[bool]) -> list[Person]:
+        """People with a unit, in the order in which units were given."""
+        known = _HOLDERS.where(participants.c.platform_id.is_not(None), *which)
         with self.store.reading() as connection:
-            workers = connection.execute(
-                select(participants.c.platform_id)
-                .join(assignments, assignments.c.participant_id == participants.c.id)
-                .where(assignments.c.state == state, participants.c.platform_id.is_not(None))
-                .order_by(assignments.c.id)
-            ).scalars()
-            numbers = [int(worker, 16) for worker in workers]
-        return self.people[self.rng.choice(numbers[-60:]) - 1] if numbers else None
+            workers = connection.execute(known.order_by(assignments.c.id)).scalars().all()
+        return [self.people[int(worker, 16) - 1] for worker in workers]
 
     def _ask(self, method: str, path: str, one: Person, **fields: str) -> str:
         form = {"csrf": csrf_of(one.cookie), "unit": "1", "revision": "0", **fields}
         headers = {"cookie": f"{cookie_of(self.design.id)}={one.cookie}"}
-        found = self.client.request(
-            method, path, data=form if method == "POST" else None, headers=headers
-        )
+        sent = form if method == "POST" else None
+        found = self.client.request(method, path, data=sent, headers=headers)
         # Who deleted everything is not known any more.
         self._expect(found.status_code in (200, 303, 403), f"{method} {path}: {found.status_code}")
         return found.text
@@ -234,56 +303,38 @@ class Simulation:
 
     # What must hold.
 
-    def _held(self) -> dict[str, int]:
+    def _held(self, *states: str) -> Counter[str]:
         """Places held or handed in by unit, counted here and not by what is tested."""
+        kept = assignments.c.state.in_(states), participants.c.state != "removed"
         with self.store.reading() as connection:
-            rows = connection.execute(
-                select(assignments.c.unit, func.count().label("n"))
-                .join(participants, participants.c.id == assignments.c.participant_id)
-                .where(assignments.c.state.in_(("open", "done")), participants.c.state != "removed")
-                .group_by(assignments.c.unit)
-            )
-            return {row.unit: row.n for row in rows}
+            found = connection.execute(_HOLDERS.with_only_columns(assignments.c.unit).where(*kept))
+            return Counter(found.scalars())
 
     def check(self, event: str) -> None:
-        for unit, n in self._held().items():
+        for unit, n in self._held("open", "done").items():
             if n > self.design.raters:
                 self.out.over_filled.append(f"{unit} has {n} after {event}")
 
     def _check_full(self, one: Person) -> None:
         """Whoever has had nothing yet is told so only where nothing is left."""
-        with self.store.reading() as connection:
-            mine = connection.execute(
-                select(assignments.c.id)
-                .join(participants, participants.c.id == assignments.c.participant_id)
-                .where(participants.c.platform_id == one.worker)
-            ).first()
-        if mine is None and sum(self._held().values()) < self.out.n_places:
+        mine = self._holders(participants.c.platform_id == one.worker)
+        if not mine and self._held("open", "done").total() < self.out.n_places:
             self.out.lost.append(f"{one.number} was told that nothing is left")
 
     def _check_gone(self) -> None:
         """Nobody holds what the platform has just said to be given back."""
-        with self.store.reading() as connection:
-            holders = connection.execute(
-                select(participants.c.platform_id)
-                .join(assignments, assignments.c.participant_id == participants.c.id)
-                .where(assignments.c.state == "open", participants.c.platform_id.is_not(None))
-            ).scalars()
-            kept = [who for who in holders if self._status(who) in ("RETURNED", "TIMED-OUT")]
+        kept = [one for one in self._holders(assignments.c.state == "open")
+                if self.mock.rows[one.session]["status"] in ("RETURNED", "TIMED-OUT")]  # fmt: skip
         if kept:
             self.out.lost.append(f"{len(kept)} places are held by people who left")
-
-    def _status(self, worker: str) -> str:
-        return str(self.mock.rows[self.people[int(worker, 16) - 1].session]["status"])
 
     def fill(self) -> None:
         """People come until nothing is left."""
         self.mock.fault_rate = 0.0
         self.fetch()
         with self.store.writing() as connection:
-            connection.execute(
-                update(assignments).where(assignments.c.state == "open").values(seen_ms=0)
-            )
+            late = update(assignments).where(assignments.c.state == "open")
+            connection.execute(late.values(seen_ms=0))
         for _ in range(self.out.n_places + 1):
             one = self.come()
             if one.is_told_full:
@@ -291,18 +342,11 @@ class Simulation:
             self._ask("POST", "/consent", one, agree="yes")
             self._hand_in(one)
             self.check("filling")
-        with self.store.reading() as connection:
-            self.out.n_filled = connection.execute(
-                select(func.count())
-                .select_from(assignments)
-                .join(participants, participants.c.id == assignments.c.participant_id)
-                .where(assignments.c.state == "done", participants.c.state != "removed")
-            ).scalar_one()
+        self.out.n_filled = self._held("done").total()
 
 
-def simulate(folder: Path, n_events: int, seed: int = 0, database: str | None = None) -> Outcome:
-    """So many events in a new study in this folder, then everybody who is still needed."""
-    n_units = max(4, n_events // 60)
+def study_file(folder: Path, n_units: int, api: str) -> Path:
+    """A study with a question about each of so many texts, by two people each."""
     rows = [
         {"id": str(k), "text": f"Tale {k} ends well.", "group": str(k), "author": "a"}
         for k in range(n_units)
@@ -311,31 +355,35 @@ def simulate(folder: Path, n_events: int, seed: int = 0, database: str | None = 
     (folder / "one.toml").write_text(_RUBRIC, encoding="utf-8")
     file = folder / "study.toml"
     new_study(file, "ttcw", documents)
+    text = file.read_text(encoding="utf-8")
+    for old, new in (
+        ('rubric = "ttcw"', 'rubric = "one.toml"'), ("reason_words = 4", "reason_words = 0"),
+        ("raters = 3", "raters = 2"),
+    ):  # fmt: skip
+        assert old in text
+        text = text.replace(old, new)
+    text += f'\n[entry]\nplatform = "prolific"\nstudies = ["{STUDY}"]\napi = "{api}"\n'
+    file.write_text(text + "joins_per_address = 0\n", encoding="utf-8")
+    return file
+
+
+def simulate(folder: Path, n_events: int, seed: int = 0, database: str | None = None) -> Outcome:
+    """So many events in a new study in this folder, then everybody who is still needed."""
+    n_units = max(4, n_events // 60)
     with mock_prolific(STUDY) as mock:
-        text = file.read_text(encoding="utf-8").replace('"ttcw"\n', '"one.toml"\n')
-        text = text.replace('design = "one.toml"', 'design = "ttcw"')
-        text = text.replace("reason_words = 4", "reason_words = 0").replace(
-            "raters = 3", "raters = 2"
-        )
-        text += f'\n[entry]\nplatform = "prolific"\nstudies = ["{STUDY}"]\napi = "{mock.base}"\n'
-        text += "joins_per_address = 0\n"
-        file.write_text(text, encoding="utf-8")
-        design = load_study(file)
+        design = load_study(study_file(folder, n_units, mock.base))
         units = read_units(design)
         store = open_store(design, units, database)
         app = create_app(design, units, store)
         # A list of many pages would never be had whole.
         mock.fault_rate = 0.6 if n_events < 1000 else 0.3
-        try:
-            with TestClient(app, follow_redirects=False) as client:
-                run = Simulation(design, store, client, mock, seed)
-                run.out.n_places = design.raters * n_units
-                for event in run.rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()), k=n_events):
-                    getattr(run, event)()
-                    run.out.events[event] += 1
-                    run.check(event)
-                run.fill()
-                run.out.n_people, run.out.answered = len(run.people), mock.answered
-        finally:
-            store.close()
+        with closing(store), TestClient(app, follow_redirects=False) as client:
+            run = Simulation(design, store, client, mock, seed)
+            run.out.n_places = design.raters * n_units
+            for event in run.rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()), k=n_events):
+                getattr(run, event)()
+                run.out.events[event] += 1
+                run.check(event)
+            run.fill()
+            run.out.n_people, run.out.answered = len(run.people), mock.answered
     return run.out

@@ -37,8 +37,6 @@ from fabula.studies.participants import hash_of, invite, pseudonym
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 
-__all__ = ["Load", "Outcome", "simulate", "write_study"]
-
 Answer = tuple[str, str]
 _COMMAND = (sys.executable, "-m", "fabula")
 _ITEMS = tuple(item.id for item in load_rubric("ttcw").items)
@@ -64,28 +62,25 @@ class Load:
 
 @dataclass(slots=True)
 class Outcome:
-    """What happened, and what the database holds afterwards."""
+    """What happened, and what the database holds afterwards.
+
+    Kills are by SIGKILL, stops by SIGTERM, copies of SQLite's file alone after a stop, each with
+    all that had been acknowledged. Times are of saves acknowledged at the first attempt, and of the
+    others from the first attempt on. Unseen is what was committed without being acknowledged.
+    """
 
     seconds: float = 0.0
     down_s: float = 0.0
     n_kills: int = 0
-    """With SIGKILL."""
     n_stops: int = 0
-    """With SIGTERM."""
     n_copies: int = 0
-    """Of SQLite's file alone after a SIGTERM, each with all that had been acknowledged."""
     n_requests: int = 0
     n_refused: int = 0
-    n_cut: int = 0
-    """Requests that were under way when the server was killed."""
     errors: Counter[str] = field(default_factory=Counter)
     undisturbed_s: list[float] = field(default_factory=list)
-    """Of each save that was acknowledged at the first attempt."""
     disturbed_s: list[float] = field(default_factory=list)
-    """Of the others, from the first attempt until it was acknowledged."""
     n_acknowledged: int = 0
     n_committed_unseen: int = 0
-    """Saves that were committed, but whose acknowledgement was lost with the server."""
     lost: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
 
@@ -93,24 +88,19 @@ class Outcome:
 def write_study(folder: Path, n_participants: int, n_groups: int = 5, n_stories: int = 4) -> Path:
     """A study of groups of stories, with a place in it for everybody."""
     rng = random.Random(0)
-    words = [
-        "".join(rng.choice("bdfgklmnprst") + rng.choice("aeiou") for _ in range(rng.randint(1, 4)))
-        for _ in range(2000)
-    ]
+    syllables = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
+    words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(2000)]
 
     def story() -> str:
-        sentences = [" ".join(rng.choices(words, k=20)).capitalize() + "." for _ in range(50)]
-        paragraphs = [" ".join(sentences[k : k + 5]) for k in range(0, 50, 5)]
-        return "\n\n".join(paragraphs)
+        return "\n\n".join(" ".join(rng.choices(words, k=100)) + "." for _ in range(10))
 
     rows = [
         {"id": f"{g}_{k}", "text": story(), "author": f"author {k}", "group": str(g)}
         for g in range(n_groups)
         for k in range(n_stories)
     ]
-    documents = write_rows(folder / "stories.jsonl", rows)
     file = folder / "study.toml"
-    new_study(file, "ttcw", documents)
+    new_study(file, "ttcw", write_rows(folder / "stories.jsonl", rows))
     text = file.read_text(encoding="utf-8")
     n_raters = -(-n_participants // n_groups)
     file.write_text(re.sub(r"(?m)^raters = \d+", f"raters = {n_raters}", text), encoding="utf-8")
@@ -120,25 +110,21 @@ def write_study(folder: Path, n_participants: int, n_groups: int = 5, n_stories:
 def simulate(
     file: Path, database: str, load: Load, command: Sequence[str | Path] = _COMMAND
 ) -> Outcome:
-    """Run the study with everybody in it, then compare what was acknowledged with what is kept.
-
-    command: what starts `fabula`.
-    """
+    """Run the study, which the command starts, with everybody in it; then compare what was
+    acknowledged with what is kept."""
     with _opened(file, database) as (_, _, store), store.writing() as connection:
         tokens = invite(connection, load.n_participants, "simulation")
     outcome = Outcome()
-    with _serving(file, database, command) as server:
+    server = Server(file, database, command)
+    try:
         people = asyncio.run(_crowd(server, tokens, load, outcome))
+    finally:
+        server.kill()
     if log := server.log.read_text(encoding="utf-8").strip():
         outcome.errors["in the server's log: " + log.splitlines()[-1]] += 1
     with _opened(file, database) as (design, units, store):
         _compare(design, units, store, people, outcome)
     return outcome
-
-
-def _environment() -> dict[str, str]:
-    source = str(Path(fabula.__file__).parents[1])
-    return {**os.environ, "PYTHONPATH": source, "FABULA_STUDY_PASSWORD": "a secret of ours"}
 
 
 class Server:
@@ -151,16 +137,18 @@ class Server:
         self.log = file.parent / "server.log"
         is_sqlite = database.startswith("sqlite")
         self.sqlite_file = Path(database.removeprefix("sqlite:///")) if is_sqlite else None
-        place = (str(file), "--database", database, "--port", str(self.port))
-        self._command = [*command, "study", "serve", *place]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._command = [*command, "study", "serve", file, "--database", database, "--port",
+                         str(self.port)]  # fmt: skip
         self.n_kills = 0
-        self.is_down = True
+        self.start()
 
     def start(self) -> None:
+        self.is_down = True
+        source = str(Path(fabula.__file__).parents[1])
+        own = {"PYTHONPATH": source, "FABULA_STUDY_PASSWORD": "a secret of ours"}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, env=_environment(), stdout=subprocess.PIPE, stderr=log
+                self._command, env=os.environ | own, stdout=subprocess.PIPE, stderr=log
             )
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
@@ -173,10 +161,9 @@ class Server:
         return self._process.returncode
 
     async def wait_until_there(self) -> None:
-        """Raises `RuntimeError` where the server does not come up."""
         # On a disk that was never read from, the first command of all takes a minute.
         for _ in range(3600):
-            if self._process is None or self._process.poll() is not None:
+            if self._process.poll() is not None:
                 raise RuntimeError(f"the server ended: {self.log.read_text(encoding='utf-8')}")
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -188,16 +175,6 @@ class Server:
             self.is_down = False
             return
         raise RuntimeError("the server does not answer")
-
-
-@contextmanager
-def _serving(file: Path, database: str, command: Sequence[str | Path]) -> Iterator[Server]:
-    server = Server(file, database, command)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.kill()
 
 
 class Person:
@@ -223,48 +200,46 @@ class Person:
         """From the invitation until the unit is handed in."""
         await self._think(0, 2)
         await self._ask("GET", f"/i/{self.token}", 303)
-        self._remember(await self._ask("GET", "/", 200))
+        await self._open("/")
         await self._ask("POST", "/consent", 303, self._form)
         await self._ask("GET", "/", 200)
         here = ""
         for page, answer, value in self._answers():
             if page != here:
                 here = page
-                self._remember(await self._ask("GET", f"/page/{page}", 200))
+                await self._open(f"/page/{page}")
             await self._think(0.5, 1.5)
             await self._save(page, answer, value)
             # Some change their mind, and some of these back again.
             while value in ("Yes", "No") and self._rng.random() < 0.05:
                 value = "No" if value == "Yes" else "Yes"
                 await self._save(page, answer, value)
-        whole = {
-            ":".join(answer): value
-            for answer, value in self.acknowledged.items()
-            if answer[1] in _GROUP_ITEMS
-        }
+        whole = {":".join(answer): value for answer, value in self.acknowledged.items()
+                 if answer[1] in _GROUP_ITEMS}  # fmt: skip
         await self._ask("POST", f"/page/{here}", 303, {**self._form, **whole, "go": "finish"})
 
     def _answers(self) -> list[tuple[str, Answer, str]]:
         """Page, field and value, in the order in which they are given."""
         rng = random.Random(self.token)
         found = []
-        for part in map(str, range(1, self._n_stories + 1)):
+        parts = [str(part) for part in range(1, self._n_stories + 1)]
+        for part in parts:
             for item in _ITEMS:
                 reason = f"Because of what happens there: {rng.random()}."
                 found.append((f"story-{part}", (part, item), rng.choice(("Yes", "No"))))
                 found.append((f"story-{part}", (part, f"{item}.why"), reason))
-        places = rng.sample(range(1, self._n_stories + 1), self._n_stories)
-        for part, place in enumerate(places, 1):
-            values = (str(place), rng.choice(_ORIGINS), rng.choice(("Yes", "No")))
+        for part, place in zip(parts, rng.sample(parts, len(parts)), strict=True):
+            values = (place, rng.choice(_ORIGINS), rng.choice(("Yes", "No")))
             for item, value in zip(_GROUP_ITEMS, values, strict=True):
-                found.append(("group", (str(part), item), value))
+                found.append(("group", (part, item), value))
         return found
 
     async def _think(self, least: float, most: float) -> None:
         await asyncio.sleep(self._think_s * self._rng.uniform(least, most))
 
-    def _remember(self, page: str) -> None:
-        self._form = dict(_HIDDEN.findall(page))
+    async def _open(self, path: str) -> None:
+        """A page, whose form is sent from now on."""
+        self._form = dict(_HIDDEN.findall(await self._ask("GET", path, 200)))
 
     async def _save(self, page: str, answer: Answer, value: str) -> None:
         begun = time.perf_counter()
@@ -290,6 +265,7 @@ class Person:
         """The body of the answer, after as many attempts as it takes."""
         url = f"http://127.0.0.1:{self._server.port}{path}"
         headers = {"Cookie": self._cookie} if self._cookie else {}
+        asked = f"{method} {path[:6]}"
         for attempt in range(200):
             n_kills, was_down = self._server.n_kills, self._server.is_down
             self._outcome.n_requests += 1
@@ -304,10 +280,8 @@ class Person:
                 self._outcome.n_refused += 1
             except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
                 # A connection from before the crash may be tried once more.
-                if was_down or n_kills != self._server.n_kills:
-                    self._outcome.n_cut += 1
-                else:
-                    self._outcome.errors[f"{method} {path[:6]}: {type(error).__name__}"] += 1
+                if not was_down and n_kills == self._server.n_kills:
+                    self._outcome.errors[f"{asked}: {type(error).__name__}"] += 1
             else:
                 if reply.status == wanted:
                     for name, cookie in reply.cookies.items():
@@ -317,7 +291,7 @@ class Person:
                     # It waited for a busy disk; a page keeps the answer, and asks again.
                     self._outcome.n_refused += 1
                 else:
-                    self._outcome.errors[f"{method} {path[:6]}: status {reply.status}"] += 1
+                    self._outcome.errors[f"{asked}: status {reply.status}"] += 1
             await asyncio.sleep(_RETRY_S[min(attempt, 3)] * self._rng.uniform(0.75, 1.25))
         raise RuntimeError(f"{method} {path}: never answered")
 
@@ -325,15 +299,11 @@ class Person:
 async def _crowd(server: Server, tokens: list[str], load: Load, outcome: Outcome) -> list[Person]:
     """Everybody takes part, through all crashes."""
     await server.wait_until_there()
-    timeout = aiohttp.ClientTimeout(total=30)
-    connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
-    ) as http:
-        people = [
-            Person(number, token, server, http, load, outcome)
-            for number, token in enumerate(tokens)
-        ]
+        connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=30),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    ) as http:  # fmt: skip
+        people = [Person(n, token, server, http, load, outcome) for n, token in enumerate(tokens)]
         begun = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             for person in people:
@@ -364,19 +334,19 @@ async def _crashes(server: Server, people: list[Person], load: Load, outcome: Ou
 
 def _stop_in_order(server: Server, outcome: Outcome) -> None:
     """With SIGTERM; a copy of SQLite's file alone then holds all that was acknowledged."""
-    code = server.kill(signal.SIGTERM)
-    if code != 0:
+    if code := server.kill(signal.SIGTERM):
         outcome.errors[f"SIGTERM: exit code {code}"] += 1
-    if server.sqlite_file is not None:
-        with tempfile.TemporaryDirectory() as folder:
-            copy = shutil.copy(server.sqlite_file, folder)
-            with closing(sqlite3.connect(copy)) as connection:
-                (n,) = connection.execute("SELECT count(*) FROM answers").fetchone()
-        # Whoever changed their mind has several rows.
-        if n < outcome.n_acknowledged:
-            outcome.lost.append(f"a copy after SIGTERM: {n} of {outcome.n_acknowledged}")
-        else:
-            outcome.n_copies += 1
+    if server.sqlite_file is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copy(server.sqlite_file, folder)
+        with closing(sqlite3.connect(copy)) as connection:
+            (n,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+    # Whoever changed their mind has several rows.
+    if n < outcome.n_acknowledged:
+        outcome.lost.append(f"a copy after SIGTERM: {n} of {outcome.n_acknowledged}")
+    else:
+        outcome.n_copies += 1
 
 
 @contextmanager
@@ -394,24 +364,19 @@ def _compare(
     design: StudyDesign, units: list[Unit], store: Store, people: list[Person], outcome: Outcome
 ) -> None:
     """What was acknowledged, against the export and the history."""
-    known = {unit.key: unit for unit in units}
+    columns = (answers.c.part, answers.c.item, answers.c.value, answers.c.saved_ms)
     with store.reading() as connection:
-        numbers = {
-            row.token_hash: row.id
-            for row in connection.execute(select(participants.c.token_hash, participants.c.id))
-        }
+        who = connection.execute(select(participants.c.token_hash, participants.c.id))
+        numbers = dict(map(tuple, who))
         kept: dict[str, dict[Answer, str]] = {}
-        for one in export(connection, design, known):
+        for one in export(connection, design, {unit.key: unit for unit in units}):
             kept.setdefault(one.rater, {}).update(_answers_of(one))
         history: dict[int, list[tuple[Answer, str, float]]] = {}
         for number, part, item, value, saved_ms in connection.execute(
-            select(
-                assignments.c.participant_id, answers.c.part, answers.c.item, answers.c.value,
-                answers.c.saved_ms,
-            )
+            select(assignments.c.participant_id, *columns)
             .join(assignments, assignments.c.id == answers.c.assignment_id)
             .order_by(answers.c.id)
-        ):  # fmt: skip
+        ):
             history.setdefault(number, []).append(((part, item), value, saved_ms / 1000))
     for person in people:
         number = numbers[hash_of(person.token)]
@@ -422,7 +387,12 @@ def _compare(
             if sent != held:
                 outcome.lost.append(f"{name} {answer}: acknowledged {sent!r}, kept {held!r}")
         rows = history.get(number, [])
-        outcome.twice += [f"{name} {what}" for what in _repeated(rows)]
+        last: dict[Answer, str] = {}
+        for answer, value, _ in rows:
+            # What the answer's row before it said.
+            if last.get(answer) == value:
+                outcome.twice.append(f"{name} {answer}: {value!r}")
+            last[answer] = value
         outcome.n_committed_unseen += sum(
             any(row[:2] == (answer, value) and row[2] < began - 0.001 for row in rows)
             for answer, value, began in person.retried
@@ -432,20 +402,10 @@ def _compare(
 def _answers_of(one: Measurement) -> Iterator[tuple[Answer, str]]:
     """The fields that a measurement was made of."""
     part = str(one.details["place"])
-    if one.value is not None:
-        text = str(one.value)
-        if isinstance(one.value, float):
-            is_rank = one.item == "preference"
-            text = str(int(one.value)) if is_rank else ("No", "Yes")[int(one.value)]
-        yield (part, one.item), text
+    if isinstance(one.value, float):
+        is_rank = one.item == "preference"
+        yield (part, one.item), str(int(one.value)) if is_rank else ("No", "Yes")[int(one.value)]
+    elif one.value is not None:
+        yield (part, one.item), str(one.value)
     if one.rationale is not None:
         yield (part, f"{one.item}.why"), one.rationale
-
-
-def _repeated(rows: list[tuple[Answer, str, float]]) -> Iterator[str]:
-    """Rows of the history that say what the answer's row before them said."""
-    last: dict[Answer, str] = {}
-    for answer, value, _ in rows:
-        if last.get(answer) == value:
-            yield f"{answer}: {value!r}"
-        last[answer] = value

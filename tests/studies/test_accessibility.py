@@ -4,109 +4,91 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import study_browsing as web
 from tests.barriers import axe, barriers, emulate
-from tests.study_browsing import (
-    BRANCHES,
-    BROWSER,
-    QUESTION,
-    Served,
-    all_of,
-    begin,
-    choose,
-    find,
-    item_of,
-    judge,
-    press,
-    rank_stories,
-    saved,
-    serving,
-    tale,
-    until,
-)
 
-pytestmark = BROWSER
+pytestmark = web.BROWSER
 
 
-def every_page(driver: Any, ttcw: Served, feedback: Served) -> Iterator[str]:
+def every_page(driver: Any, ttcw: web.Served, feedback: web.Served) -> Iterator[str]:
     """Each page of a study in turn."""
     driver.get(ttcw.link())
     yield "welcome"
-    press(driver, "I agree, go on")
+    web.press(driver, "I agree, go on")
     yield "instructions"
-    press(driver, "Begin")
-    find(driver, f"{QUESTION} input").click()
-    find(driver, "summary").click()
+    web.press(driver, "Begin")
+    web.find(driver, f"{web.QUESTION} input").click()
+    web.find(driver, "summary").click()
     yield "story"
     # While an answer is being saved, the browser asks before it leaves the page.
-    saved(driver)
-    for number in (2, 3, 4):
-        driver.get(f"{ttcw.url}/page/story-{number}")
-    driver.get(f"{ttcw.url}/page/group")
+    web.saved(driver)
+    for name in ("story-2", "story-3", "story-4", "group"):
+        driver.get(f"{ttcw.url}/page/{name}")
     yield "all stories"
-    press(driver, "Hand in")
+    web.press(driver, "Hand in")
     yield "all stories, marked"
-    rank_stories(driver)
-    press(driver, "Hand in")
+    web.rank_stories(driver)
+    web.press(driver, "Hand in")
     yield "open list"
-    driver.get(f"{ttcw.url}/nowhere")
-    yield "message"
-    driver.get(f"{ttcw.url}/organise/login")
-    yield "login"
-    find(driver, "#password").send_keys("secret")
-    press(driver, "Log in")
-    press(driver, "Make links")
+    for path in ("nowhere", "organise/login"):
+        driver.get(f"{ttcw.url}/{path}")
+        yield path
+    web.find(driver, "#password").send_keys("secret")
+    web.press(driver, "Log in")
+    web.press(driver, "Make links")
     yield "organiser"
     driver.get(feedback.link())
-    press(driver, "I agree, go on")
+    web.press(driver, "I agree, go on")
     yield "quiz"
-    begin(driver, feedback)
-    while BRANCHES[tale(driver)][0] == "original":
-        judge(driver, with_script=True)
-    find(driver, "textarea").send_keys("n/a")
-    press(driver, "Go on")
-    for _ in range(6):
-        for question in all_of(driver, f"{QUESTION}:not(:has(:checked))"):
-            choose(question, BRANCHES["C"][1][item_of(question)])
-            saved(driver)
-            break
+    web.begin(driver, feedback)
+    while web.BRANCHES[web.tale(driver)][0] == "original":
+        web.judge(driver, with_script=True)
+    web.find(driver, "textarea").send_keys("n/a")
+    web.press(driver, "Go on")
+    while open_ := web.all_of(driver, f"{web.QUESTION}:not(:has(:checked))"):
+        web.choose(open_[0], web.BRANCHES["C"][1][web.item_of(open_[0])])
+        web.saved(driver)
     yield "feedback"
-    press(driver, "Go on")
+    web.press(driver, "Go on")
     assert driver.current_url.endswith("/change")
     yield "last page"
 
 
-def test_no_page_has_a_barrier_or_sticks_out(scripted: Any, ttcw: Served, feedback: Served):
+def test_no_page_has_a_barrier_or_sticks_out(scripted: Any, ttcw: web.Served, feedback: web.Served):
     script = axe()
     found = {name: barriers(scripted, script) for name in every_page(scripted, ttcw, feedback)}
     assert len(found) == 12
     assert {name: some for name, some in found.items() if some} == {}
 
 
-def test_a_story_is_read_and_answered_by_keyboard_alone(scripted: Any, ttcw: Served):
+def test_a_story_is_read_and_answered_by_keyboard_alone(scripted: Any, ttcw: web.Served):
     from selenium.webdriver.common.keys import Keys
 
-    begin(scripted, ttcw)
+    web.begin(scripted, ttcw)
+
+    def type_in(*keys: str) -> Any:
+        for key in keys:
+            scripted.switch_to.active_element.send_keys(key)
+        return scripted.switch_to.active_element
 
     def tab_to(css: str) -> Any:
         for _ in range(30):
-            scripted.switch_to.active_element.send_keys(Keys.TAB)
-            if scripted.switch_to.active_element in all_of(scripted, css):
-                return scripted.switch_to.active_element
+            if (here := type_in(Keys.TAB)) in web.all_of(scripted, css):
+                return here
         raise AssertionError(css)
 
     reading = tab_to(".reading")
-    reading.send_keys(Keys.PAGE_DOWN)
-    until(scripted, lambda: scripted.execute_script("return arguments[0].scrollTop", reading) > 0)
-    radio = tab_to(f"{QUESTION} input")
-    radio.send_keys(Keys.SPACE)
-    radio.send_keys(Keys.ARROW_RIGHT)
-    assert find(scripted, f"{QUESTION} input:checked").get_attribute("value") == "No"
-    saved(scripted)
-    scripted.switch_to.active_element.send_keys(Keys.TAB)
-    scripted.switch_to.active_element.send_keys("By keyboard, all of it.")
-    saved(scripted)
+    type_in(Keys.PAGE_DOWN)
+    moved = "return arguments[0].scrollTop > 0"
+    web.until(scripted, lambda: scripted.execute_script(moved, reading))
+    tab_to(f"{web.QUESTION} input")
+    type_in(Keys.SPACE, Keys.ARROW_RIGHT)
+    assert web.find(scripted, f"{web.QUESTION} input:checked").get_attribute("value") == "No"
+    web.saved(scripted)
+    type_in(Keys.TAB, "By keyboard, all of it.")
+    web.saved(scripted)
     scripted.refresh()
-    assert find(scripted, "textarea").get_attribute("value") == "By keyboard, all of it."
+    assert web.find(scripted, "textarea").get_attribute("value") == "By keyboard, all of it."
 
 
 HOSTILE = (
@@ -121,33 +103,33 @@ HOSTILE = (
 def test_hostile_stories_show_as_text_and_break_nothing(scripted: Any, tmp_path: Path):
     rows = [{"id": f"{k}", "author": "a", "group": "g", "text": f"Tale {k} {text}"}
             for k, text in enumerate(HOSTILE)]  # fmt: skip
-    with serving(tmp_path, "ttcw", rows) as served:
-        begin(scripted, served)
+    with web.serving(tmp_path, "ttcw", rows) as served:
+        web.begin(scripted, served)
         seen = set()
         for number in range(1, 5):
             scripted.get(f"{served.url}/page/story-{number}")
-            seen.add(tale(scripted))
-            shown = find(scripted, ".story p").text
-            text = HOSTILE[int(tale(scripted))]
+            seen.add(web.tale(scripted))
+            shown = web.find(scripted, ".story p").text
+            text = HOSTILE[int(web.tale(scripted))]
             assert text[:80].replace("\0", "\ufffd").split()[0] in shown
-            assert len(all_of(scripted, ".story *")) == 2, "a heading and a paragraph"
+            assert len(web.all_of(scripted, ".story *")) == 2, "a heading and a paragraph"
             assert_undisturbed(scripted)
         assert seen == set("0123")
-        find(scripted, "textarea").send_keys(HOSTILE[0])
-        saved(scripted)
+        web.find(scripted, "textarea").send_keys(HOSTILE[0])
+        web.saved(scripted)
         scripted.refresh()
-        assert find(scripted, "textarea").get_attribute("value") == HOSTILE[0]
+        assert web.find(scripted, "textarea").get_attribute("value") == HOSTILE[0]
         assert_undisturbed(scripted)
         scripted.get(f"{served.url}/page/group")
-        assert len(all_of(scripted, ".begins")) == 4
-        assert not all_of(scripted, ".begins *")
+        assert len(web.all_of(scripted, ".begins")) == 4
+        assert not web.all_of(scripted, ".begins *")
         assert_undisturbed(scripted)
 
 
 def assert_undisturbed(driver: Any) -> None:
     assert driver.title != "owned"
-    assert len(all_of(driver, "form")) == 1
-    assert not all_of(driver, "img, script:not([src])")
+    assert len(web.all_of(driver, "form")) == 1
+    assert not web.all_of(driver, "img, script:not([src])")
     for width in (1400, 390):
         emulate(driver, width, 844)
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width

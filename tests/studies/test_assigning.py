@@ -2,286 +2,250 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 from tests.commands import write_rows
+from tests.studies_data import feedback_rows
 
 from fabula.core.errors import InputError
-from fabula.studies.assigning import finish, next_assignment, workload_of
-from fabula.studies.database import Store, assignments
+from fabula.studies import participants
+from fabula.studies.assigning import Assignment, finish, next_assignment, workload_of
+from fabula.studies.database import assignments
 from fabula.studies.design import StudyDesign, load_study, new_study
-from fabula.studies.participants import (
-    Participant,
-    find_by_token,
-    forget,
-    invite_each,
-    remove,
-    set_state,
-)
 from fabula.studies.platforms import join_from_platform
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 
 
-def make_design(folder: Path, n_groups: int = 3, n_stories: int = 2) -> StudyDesign:
-    rows = [
+def design_of(folder: Path, kind: Any, rows: list[dict[str, Any]], **changes: Any) -> StudyDesign:
+    folder.mkdir(exist_ok=True)
+    documents = write_rows(folder / "d.jsonl", rows)
+    new_study(folder / "study.toml", kind, documents)
+    return replace(load_study(folder / "study.toml"), **changes)
+
+
+def grouped(n_groups: int, n_stories: int) -> list[dict[str, Any]]:
+    return [
         {"id": f"{g}_{a}", "text": f"Story {g} of {a}. It ends.", "author": a, "group": str(g)}
         for g in range(n_groups)
         for a in ("GPT4", "NewYorker", "Claude", "GPT3.5")[:n_stories]
     ]
-    write_rows(folder / "s.jsonl", rows)
-    new_study(folder / "study.toml", "ttcw", folder / "s.jsonl")
-    return load_study(folder / "study.toml")
+
+
+class Sharing:
+    """A study whose units are shared out."""
+
+    def __init__(self, design: StudyDesign, database: str | None = None) -> None:
+        self.design = design
+        units = read_units(design)
+        self.store = open_store(design, units, database)
+        self.units = {unit.key: unit for unit in units}
+
+    def people(self, n: int) -> list[participants.Participant]:
+        with self.store.writing() as connection:
+            ids = [one.id for one in participants.invite_each(connection, [""] * n, "test")]
+            for id_ in ids:
+                participants.set_state(connection, id_, "ready", was="invited")
+        return [participants.Participant(id_, "ready") for id_ in ids]
+
+    def given(self, one: participants.Participant, *, done: bool = False) -> Assignment | None:
+        """What somebody has before them, which is handed in where it is done."""
+        with self.store.writing() as connection:
+            found = next_assignment(connection, one, self.design, self.units, self.store)
+            if done:
+                finish(connection, found)
+            return found
+
+    def take(self, one: participants.Participant) -> str | None:
+        found = self.given(one)
+        return None if found is None else found.unit.key
+
+    def read_all(self, one: participants.Participant) -> list[str]:
+        """What somebody is given who reads all that they can."""
+        keys = []
+        while (key := self.take(one)) is not None:
+            keys.append(key)
+            self.given(one, done=True)
+        return keys
+
+    def let_pass(self, hours: float, one: participants.Participant | None = None) -> None:
+        late = assignments.c.seen_ms - int(hours * 3_600_000)
+        update = assignments.update().values(seen_ms=late)
+        if one is not None:
+            update = update.where(assignments.c.participant_id == one.id)
+        with self.store.writing() as connection:
+            connection.execute(update)
+
+
+Make = Callable[[StudyDesign], Sharing]
 
 
 @pytest.fixture
-def running(tmp_path: Path, database: str) -> Iterator[tuple[StudyDesign, dict[str, Unit], Store]]:
-    design = replace(make_design(tmp_path), raters=2, per_participant=2)
-    units = read_units(design)
-    store = open_store(design, units, database)
-    yield design, {unit.key: unit for unit in units}, store
-    store.close()
+def sharing(database: str) -> Iterator[Make]:
+    with ExitStack() as ending:
+
+        def make(design: StudyDesign) -> Sharing:
+            found = Sharing(design, database)
+            ending.callback(found.store.close)
+            return found
+
+        yield make
 
 
-def people(store: Store, n: int) -> list[Participant]:
-    with store.writing() as connection:
-        ids = [one.id for one in invite_each(connection, [""] * n, "test")]
-        for id_ in ids:
-            set_state(connection, id_, "ready", was="invited")
-    return [Participant(id_, "ready") for id_ in ids]
+@pytest.fixture
+def running(tmp_path: Path, sharing: Make) -> Sharing:
+    """Three units by two people each, two a person."""
+    return sharing(design_of(tmp_path, "ttcw", grouped(3, 2), raters=2, per_participant=2))
 
 
-def take(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participant) -> str | None:
-    design, units, store = running
-    with store.writing() as connection:
-        found = next_assignment(connection, one, design, units, store)
-        return None if found is None else found.unit.key
-
-
-def hand_in(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participant) -> None:
-    design, units, store = running
-    with store.writing() as connection:
-        found = next_assignment(connection, one, design, units, store)
-        finish(connection, found)
-
-
-def test_units_are_shared_out_evenly_and_to_nobody_twice(
-    running: tuple[StudyDesign, dict[str, Unit], Store],
-):
-    _, units, store = running
-    everybody = people(store, 4)
-    given = [take(running, one) for one in everybody[:3]]
-    assert sorted(map(str, given)) == sorted(units), "first one each"
-    assert take(running, everybody[0]) == given[0], "who comes again has what they had"
-    for one in everybody[:3]:
-        hand_in(running, one)
-    again = [take(running, one) for one in everybody[:3]]
+def test_units_are_shared_out_evenly_and_to_nobody_twice(running: Sharing):
+    *first, last = running.people(4)
+    given = [running.take(one) for one in first]
+    assert sorted(map(str, given)) == sorted(running.units), "first one each"
+    assert running.take(first[0]) == given[0], "who comes again has what they had"
+    for one in first:
+        running.given(one, done=True)
+    again = [running.take(one) for one in first]
     assert all(a != b for a, b in zip(given, again, strict=True))
-    # Three units by two people each are six places: all are taken.
-    assert take(running, everybody[3]) is None
-    for one in everybody[:3]:
-        hand_in(running, one)
-        assert take(running, one) is None, "two units a person"
+    # All six places are taken.
+    assert running.take(last) is None
+    for one in first:
+        running.given(one, done=True)
+        assert running.take(one) is None, "two units a person"
 
 
-def test_two_hundred_at_once_get_what_there_is_and_no_more(
-    running: tuple[StudyDesign, dict[str, Unit], Store],
-):
-    _, _, store = running
-    everybody = people(store, 24)
+def test_many_at_once_get_what_there_is_and_no_more(running: Sharing):
     with ThreadPoolExecutor(12) as pool:
-        given = Counter(pool.map(lambda one: take(running, one), everybody))
+        given = Counter(pool.map(running.take, running.people(24)))
     assert given.pop(None) == 24 - 6
     assert set(given.values()) == {2}
 
 
-def test_one_worker_s_clicks_at_the_same_moment_are_one_participant(
-    running: tuple[StudyDesign, dict[str, Unit], Store],
-):
-    _, _, store = running
-
+def test_one_worker_s_clicks_at_the_same_moment_are_one_participant(running: Sharing):
     def click(k: int) -> str:
-        with store.writing() as connection:
+        with running.store.writing() as connection:
             return join_from_platform(connection, f"worker-{k // 6}")
 
     with ThreadPoolExecutor(12) as pool:
         came = list(pool.map(click, range(36)))
-    with store.reading() as connection:
-        people = {find_by_token(connection, token) for token in came}
+    with running.store.reading() as connection:
+        people = {participants.find_by_token(connection, token) for token in came}
     assert None not in people
     assert len(people) == 6
 
 
-def test_what_its_holder_left_goes_to_another(running: tuple[StudyDesign, dict[str, Unit], Store]):
-    design, units, store = running
-    everybody = people(store, 7)
-    given = [take(running, one) for one in everybody[:6]]
-    assert take(running, everybody[6]) is None
-    with store.writing() as connection:
-        late = assignments.c.participant_id == everybody[0].id
-        old = assignments.c.seen_ms - int(design.hours * 3_600_000) - 1000
-        connection.execute(assignments.update().where(late).values(seen_ms=old))
-    assert take(running, everybody[6]) == given[0]
+def test_what_its_holder_left_goes_to_another(running: Sharing):
+    first, *others, last = running.people(7)
+    taken = running.take(first)
+    for one in others:
+        running.take(one)
+    assert running.take(last) is None
+    running.let_pass(running.design.hours + 0.001, first)
+    assert running.take(last) == taken
     # The one who vanished comes back: their place is taken, another unit is not.
-    assert take(running, everybody[0]) is None
-    with store.writing() as connection:
-        assert remove(connection, everybody[6].id, "test") == 1
-    assert take(running, everybody[0]) == given[0], "and has it again while it is wanted"
-    with store.reading() as connection:
+    assert running.take(first) is None
+    with running.store.writing() as connection:
+        assert participants.remove(connection, last.id, "test") == 1
+    assert running.take(first) == taken, "and has it again while it is wanted"
+    with running.store.reading() as connection:
         states = connection.execute(
-            select(assignments.c.state).where(assignments.c.participant_id == everybody[6].id)
+            select(assignments.c.state).where(assignments.c.participant_id == last.id)
         ).scalars()
         assert list(states) == ["removed"]
-    assert units
 
 
-def test_the_forgotten_leave_nothing_but_their_number(
-    running: tuple[StudyDesign, dict[str, Unit], Store],
-):
-    _, _, store = running
-    one, other = people(store, 2)
-    first = take(running, one)
-    with store.writing() as connection:
-        forget(connection, one.id, "test")
+def test_the_forgotten_leave_nothing_but_their_number(running: Sharing):
+    one, other = running.people(2)
+    assert running.take(one) is not None
+    with running.store.writing() as connection:
+        participants.forget(connection, one.id, "test")
         with pytest.raises(InputError, match="no such participant"):
-            forget(connection, 99, "test")
-    with store.reading() as connection:
+            participants.forget(connection, 99, "test")
+    with running.store.reading() as connection:
         assert connection.execute(select(assignments)).all() == []
-    assert take(running, other) is not None
-    assert first is not None
+    assert running.take(other) is not None
 
 
 def test_each_has_an_order_of_their_own_and_keeps_it(tmp_path: Path):
-    design = replace(make_design(tmp_path, 1, 4), raters=60)
-    units = read_units(design)
-    store, own = open_store(design, units), {units[0].key: units[0]}
+    running = Sharing(design_of(tmp_path, "ttcw", grouped(1, 4), raters=60))
     orders = []
-    for one in people(store, 60):
-        with store.writing() as connection:
-            found = next_assignment(connection, one, design, own, store)
-            again = next_assignment(connection, one, design, own, store)
-        assert found == again
+    for one in running.people(60):
+        found = running.given(one)
+        assert found == running.given(one)
         orders.append(found.order)
+    running.store.close()
     assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
     # Each story was read in each place as often, in many of the 24 orders: several squares.
     placed = Counter((k, place) for one in orders for k, place in enumerate(one))
     assert set(placed.values()) == {15}
     assert len(set(orders)) >= 12
-    firsts = Counter(order[0] for order in orders)
-    assert set(firsts) == {0, 1, 2, 3}
-    store.close()
 
 
 def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str):
-    design = make_design(tmp_path)
-    units = read_units(design)
-    store = open_store(design, units, database)
-    take((design, {unit.key: unit for unit in units}, store), people(store, 1)[0])
-    store.close()
+    running = Sharing(design_of(tmp_path, "ttcw", grouped(3, 2)), database)
+    running.take(running.people(1)[0])
+    running.store.close()
+    design, units = running.design, list(running.units.values())
     open_store(design, units, database).close()
-    with pytest.raises(InputError, match="another study"):
-        open_store(replace(design, id="other"), units, database)
     open_store(replace(design, raters=9), units, database).close()
-    with pytest.raises(InputError, match="differs in reason_words from the study"):
-        open_store(replace(design, reason_words=9), units, database)
-    random.Random(0).shuffle(units)
-    open_store(design, units, database).close()
-    with pytest.raises(InputError, match=r"differs in document .* the groups of documents from"):
-        open_store(design, units[:-1], database)
+    open_store(design, random.Random(0).sample(units, 3), database).close()
+    for other, own, said in (
+        (replace(design, id="other"), units, "another study"),
+        (replace(design, reason_words=9), units, "differs in reason_words from the study"),
+        (design, units[:-1], r"differs in document .* the groups of documents from"),
+    ):
+        with pytest.raises(InputError, match=said):
+            open_store(other, own, database)
 
 
-def write_feedback(folder: Path, n_stories: int, *, with_ids: bool = True) -> StudyDesign:
+PIECE = feedback_rows()[0]
+
+
+def feedback(n_stories: int, *, with_ids: bool = True) -> list[dict[str, Any]]:
     """Feedback on each story as it was, with two sentences swapped, and with one left out."""
     rows = []
     for k in range(n_stories):
         original = f"Story {k} began. Then it went on.\nAt last it ended."
         changed = {"swap": f"Then it went on. Story {k} began.", "delete": f"Story {k} began."}
         for method, text in ({"original": original} | changed).items():
-            row = {
-                "id": f"{k}_{method}", "method": method, "prompt": "spot", "shots": 0, "model": "m",
-                "feedback": f"Point {k}.", "story": text,
-                # White space may differ where a story went through another program.
-                "original": original.replace("\n", " ") if method == "swap" else original,
-            }  # fmt: skip
-            rows.append(row | ({"story_id": f"s{k}"} if with_ids else {}))
-    write_rows(folder / "f.jsonl", rows)
-    new_study(folder / "study.toml", "feedback", folder / "f.jsonl")
-    return load_study(folder / "study.toml")
+            # White space may differ where a story went through another program.
+            before = original.replace("\n", " ") if method == "swap" else original
+            rows.append(PIECE | {"id": f"{k}_{method}", "method": method, "story_id": f"s{k}",
+                                 "story": text, "original": before})  # fmt: skip
+            if not with_ids:
+                del rows[-1]["story_id"]
+    return rows
 
 
 @pytest.mark.parametrize("with_ids", [True, False])
-def test_nobody_is_given_two_versions_of_one_story(
-    tmp_path: Path, database: str, *, with_ids: bool
-):
-    design = replace(write_feedback(tmp_path, 4, with_ids=with_ids), raters=2, per_participant=90)
-    units = read_units(design)
-    store = open_store(design, units, database)
-    running = design, {unit.key: unit for unit in units}, store
-    try:
-        n_given: Counter[str] = Counter()
-        for one in people(store, 6):
-            stories = []
-            while (key := take(running, one)) is not None:
-                stories.append(key.partition("_")[0])
-                n_given[key] += 1
-                hand_in(running, one)
-            assert sorted(stories) == ["0", "1", "2", "3"]
-        # Twelve pieces by two people each, four a person: six people read all of them.
-        assert set(n_given.values()) == {2}
-    finally:
-        store.close()
+def test_nobody_is_given_two_versions_of_one_story(tmp_path: Path, sharing: Make, with_ids: bool):
+    rows = feedback(4, with_ids=with_ids)
+    running = sharing(design_of(tmp_path, "feedback", rows, raters=2, per_participant=90))
+    given = [running.read_all(one) for one in running.people(6)]
+    assert all(sorted(key.partition("_")[0] for key in keys) == list("0123") for keys in given)
+    # Twelve pieces by two people each, four a person: six people read all of them.
+    assert set(Counter(key for keys in given for key in keys).values()) == {2}
 
 
-def test_a_story_that_was_given_back_still_counts_as_seen(tmp_path: Path, database: str):
-    design = replace(write_feedback(tmp_path, 1), raters=1, per_participant=90)
-    units = read_units(design)
-    store = open_store(design, units, database)
-    running = design, {unit.key: unit for unit in units}, store
-    try:
-        first, second = people(store, 2)
-        seen = take(running, first)
-        with store.writing() as connection:
-            connection.execute(assignments.update().values(seen_ms=0))
-        assert take(running, second) is not None
-        with store.writing() as connection:
-            connection.execute(assignments.update().values(seen_ms=0))
-        assert take(running, first) in (seen, None)
-    finally:
-        store.close()
-
-
-def write_groups(folder: Path, rows: list[dict[str, str]]) -> StudyDesign:
-    write_rows(folder / "s.jsonl", rows)
-    new_study(folder / "study.toml", "ttcw", folder / "s.jsonl")
-    return load_study(folder / "study.toml")
-
-
-def readings(design: StudyDesign, database: str, n_people: int) -> list[list[str]]:
-    """What each of so many people is given, one after the other, who read all that they can."""
-    units = read_units(design)
-    store = open_store(design, units, database)
-    running = design, {unit.key: unit for unit in units}, store
-    found = []
-    try:
-        for one in people(store, n_people):
-            found.append([])
-            while (key := take(running, one)) is not None:
-                found[-1].append(key)
-                hand_in(running, one)
-    finally:
-        store.close()
-    return found
+def test_a_story_that_was_given_back_still_counts_as_seen(tmp_path: Path, sharing: Make):
+    running = sharing(design_of(tmp_path, "feedback", feedback(1), raters=1, per_participant=90))
+    first, second = running.people(2)
+    seen = running.take(first)
+    running.let_pass(1e6)
+    assert running.take(second) is not None
+    running.let_pass(1e6)
+    assert running.take(first) in (seen, None)
 
 
 @pytest.mark.parametrize("marked", ["id", "original", "text"])
-def test_nobody_reads_a_group_that_gives_away_a_story_of_another(
-    tmp_path: Path, database: str, marked: str
-):
+def test_nobody_reads_a_group_that_gives_a_story_away(tmp_path: Path, sharing: Make, marked: str):
     whole, changed = "She went away. Then she came back.", "She went away."
     rows = [
         {"id": f"{group}{k}", "group": group, "author": "a", "text": f"Another story, {group}{k}."}
@@ -295,28 +259,25 @@ def test_nobody_reads_a_group_that_gives_away_a_story_of_another(
         rows[2] |= {"story_id": "s"}
     if marked == "original":
         rows[2] |= {"original": whole}
-    design = replace(write_groups(tmp_path, rows), raters=2, per_participant=3)
-    for given in readings(design, database, 4):
-        assert not {"a", "b"} <= set(given)
+    running = sharing(design_of(tmp_path, "ttcw", rows, raters=2, per_participant=3))
+    for given in map(running.read_all, running.people(4)):
         assert given
+        assert not {"a", "b"} <= set(given)
 
 
 def test_several_pieces_about_one_story_are_given_where_they_show_the_same_text(tmp_path: Path):
     rows = [
-        {"id": story, "story_id": story, "method": method, "prompt": "spot", "shots": 0,
-         "model": model, "feedback": f"Point of {model}.", "original": f"{story} began. It ended.",
-         "story": f"{story} began. It ended." if method == "original" else f"It ended. {story}."}
-        for story, method in (("one", "original"), ("two", "swap"))
-        for model in ("m1", "m2", "m3")
+        PIECE | {"id": story, "story_id": story, "method": method, "model": f"m{k}",
+                 "feedback": f"Point {k}.", "original": f"{story} began.", "story": text}
+        for story, method, text in (("one", "original", "one began."), ("two", "swap", "It ended."))
+        for k in range(3)
     ]  # fmt: skip
-    write_rows(tmp_path / "f.jsonl", rows)
-    new_study(tmp_path / "study.toml", "feedback", tmp_path / "f.jsonl")
-    design = replace(load_study(tmp_path / "study.toml"), raters=3, per_participant=90, per_story=2)
-    given = readings(design, f"sqlite:///{tmp_path / 's.db'}", 3)
-    for mine in given:
-        stories = Counter(key.partition("_")[0] for key in mine)
+    most = {"raters": 3, "per_participant": 90, "per_story": 2}
+    running = Sharing(design_of(tmp_path, "feedback", rows, **most))
+    for mine in map(running.read_all, running.people(3)):
         # Whoever read one piece on the changed story was shown how it was.
-        assert stories == {"one": 2, "two": 1}
+        assert Counter(key.partition("_")[0] for key in mine) == {"one": 2, "two": 1}
+    running.store.close()
 
 
 def fits(design: StudyDesign, units: list[Unit], story_of: dict[str, int], n: int) -> bool:
@@ -349,19 +310,12 @@ def test_the_number_of_people_is_the_least_that_can_fill_a_design(tmp_path: Path
     for trial in range(25):
         sizes = [rng.randint(1, 4) for _ in range(rng.randint(1, 6))]
         rows = [
-            {"id": f"{story}-{k}", "story_id": str(story), "method": "swap" if k else "original",
-             "prompt": "spot", "shots": 0, "model": "m", "feedback": "Say more.",
-             "story": f"Version {k} of {story}.", "original": f"Version 0 of {story}."}
+            PIECE | {"id": f"{story}-{k}", "story_id": f"{story}", "story": f"{k} of {story}.",
+                     "method": "swap" if k else "original", "original": f"0 of {story}."}
             for story, size in enumerate(sizes) for k in range(size)
         ]  # fmt: skip
-        folder = tmp_path / str(trial)
-        folder.mkdir()
-        write_rows(folder / "f.jsonl", rows)
-        new_study(folder / "study.toml", "feedback", folder / "f.jsonl")
-        design = replace(
-            load_study(folder / "study.toml"), raters=rng.randint(1, 4),
-            per_participant=rng.randint(1, 5),
-        )  # fmt: skip
+        design = design_of(tmp_path / str(trial), "feedback", rows, raters=rng.randint(1, 4),
+                           per_participant=rng.randint(1, 5))  # fmt: skip
         units = read_units(design)
         story_of = {unit.key: int(str(unit.documents[0].meta["story_id"])) for unit in units}
         work = workload_of(design, units)

@@ -1,69 +1,88 @@
-"""Backups of a study that runs, and what is put back from them, in databases of both kinds."""
+"""A started study stays as participants were given it, and so do its backups; what is put back."""
 
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import func, select
-from tests.studies.test_app import ENDING, Running, hidden, make
+from starlette.testclient import TestClient
+from tests.commands import write_rows
+from tests.studies.test_app import ENDING, Running, hidden
 from tests.studies_data import story_rows
 
 from fabula.core.errors import InputError
-from fabula.studies.database import Store, answers, audit, metadata, sessions
+from fabula.core.types import Measurement
+from fabula.studies.app import create_app
+from fabula.studies.database import answers, audit, metadata, sessions
+from fabula.studies.design import load_study, new_study
 from fabula.studies.participants import forget, invite
 from fabula.studies.study_engine import back_up, open_store, restore
+from fabula.studies.units import read_units
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def other(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where it is put back: an empty database of either kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'other.db'}"
-    made: Callable[[], str] = request.getfixturevalue("new_postgres")
-    return made()
+def rows_of(running: Running) -> dict[str, list[Any]]:
+    return {table.name: running.rows(table) for table in metadata.sorted_tables
+            if table is not sessions}  # fmt: skip
 
 
-def rows_of(store: Store) -> dict[str, list[tuple[object, ...]]]:
-    with store.reading() as connection:
-        return {
-            table.name: sorted(tuple(row) for row in connection.execute(select(table)))
-            for table in metadata.sorted_tables
-            if table is not sessions
-        }
+@pytest.fixture
+def answered(study: Running) -> Running:
+    """Somebody has answered a question."""
+    save(study.reader(), ENDING, "Yes")
+    return study
+
+
+def save(reader: TestClient, item: str, value: str) -> None:
+    assert reader.post("/save", data=hidden(reader.get("/page/story-1")) | {item: value}).is_success
+
+
+@pytest.fixture
+def new(answered: Running, tmp_path: Path) -> Iterator[Running]:
+    """The study in an empty database."""
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    found = replace(answered, store=open_store(answered.design, answered.units, url))
+    yield found
+    found.store.close()
+
+
+def put_back(into: Running, path: Path) -> Any:
+    return restore(into.store, into.design, into.units, path)
 
 
 def test_what_was_backed_up_is_put_back_to_the_last_row(
     running: Running, other: str, tmp_path: Path
 ):
+    backup = tmp_path / "backup.db"
     reader = running.reader()
-    form = hidden(reader.get("/page/story-1"))
-    reader.post("/save", data=form | {ENDING: "Yes", f"{ENDING}.why": "Ende gut, ünd \x01 'so'"})
-    reader.post("/save", data=form | {ENDING: ""})
+    save(reader, ENDING, "Yes")
+    save(reader, f"{ENDING}.why", "Ende gut, ünd \x01 'so'")
+    save(reader, ENDING, "")
     with running.store.writing() as connection:
         forget(connection, 1, "test")
-    reader = running.reader()
-    reader.post("/save", data=hidden(reader.get("/page/story-1")) | {ENDING: "No"})
-    done = back_up(running.store, tmp_path / "backup.db")
+    save(running.reader(), ENDING, "No")
+    done = back_up(running.store, backup)
     assert (done.n_answers, done.n_people) == (1, 2)
-    assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
-    assert sorted(path.name for path in tmp_path.glob("*backup*")) == ["backup.db"]
-    before = (tmp_path / "backup.db").read_bytes()
-    store = open_store(running.design, running.units, other)
+    assert backup.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.glob("*backup*")] == ["backup.db"]
+    before = backup.read_bytes()
+    again = replace(running, store=open_store(running.design, running.units, other))
     try:
-        found = restore(store, running.design, running.units, tmp_path / "backup.db")
+        found = put_back(again, backup)
         assert (found.n_answers, found.n_people, found.lacked_log) == (1, 2, False)
-        assert rows_of(store) == rows_of(running.store)
-        assert (tmp_path / "backup.db").read_bytes() == before
+        assert rows_of(again) == rows_of(running)
+        assert backup.read_bytes() == before
         # What comes next gets numbers of its own.
-        with store.writing() as connection:
+        with again.store.writing() as connection:
             invite(connection, 1, "test")
         with pytest.raises(InputError, match="already contains people"):
-            restore(store, running.design, running.units, tmp_path / "backup.db")
+            put_back(again, backup)
     finally:
-        store.close()
+        again.store.close()
 
 
 def test_a_backup_is_of_one_moment_while_people_answer(running: Running, tmp_path: Path):
@@ -94,60 +113,188 @@ def test_a_backup_is_of_one_moment_while_people_answer(running: Running, tmp_pat
             assert connection.execute("SELECT count(*) FROM answers").fetchone() == (n,)
 
 
-def test_nothing_is_put_over_and_nothing_damaged_is_put_back(tmp_path: Path):
-    running = make(tmp_path, "ttcw", story_rows(1, 2))
-    reader = running.reader()
-    reader.post("/save", data=hidden(reader.get("/page/story-1")) | {ENDING: "Yes"})
-    back_up(running.store, tmp_path / "backup.db")
+def test_no_backup_is_put_over_nor_put_back_damaged(
+    answered: Running, new: Running, tmp_path: Path
+):
+    back_up(answered.store, tmp_path / "backup.db")
     with pytest.raises(InputError, match="already exists"):
-        back_up(running.store, tmp_path / "backup.db")
+        back_up(answered.store, tmp_path / "backup.db")
     whole = (tmp_path / "backup.db").read_bytes()
-    store = open_store(running.design, running.units, f"sqlite:///{tmp_path / 'new.db'}")
-    (tmp_path / "text").write_text("not a database URL")
-    (tmp_path / "half").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "worn").write_bytes(whole[:4096] + bytes(4096) + whole[8192:])
-    try:
-        for name in ("text", "half", "worn"):
-            with pytest.raises(InputError, match=name):
-                restore(store, running.design, running.units, tmp_path / name)
-        with store.reading() as connection:
-            for table in (answers, audit):
-                count = connection.execute(select(func.count()).select_from(table))
-                assert count.scalar_one() == 0
-    finally:
-        store.close()
-        running.store.close()
+    damaged = {"text": b"not a database URL", "half": whole[: len(whole) // 2],
+               "worn": whole[:4096] + bytes(4096) + whole[8192:]}  # fmt: skip
+    for name, data in damaged.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError, match=name):
+            put_back(new, tmp_path / name)
+    assert new.rows(answers) == new.rows(audit) == []
 
 
-def test_a_file_that_was_copied_without_its_log_can_be_put_back_and_says_so(tmp_path: Path):
-    running = make(tmp_path, "ttcw", story_rows(1, 2))
-    reader = running.reader()
-    form = hidden(reader.get("/page/story-1"))
-    reader.post("/save", data=form | {ENDING: "Yes"})
-    running.store.checkpoint()
-    reader.post("/save", data=form | {"1:scene_vs_summary": "Yes"})
+def test_a_copy_without_its_log_can_be_put_back(answered: Running, new: Running, tmp_path: Path):
+    reader = answered.reader()
+    answered.store.checkpoint()
+    save(reader, "1:scene_vs_summary", "Yes")
     alone = tmp_path / "alone"
     alone.mkdir()
     shutil.copy(tmp_path / "study.db", alone / "study.db")
-    running.store.close()
+    answered.store.close()
     with pytest.raises(InputError, match="without its log"):
-        open_store(running.design, running.units, f"sqlite:///{alone / 'study.db'}")
-    store = open_store(running.design, running.units, f"sqlite:///{tmp_path / 'new.db'}")
-    try:
-        found = restore(store, running.design, running.units, alone / "study.db")
-        # What was checkpointed, and not what came after it.
-        assert (found.n_answers, found.lacked_log) == (1, True)
-    finally:
-        store.close()
+        open_store(answered.design, answered.units, f"sqlite:///{alone / 'study.db'}")
+    found = put_back(new, alone / "study.db")
+    # What was checkpointed, and not what came after it.
+    assert (found.n_answers, found.lacked_log) == (1, True)
 
 
 @pytest.mark.parametrize("size", [3000, 20_000])
-def test_a_damaged_study_says_so_and_names_the_backup(tmp_path: Path, size: int):
-    running = make(tmp_path, "ttcw", story_rows(1, 2))
-    running.visitor()
-    path = running.store.file
-    running.store.close()
+def test_a_damaged_study_says_so_and_names_the_backup(answered: Running, size: int):
+    path = answered.store.file
+    answered.store.close()
     with path.open("r+b") as file:
         file.truncate(size)
     with pytest.raises(InputError, match=r"the file is damaged.*restore your last backup"):
-        open_store(running.design, running.units)
+        open_store(answered.design, answered.units)
+
+
+@dataclass
+class Files:
+    """The files of a study, to be changed."""
+
+    folder: Path
+    url: str
+    rows: list[dict[str, Any]]
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "study.toml"
+
+    def edit(self, old: str, new: str) -> None:
+        content = self.file.read_text()
+        assert old in content
+        self.file.write_text(content.replace(old, new, 1))
+
+    def open(self) -> Running:
+        write_rows(self.folder / "documents.jsonl", self.rows)
+        design = load_study(self.file)
+        units = read_units(design)
+        store = open_store(design, units, self.url)
+        return Running(design, units, store, create_app(design, units, store))
+
+    def answers(self) -> list[Measurement]:
+        running = self.open()
+        found = running.measured(unfinished=True)
+        running.store.close()
+        return [one for one in found if one.value is not None]
+
+
+@pytest.fixture
+def files(tmp_path: Path, database: str) -> Files:
+    """Two groups of two stories."""
+    files = Files(tmp_path, database, story_rows(2, 2))
+    documents = write_rows(tmp_path / "documents.jsonl", files.rows)
+    new_study(files.file, "ttcw", documents)
+    return files
+
+
+@pytest.fixture
+def started(files: Files) -> Files:
+    """One of the stories has been given to somebody, who has answered a question about it."""
+    running = files.open()
+    save(running.reader(), ENDING, "Yes")
+    running.store.close()
+    return files
+
+
+CHANGES: dict[str, tuple[Callable[[Files], object], str]] = {
+    "thanks": (lambda s: s.edit('# thanks = "Thank', 'thanks = "We thank'), "texts.thanks from"),
+    "consent": (lambda s: s.edit("under a number,", "under a code,"), "texts.consent from"),
+    "reasons": (lambda s: s.edit("reason_words = 4", "reason_words = 9"), "reason_words from"),
+    "order": (lambda s: s.edit("seed = 0", "seed = 1"), "seed from"),
+    "rubric": (lambda s: s.edit('rubric = "ttcw"', 'rubric = "comparison"'), "rubric from"),
+    "a question": (
+        lambda s: s.edit("[texts]", '[[about]]\nid = "age"\nquestion = "Old?"\n[texts]'),
+        "tutorial, about, attention or repeat from",
+    ),
+    "an author": (lambda s: s.rows[0].update(author="Somebody"), "document [^,]+ from"),
+    "a slip": (lambda s: s.rows[1].update(text=s.rows[1]["text"] + " x"), "document [^,]+ from"),
+    "all stories": (
+        lambda s: [row.update(text="Another.") for row in s.rows],
+        "document .*, document .*, document .* and 1 more from",
+    ),
+    "one fewer": (lambda s: s.rows.pop(0), "document .*, the groups of documents from"),
+    "a group more": (
+        lambda s: s.rows.extend(
+            {"id": f"new{k}", "author": k, "group": "new", "text": "A new tale."} for k in "ab"
+        ),
+        "the groups of documents, document newa, document newb from",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_changed_file_is_refused_in_a_sentence_that_names_what_differs(started: Files, what: str):
+    before, text, rows = started.answers(), started.file.read_text(), deepcopy(started.rows)
+    change, named = CHANGES[what]
+    change(started)
+    with pytest.raises(InputError, match=f"differs in {named} the study that part") as caught:
+        started.open()
+    assert "put it back, or copy it under another name with a new database" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    # Put back, it has all its answers; the changed file with another database is a new study.
+    copy = started.folder / "copy"
+    copy.mkdir()
+    shutil.copy(started.file, copy)
+    assert Files(copy, f"sqlite:///{copy / 'copy.db'}", started.rows).answers() == []
+    started.rows = rows
+    started.file.write_text(text)
+    assert started.answers() == before
+    assert len(before) == 1
+
+
+def test_what_nobody_sees_may_change_after_the_start(started: Files):
+    before = started.answers()
+    started.edit("raters = 3", "raters = 5")
+    assert "completion_code = " in started.file.read_text()
+    started.edit("title = ", 'title = "Another" # ')
+    assert started.answers() == before
+
+
+def test_until_somebody_has_a_text_everything_can_be_edited(files: Files):
+    files.open().store.close()
+    for change, _ in CHANGES.values():
+        change(files)
+        files.open().store.close()
+
+
+def test_a_server_of_the_old_file_gives_nothing_out_once_the_new_one_is_started(files: Files):
+    old = files.open()
+    late = old.visitor()
+    page = late.get("/")
+    files.edit('# thanks = "Thank', 'thanks = "We thank')
+    new = files.open()
+    new.reader().get("/page/story-1")
+    answer = late.post("/consent", data=hidden(page) | {"agree": "yes"})
+    assert answer.status_code == 503
+    assert "being changed" in answer.text
+    old.store.close()
+    new.store.close()
+
+
+def test_a_backup_is_as_frozen_as_its_study(started: Files, tmp_path: Path):
+    running = started.open()
+    back_up(running.store, tmp_path / "copy.db")
+    running.store.close()
+
+    def put_back(name: str) -> None:
+        started.url = f"sqlite:///{tmp_path / name}"
+        other = started.open()
+        try:
+            restore(other.store, other.design, other.units, tmp_path / "copy.db")
+        finally:
+            other.store.close()
+
+    put_back("other.db")
+    assert len(started.answers()) == 1
+    CHANGES["thanks"][0](started)
+    with pytest.raises(InputError, match=r"differs in texts\.thanks"):
+        started.open()
+    with pytest.raises(InputError, match=r"differs in texts\.thanks"):
+        put_back("third.db")

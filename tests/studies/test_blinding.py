@@ -3,27 +3,30 @@
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType, MappingProxyType
+from tempfile import mkdtemp
+from types import FrameType
 from typing import Any
 
 import httpx
 import pytest
 from starlette.testclient import TestClient
 from tests.commands import write_rows
+from tests.studies.test_app import hidden
 
 import fabula
 from fabula.studies.app import create_app
-from fabula.studies.database import Store
-from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.design import load_study, new_study
 from fabula.studies.participants import invite
 from fabula.studies.study_engine import open_store
-from fabula.studies.units import Unit, read_units
+from fabula.studies.units import read_units
 
 OWN = str(Path(fabula.__file__).parent)
 Row = dict[str, Any]
+NOTED = {"unit:own_feedback": "Say who."}
 STORY = "The old man swept the steps. He sat down and waited. Then he swept them again."
 ADVICE = {
     "sanity": "Only feedback", "feedback_type": "Suggestions", "correctness": "Some of it",
@@ -31,12 +34,21 @@ ADVICE = {
 }  # fmt: skip
 
 
+_DRAWN = {
+    rb'name="csrf" value="\w+"': b"CSRF",
+    rb'name="revision" value="\d+"|"revision":\d+': b"REVISION",
+    rb"fabula_study\w*=[\w-]+": b"COOKIE",
+    # As long as a revision has digits.
+    rb"'content-length', '\d+'": b"LENGTH",
+}
+"""What is drawn anew for each participant."""
+
+
 @dataclass
 class Session:
     """A participant, and every byte that they were sent, headers included."""
 
     client: TestClient
-    store: Store
     sent: list[bytes] = field(default_factory=list)
 
     def take(self, reply: httpx.Response) -> httpx.Response:
@@ -48,62 +60,45 @@ class Session:
     def get(self, path: str) -> httpx.Response:
         return self.take(self.client.get(path))
 
-    def post(
-        self, path: str, page: httpx.Response, form: Mapping[str, str] = MappingProxyType({})
-    ) -> httpx.Response:
+    def post(self, path: str, page: httpx.Response, /, **form: str) -> httpx.Response:
         """Send the form of a page, with these fields."""
-        fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
-        return self.take(self.client.post(path, data=fields | form))
+        return self.take(self.client.post(path, data=hidden(page) | form))
 
-    def normal(self) -> list[bytes]:
+    def all(self) -> bytes:
+        return b"".join(self.sent)
+
+    def normal(self) -> bytes:
         """What was sent, without what is drawn anew for each participant."""
-        drawn = [
-            (rb'name="csrf" value="\w+"', b"CSRF"),
-            (rb'name="revision" value="\d+"', b"REVISION"),
-            (rb'"revision":\d+', b"REVISION"),
-            (rb"fabula_study\w*=[\w-]+", b"COOKIE"),
-            # As long as a revision has digits.
-            (rb"'content-length', '\d+'", b"LENGTH"),
-        ]
-        found = []
-        for one in self.sent:
-            for pattern, name in drawn:
-                one = re.sub(pattern, name, one)
-            found.append(one)
+        found = b"\0".join(self.sent)
+        for pattern, name in _DRAWN.items():
+            found = re.sub(pattern, name, found)
         return found
-
-
-def design_of(folder: Path, kind: Any, rows: list[Row]) -> tuple[StudyDesign, list[Unit]]:
-    folder.mkdir()
-    write_rows(folder / "ZQXFILE.jsonl", rows)
-    new_study(folder / "ZQXSTUDY.toml", kind, folder / "ZQXFILE.jsonl")
-    text = (folder / "ZQXSTUDY.toml").read_text()
-    (folder / "ZQXSTUDY.toml").write_text(re.sub(r"(?m)^id = .*", 'id = "zqxid"', text))
-    design = replace(load_study(folder / "ZQXSTUDY.toml"), per_participant=1)
-    return design, read_units(design)
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[Any]:
+def session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
     """Makes a session of a participant in a study of its own, as far as the first page."""
-    stores = []
+    with ExitStack() as ending:
 
-    def make(kind: str, rows: list[Row]) -> Session:
-        design, units = design_of(tmp_path / f"study{len(stores)}", kind, rows)
-        stores.append(open_store(design, units))
-        with stores[-1].writing() as connection:
-            (token,) = invite(connection, 1, "test")
-        found = Session(TestClient(create_app(design, units, stores[-1])), stores[-1])
-        page = found.get(f"/i/{token}")
-        page = found.post("/consent", page)
-        if design.quiz:
-            right = {f"quiz-{k}": q.answer for k, q in enumerate(design.quiz, 1)}
-            found.post("/quiz", page, right)
-        return found
+        def make(kind: Any, rows: list[Row]) -> Session:
+            folder = Path(mkdtemp(dir=tmp_path))
+            file = folder / "ZQXSTUDY.toml"
+            new_study(file, kind, write_rows(folder / "ZQXFILE.jsonl", rows))
+            file.write_text(re.sub(r"(?m)^id = .*", 'id = "zqxid"', file.read_text()))
+            design = replace(load_study(file), per_participant=1)
+            units = read_units(design)
+            store = open_store(design, units)
+            ending.callback(store.close)
+            with store.writing() as connection:
+                (token,) = invite(connection, 1, "test")
+            found = Session(TestClient(create_app(design, units, store)))
+            page = found.post("/consent", found.get(f"/i/{token}"))
+            if design.quiz:
+                right = {f"quiz-{k}": q.answer for k, q in enumerate(design.quiz, 1)}
+                found.post("/quiz", page, **right)
+            return found
 
-    yield make
-    for store in stores:
-        store.close()
+        yield make
 
 
 def stories(mark: str) -> list[Row]:
@@ -129,39 +124,39 @@ def advice(mark: str, method: str, **changes: Any) -> list[Row]:
 def read_stories(session: Session) -> None:
     """Everything that a reader of stories can press, wrong and right, to the end."""
     for number in (1, 2, 3):
-        page = session.get(f"/page/story-{number}")
-        session.post(f"/page/story-{number}", page, {"go": "finish"})
+        path = f"/page/story-{number}"
+        page = session.get(path)
+        session.post(path, page, go="finish")
         for name in re.findall(r'type="radio" name="([^"]+)" value="Yes"', page.text):
             given = {name: "Yes", f"{name}.why": "Since I find it so."}
-            page = session.get(f"/page/story-{number}")
-            session.post("/save", page, given)
+            session.post("/save", session.get(path), **given)
     page = session.get("/page/group")
-    session.post("/page/group", page, {"go": "finish"})
+    session.post("/page/group", page, go="finish")
     options = re.findall(r'type="radio" name="([^"]+)" value="([^"]+)"', page.text)
-    session.post("/page/group", page, {"go": "", **dict(options)})
+    session.post("/page/group", page, go="", **dict(options))
     given = {name: name[0] if "preference" in name else value for name, value in options}
-    end = session.post("/page/group", page, {"go": "finish", **given})
+    end = session.post("/page/group", page, go="finish", **given)
     assert "You have finished" in end.text
     session.get("/page/story-1")
     session.get("/")
 
 
-def judge_advice(session: Session, answers: dict[str, str], *, by_script: bool) -> None:
+def judge_advice(session: Session, *, by_script: bool) -> None:
     """All but the last press of a reader of feedback; what comes too early is tried as well."""
     page = session.get("/")
     for early in ("feedback", "change"):
         session.get(f"/page/{early}")
-    session.post("/page/story", page, {"go": "next"})
-    session.post("/page/story", page, {"go": "next", "unit:own_feedback": "Say who."})
-    for item, answer in answers.items():
+    session.post("/page/story", page, go="next")
+    session.post("/page/story", page, go="next", **NOTED)
+    for item, answer in ADVICE.items():
         page = session.get("/page/feedback")
         given = {f"unit:{item}": answer}
         if by_script:
-            session.post("/save", page, given)
+            session.post("/save", page, **given)
         else:
-            session.post("/page/feedback", page, {"go": "", **given})
-        if item != list(answers)[-1]:
-            session.post("/page/feedback", page, {"go": "next", **given})
+            session.post("/page/feedback", page, go="", **given)
+        if item != "specificity":
+            session.post("/page/feedback", page, go="next", **given)
             session.get("/page/change")
             session.get("/page/story")
 
@@ -169,15 +164,14 @@ def judge_advice(session: Session, answers: dict[str, str], *, by_script: bool) 
 def test_a_whole_session_holds_nothing_hidden(session: Any):
     reading = session("ttcw", stories("ZQX"))
     read_stories(reading)
-    assert b"zqx" not in b"".join(reading.sent).lower()
-    changed = advice("ZQX", "ZQXMETHOD", original="As it was before.")
-    judging = session("feedback", changed)
-    judge_advice(judging, ADVICE, by_script=True)
-    page = judging.post("/page/feedback", judging.get("/page/feedback"), {"go": "next"})
+    assert b"zqx" not in reading.all().lower()
+    judging = session("feedback", advice("ZQX", "ZQXMETHOD", original="As it was before."))
+    judge_advice(judging, by_script=True)
+    page = judging.post("/page/feedback", judging.get("/page/feedback"), go="next")
     assert "As it was before." in page.text
-    judging.post("/page/change", page, {"go": "next", "unit:relevance": "Yes"})
+    judging.post("/page/change", page, go="next", **{"unit:relevance": "Yes"})
     assert "Thank you" in judging.get("/").text
-    assert b"zqx" not in b"".join(judging.sent).lower()
+    assert b"zqx" not in judging.all().lower()
 
 
 def test_who_wrote_the_stories_changes_not_a_byte(session: Any):
@@ -190,16 +184,14 @@ def test_who_wrote_the_stories_changes_not_a_byte(session: Any):
 
 
 @pytest.mark.parametrize("by_script", [True, False])
-def test_what_was_done_to_a_story_changes_not_a_byte_before_the_last_answer(
-    session: Any, by_script: bool
-):
+def test_what_was_done_to_a_story_changes_no_byte_before_its_time(session: Any, by_script: bool):
     found = []
     for mark, method in (("ZQXA", "original"), ("ZQXLONGER", "swap"), ("ZQXB", "delete")):
         judging = session("feedback", advice(mark, method))
-        judge_advice(judging, ADVICE, by_script=by_script)
+        judge_advice(judging, by_script=by_script)
         found.append(judging.normal())
     assert found[0] == found[1] == found[2]
-    assert b"original" not in b"".join(found[0]).lower()
+    assert b"original" not in found[0].lower()
 
 
 class Steps:
@@ -233,22 +225,24 @@ class Steps:
 def steps_of(judging: Session) -> list[int]:
     """Those of each request of a reader of feedback, up to the last answer."""
     count, found = Steps(), []
-    page, n = count.of(lambda: judging.get("/"))
-    found.append(n)
-    own = {"go": "next", "unit:own_feedback": "Say who."}
-    page, n = count.of(lambda: judging.post("/page/story", page, own))
-    found.append(n)
+
+    def counted(ask: Callable[..., httpx.Response], *about: Any, **form: str) -> httpx.Response:
+        reply, n = count.of(lambda: ask(*about, **form))
+        found.append(n)
+        return reply
+
+    page = counted(judging.get, "/")
+    counted(judging.post, "/page/story", page, go="next", **NOTED)
     for item, answer in ADVICE.items():
-        page, n = count.of(lambda: judging.get("/page/feedback"))
-        given = {f"unit:{item}": answer, "page": "feedback"}
-        found += [n, count.of(lambda: judging.post("/save", page, given))[1]]  # noqa: B023
+        page = counted(judging.get, "/page/feedback")
+        counted(judging.post, "/save", page, page="feedback", **{f"unit:{item}": answer})
     return found
 
 
 def test_what_was_done_to_a_story_changes_not_how_much_work_a_request_is(session: Any):
     steps_of(session("feedback", advice("ZQXA", "original")))  # whatever is done once
     unchanged, changed = (
-        steps_of(session("feedback", advice("ZQXA", method))) for method in ("original", "swap")
+        steps_of(session("feedback", advice("ZQXA", how))) for how in ("original", "swap")
     )
     assert min(unchanged) > 1_000
     # A question that applies is a line or two more; a page that it adds would be hundreds.
@@ -263,8 +257,9 @@ def test_a_form_sent_by_hand_shows_no_page_before_its_time(session: Any, path: s
         first = judging.get("/")
         given = {f"unit:{item}": answer for item, answer in ADVICE.items()}
         for name in ("change", "feedback"):
-            judging.post(path, first, given | {"page": name, "go": "", "unit:relevance": "Yes"})
+            early = {"page": name, "go": "", "unit:relevance": "Yes"}
+            judging.post(path, first, **given | early)
         found.append(judging.normal())
-        assert b"As it was before." not in b"".join(judging.sent)
-        assert b"Say who he is." not in b"".join(judging.sent)
+        assert b"As it was before." not in judging.all()
+        assert b"Say who he is." not in judging.all()
     assert found[0] == found[1]

@@ -1,21 +1,18 @@
 """Attention items and questions that are asked again: who is asked what, and what is made of it."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.studies.test_app import Running, hidden
+from tests.studies.test_app import Make, Running, filled, onward, swap
 from tests.studies.test_pairs import ITEMS
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.core.errors import InputError
-from fabula.studies.exporting import export
 from fabula.studies.quality import Checks, standings
 
-Make = Callable[..., Running]
 ATTENTION = """
 [[attention]]
 question = "Please choose No here."
@@ -34,49 +31,33 @@ def made(opened: Make) -> Make:
     """Makes a study whose file has more at its end, and at its beginning."""
 
     def make(kind: Any, more: str, rows: list[dict[str, Any]], top: str = "") -> Running:
-        return opened(
-            kind, rows, change=lambda text: text.replace("\n[texts]", f"\n{top}\n[texts]", 1) + more
-        )
+        above = swap("\n[texts]", f"\n{top}\n[texts]")
+        return opened(kind, rows, change=lambda text: above(text) + more)
 
     return make
 
 
-def send(reader: TestClient, page: httpx.Response, **other: str) -> httpx.Response:
-    """The first answer to each question, but those in `other` (`check` for all of a part)."""
-    form = hidden(page)
-    for field, value in re.findall(r'type="radio" name="([^"]+)" value="([^"]*)"', page.text):
-        part, _, item = field.partition(":")
-        form.setdefault(field, other.get(part, value))
-        if item == "preference":
-            form[field] = part
-    for field in re.findall(r'<textarea[^>]* name="([^"]+)"', page.text):
-        form[field] = "For these reasons I say so."
-    going = re.findall(r'class="main" name="go" value="([^"]+)"', page.text)[-1]
-    return reader.post(page.url.path, data=form | {"go": going})
-
-
 def read_all(reader: TestClient, **other: str) -> tuple[list[str], httpx.Response]:
-    """All that somebody is given; the pages in their order, and the last one."""
+    """All that somebody is given who answers some parts so; the pages, and the last one."""
     seen, page = [], reader.get("/")
-    for _ in range(40):
+    while len(seen) < 40:
         if ">Begin</a>" in page.text:
             page = reader.get(re.findall(r'button main" href="([^"]+)"', page.text)[0])
         if 'name="unit"' not in page.text:
             return seen, page
         seen.append(page.text)
-        page = send(reader, page, **other)
+        page = reader.post(page.url.path, data=filled(page, **other) | onward(page))
     raise AssertionError(page.text)
 
 
 def checks_of(running: Running) -> list[Checks]:
+    found = running.measured()
+    assert {one.item for one in found} <= {
+        *(item.id for item in running.design.rubric.items), "own_feedback",
+        *("preference", "origin", "familiar", "remarks"),
+    }  # fmt: skip
+    assert len({(one.rater, one.document_id, one.item) for one in found}) == len(found)
     with running.store.reading() as connection:
-        units = {unit.key: unit for unit in running.units}
-        found = list(export(connection, running.design, units))
-        assert {one.item for one in found} <= {
-            *(item.id for item in running.design.rubric.items), "own_feedback",
-            *("preference", "origin", "familiar", "remarks"),
-        }  # fmt: skip
-        assert len({(one.rater, one.document_id, one.item) for one in found}) == len(found)
         return [one.facts.checks for one in standings(connection, running.design, found)]
 
 
@@ -93,10 +74,9 @@ def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(made:
     _, page = read_all(bad, check="Yes", again="No")
     assert "ASLEEP" in page.text
     assert checks_of(running) == [Checks(1, 1, 1, 1), Checks(1, 0, 1, 0)]
-    organiser = TestClient(running.app)
-    organiser.post("/organise/login", data={"password": "secret"})
-    assert "1 of 1" in organiser.get("/organise").text
-    assert "Attention items right" in organiser.get("/organise").text
+    shown = running.organiser().get("/organise").text
+    assert "1 of 1" in shown
+    assert "Attention items right" in shown
 
 
 def test_of_pairs_the_first_is_shown_again_in_the_same_order(made: Make):
@@ -140,9 +120,7 @@ def test_a_wrong_answer_that_is_let_pass_costs_nothing(made: Make):
         ("pairs", "", ATTENTION, r"attention 1: at: these documents .* \(1 at most\)"),
     ],
 )
-def test_checks_that_cannot_be_asked_are_refused(
-    made: Make, kind: str, top: str, more: str, words: str
-):
+def test_what_cannot_be_asked_is_refused(made: Make, kind: str, top: str, more: str, words: str):
     rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
     with pytest.raises(InputError, match=words):
         made(kind, more, rows, top)

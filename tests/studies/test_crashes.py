@@ -2,23 +2,15 @@
 is lost.
 """
 
-import re
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
-from starlette.testclient import TestClient
 from tests.forking import fabula_command
 from tests.studies.simulation import Load, simulate, write_study
-
-from fabula.studies.app import create_app
-from fabula.studies.design import load_study
-from fabula.studies.participants import invite
-from fabula.studies.study_engine import open_store
-from fabula.studies.units import read_units
-from fabula.studies.views import current_answers
+from tests.studies.test_app import ENDING, Running, hidden
 
 
 def test_what_was_acknowledged_is_there_once_after_crashes(tmp_path: Path, database: str):
@@ -34,30 +26,13 @@ def test_what_was_acknowledged_is_there_once_after_crashes(tmp_path: Path, datab
     assert not outcome.errors
 
 
-def test_a_change_back_counts_after_a_lost_acknowledgement(tmp_path: Path):
-    design = load_study(write_study(tmp_path, 1))
-    units = read_units(design)
-    store = open_store(design, units)
-    try:
-        with store.writing() as connection:
-            (token,) = invite(connection, 1, "test")
-        with TestClient(create_app(design, units, store), follow_redirects=True) as client:
-            form = dict(csrf_and_more(client.get(f"/i/{token}").text))
-            client.post("/consent", data=form)
-            form = dict(csrf_and_more(client.get("/page/story-1").text))
-            field = "1:narrative_ending"
-            first = client.post("/save", data=form | {field: "Yes"}).json()
-            form["revision"] = str(first["revision"])
-            # Committed, but the browser never hears of it, and so keeps its revision.
-            client.post("/save", data=form | {field: "No"})
-            # Before it tries again, the participant goes back to the first answer.
-            assert client.post("/save", data=form | {field: "Yes"}).json()["problems"] == {}
-        with store.reading() as connection:
-            assert current_answers(connection, 1)[0] == {("1", "narrative_ending"): "Yes"}
-    finally:
-        store.close()
-
-
-def csrf_and_more(page: str) -> list[tuple[str, str]]:
-    """The hidden fields of a page."""
-    return re.findall(r'name="(csrf|page|unit|revision|shown)" value="([^"]*)"', page)
+def test_a_change_back_counts_after_a_lost_acknowledgement(study: Running):
+    reader = study.reader()
+    form = hidden(reader.get("/page/story-1"))
+    first = reader.post("/save", data=form | {ENDING: "Yes"}).json()
+    form["revision"] = str(first["revision"])
+    # Committed, but the browser never hears of it, and so keeps its revision.
+    reader.post("/save", data=form | {ENDING: "No"})
+    # Before it tries again, the participant goes back to the first answer.
+    assert reader.post("/save", data=form | {ENDING: "Yes"}).json()["problems"] == {}
+    assert list(study.given().values()) == [1.0]

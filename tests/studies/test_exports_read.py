@@ -8,15 +8,13 @@ import pytest
 from tests.commands import invoke
 from tests.judging.test_judges import write_run
 from tests.studies.test_analysis import answer, begin
-from tests.studies_data import story_rows
+from tests.studies_data import feedback_rows, story_rows
 
 from fabula.core.types import Measurement, Rubric
 from fabula.raters.labels import read_labels
 from fabula.studies.forms import Key, pages_of
 from fabula.studies.study_engine import open_store
-from fabula.studies.units import read_units
-
-FORMATS = ("jsonl", "csv", "xlsx", "parquet")
+from fabula.studies.units import Unit, read_units
 
 
 class Answered(NamedTuple):
@@ -26,26 +24,42 @@ class Answered(NamedTuple):
     rubric: Rubric
     judged: Path
 
+    def export(self, out: Path, *more: str) -> Path:
+        """In the form that the file's name ends with."""
+        form = out.suffix[1:]
+        invoke("study", "export", self.file, "--format", form, "--out", out, *more)
+        return out
+
 
 def choice(*about: object) -> int:
     return zlib.crc32(repr(about).encode())
 
 
-def feedback_rows() -> list[dict[str, Any]]:
-    return [
-        {"id": f"f{k}", "story_id": f"s{k}", "method": "original", "prompt": "spot", "shots": 0,
-         "model": "m", "feedback": f"Point {k}.", "missing_reason": None, "story": f"Story {k}.",
-         "original": f"Story {k}.", "change": {"edits": []}, "signature": "x"}
-        for k in range(12)
-    ]  # fmt: skip
+def verdict(kind: str, rubric: Rubric, unit: Unit, key: Key, said: str) -> Measurement:
+    """A judge's, who says what a person said."""
+    part, item = key
+    document = unit.documents[int(part) - 1 if part.isdecimal() else 0].id
+    value: Any = rubric.item(item).scale.read(said)
+    details: dict[str, Any] = {}
+    if kind == "pairs":
+        document, value = unit.key, unit.documents[said == "Story 2"].id
+        details = {"orders": ["AB"[said == "Story 2"]] * 2}
+    return Measurement(document, rubric.key, item, "judge", value, None, (), None, "judge|x:1",
+                       details)  # fmt: skip
 
 
-def answered(folder: Path, kind: str) -> Answered:
-    """Three people on each unit; the judge says what the first of them says, mostly."""
-    design = begin(folder, kind, feedback_rows() if kind == "feedback" else story_rows(6, 3))
+@pytest.fixture(scope="module", params=["ttcw", "feedback", "pairs"])
+def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answered:
+    """Three people on each unit; the judge says what the first of them says."""
+    folder, kind = tmp_path_factory.mktemp(request.param), request.param
+    rows = story_rows(6, 3)
+    if kind == "feedback":
+        rows = [feedback_rows()[0] | {"id": f"f{k}", "story_id": f"s{k}"} for k in range(12)]
+    design = begin(folder, kind, rows)
     units = read_units(design)
     store = open_store(design, units)
     judged: list[Measurement] = []
+    items = {item.id for item in design.rubric.items}
     for unit in units:
         pages = pages_of(design, len(unit.documents))
         for person in range(3):
@@ -63,70 +77,34 @@ def answered(folder: Path, kind: str) -> Answered:
                     if question.min_words:
                         given[question.why] = "-and that is why I say so"
             answer(store, design, unit, given)
-            if person:
-                continue
-            for (part, item), said in given.items():
-                own = next((one for one in design.rubric.items if one.id == item), None)
-                if own is None or item.endswith(".why"):
-                    continue
-                document = unit.documents[int(part) - 1 if part.isdecimal() else 0]
-                value: Any = own.scale.read(said)
-                details: dict[str, Any] = {}
-                if kind == "pairs":
-                    value = unit.documents[said == "Story 2"].id
-                    details = {"orders": ["AB"[said == "Story 2"]] * 2}
-                judged.append(Measurement(
-                    unit.key if kind == "pairs" else document.id, design.rubric.key, item, "judge",
-                    value, None, (), None, "judge|x:1", details,
-                ))  # fmt: skip
+            if person == 0:
+                judged += [verdict(kind, design.rubric, unit, key, said)
+                           for key, said in given.items() if key[1] in items]  # fmt: skip
     store.close()
     return Answered(design.path, design.rubric, write_run(folder / "judged", judged, design.rubric))
 
 
-@pytest.fixture(scope="module", params=["ttcw", "feedback", "pairs"])
-def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answered:
-    return answered(tmp_path_factory.mktemp(request.param), request.param)
-
-
-def values(path: Path, rubric: Rubric) -> dict[tuple[str, str, str], tuple[object, object]]:
-    return {
-        (one.document_id, one.item, one.rater): (one.value, (one.rationale or "").lstrip("'"))
-        for one in read_labels(path, rubric)
-        if one.value is not None
-    }
-
-
-def test_each_form_holds_the_same_labels(study: Answered, tmp_path: Path):
-    found = []
-    for form in FORMATS:
-        for wide in ([], ["--wide"]):
-            out = tmp_path / f"{form}{len(wide)}.{form}"
-            invoke("study", "export", study.file, "--format", form, "--out", out, *wide)
-            found.append(values(out, study.rubric))
-    assert len(found[0]) > 30
-    assert all(one == found[0] for one in found)
-
-
-def test_each_form_is_taken_by_agreement_and_the_comparison_of_judges(
-    study: Answered, tmp_path: Path
-):
-    said: dict[str, list[str]] = {"agreement": [], "compare": [], "correct": []}
-    for form in FORMATS:
-        out = tmp_path / f"labels.{form}"
-        wide = ["--wide"] if form == "xlsx" else []
-        invoke("study", "export", study.file, "--format", form, "--out", out, *wide)
-        commands = {
-            "agreement": ("judge", "agreement", study.judged, "--labels", out),
-            "compare": ("judge", "agreement", study.judged, "--labels", out),
-            "correct": ("judge", "correct", study.judged, "--labels", out),
-        }
-        for name, command in commands.items():
-            done = invoke(*command, "--json", code=None)
-            if name == "correct" and study.rubric.id != "ttcw":
+def test_each_form_holds_the_same_labels_and_is_taken_as_people_s(study: Answered, tmp_path: Path):
+    found, said = [], []
+    for form in ("jsonl", "csv", "xlsx", "parquet"):
+        for wide in ([], ["--wide"])[:: 1 if form == "xlsx" else -1]:
+            out = study.export(tmp_path / f"{len(wide)}.{form}", *wide)
+            found.append({
+                (one.document_id, one.item, one.rater): (one.value, str(one.rationale).lstrip("'"))
+                for one in read_labels(out, study.rubric)
+                if one.value is not None
+            })  # fmt: skip
+        told = []
+        for command in ("agreement", "correct"):
+            done = invoke("judge", command, study.judged, "--labels", out, "--json", code=None)
+            if command == "correct" and study.rubric.id != "ttcw":
                 # There is nothing of these that could be averaged, and it says so.
                 why = {"feedback": "no items that can be averaged", "comparison": "compares"}
                 assert why[study.rubric.id] in str(done.exception)
                 continue
-            assert done.exit_code == 0, (name, form, str(done.exception), done.output)
-            said[name].append(done.stdout.replace(out.name, "labels"))
-    assert all(len(set(found)) == 1 for name, found in said.items() if name != "correct" or found)
+            assert done.exit_code == 0, (command, form, str(done.exception), done.output)
+            told.append(done.stdout.replace(out.name, "labels"))
+        said.append(told)
+    assert len(found[0]) > 30
+    assert all(one == found[0] for one in found)
+    assert all(one == said[0] for one in said)

@@ -33,10 +33,8 @@ def test_a_group_is_read_story_by_story_and_then_compared(designs: dict[str, Stu
     assert [len(page.questions) for page in pages] == [14, 14, 14, 14, 16]
     ranks = [q for q in pages[-1].questions if q.n_ranks]
     assert [q.options for q in ranks] == [("1", "2", "3", "4")] * 4
-    alone = pages_of(designs["ttcw"], 1)[-1]
-    assert [q.item.id for q in alone.questions] == ["origin", "familiar", "remarks"], (
-        "nothing to rank"
-    )
+    alone = [q.item.id for q in pages_of(designs["ttcw"], 1)[-1].questions]
+    assert alone == ["origin", "familiar", "remarks"], "nothing to rank"
 
 
 def test_reasons_and_places_are_asked_for(designs: dict[str, StudyDesign]):
@@ -58,46 +56,35 @@ def test_reasons_and_places_are_asked_for(designs: dict[str, StudyDesign]):
 
 # The branches of Figure 4 of Rashkin et al. 2025 as its section 6.1 tells them.
 PATHS = [
-    ("No", {"sanity": "No feedback"}, ["sanity"]),
-    (
-        "No",
-        {"sanity": "Only feedback", "feedback_type": "Good as it is"},
-        ["sanity", "feedback_type", "perfect_agree"],
-    ),
-    (
-        "No",
-        {"sanity": "Only feedback", "feedback_type": "Suggestions"},
-        ["sanity", "feedback_type", "correctness", "error_detection", "specificity"],
-    ),
-    (
-        "Yes",
-        {"sanity": "Feedback and other matter", "feedback_type": "Both"},
-        [
-            "sanity", "feedback_type", "perfect_agree", "correctness", "error_detection",
-            "specificity", "relevance",
-        ],
-    ),
+    ("No", "No feedback", None, "sanity"),
+    ("No", "Only feedback", "Good as it is", "sanity feedback_type perfect_agree"),
+    ("No", "Only feedback", "Suggestions",
+     "sanity feedback_type correctness error_detection specificity"),
+    ("Yes", "Feedback and other matter", "Both",
+     "sanity feedback_type perfect_agree correctness error_detection specificity relevance"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("corrupted", "answers", "expected"), PATHS)
+@pytest.mark.parametrize(("corrupted", "sanity", "kind", "expected"), PATHS)
 def test_questions_about_feedback_follow_their_branches(
-    designs: dict[str, StudyDesign], corrupted: str, answers: dict[str, str], expected: list[str]
+    designs: dict[str, StudyDesign], corrupted: str, sanity: str, kind: str | None, expected: str
 ):
-    given = {("unit", item): value for item, value in answers.items()}
-    found = [
-        question.item.id
-        for page in pages_of(designs["feedback"], 1)[1:]
-        for question in page.applicable(given, {"corrupted": corrupted})
-    ]
-    assert found == expected
+    given = {("unit", "sanity"): sanity} | ({("unit", "feedback_type"): kind} if kind else {})
+    facts = {"corrupted": corrupted}
+    pages = pages_of(designs["feedback"], 1)[1:]
+    found = [one.item.id for page in pages for one in page.applicable(given, facts)]
+    assert found == expected.split()
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(["a", "b", "c", "d"]), st.sampled_from(["Yes", "No"]), max_size=4
-    )
-)
+def design_of(*items: Item) -> StudyDesign:
+    rubric = replace(load_rubric("feedback"), items=items)
+    return StudyDesign(
+        Path("s.toml"), "s", "S", "feedback", Path("d"), rubric, None, 1, 1, 1.0, "", 0, 0, "",
+        None, (), 0,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["Yes", "No"]), max_size=4))
 def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]):
     items = (
         Item("a", 1, "A", "A?"),
@@ -105,43 +92,22 @@ def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]):
         Item("c", 3, "C", "C?", show_if="b == 'Yes' or a == 'No'"),
         Item("d", 4, "D", "D?", show_if="not c == 'No' and b == 'No'"),
     )
-    rubric = replace(load_rubric("feedback"), items=items)
-    design = StudyDesign(
-        Path("s.toml"), "s", "S", "feedback", Path("d"), rubric, None, 1, 1, 1.0, "", 0, 0, "",
-        None, (), 0,  # type: ignore[arg-type]
-    )  # fmt: skip
-    pages = pages_of(design, 1)
     given: Answers = {("unit", item): value for item, value in answers.items()}
-    kept, gone = retired(pages, given, {})
+    kept, gone = retired(pages_of(design_of(*items), 1), given, {})
     # By hand: strike out what does not apply, one at a time, until all that is left does.
     expected = dict(answers)
-    while True:
-        over = [
-            item.id
-            for item in items
-            if item.id in expected
-            and item.show_if
-            and not Condition.parse(item.show_if).holds(expected)
-        ]
-        if not over:
-            break
-        for item_id in over:
-            del expected[item_id]
+    conditions = {item.id: Condition.parse(item.show_if) for item in items if item.show_if}
+    while over := [one for one in expected
+                   if one in conditions and not conditions[one].holds(expected)]:  # fmt: skip
+        for item in over:
+            del expected[item]
     assert {item: value for (_, item), value in kept.items()} == expected
     assert {item for _, item in gone} == set(answers) - set(expected)
 
 
 def test_a_condition_on_a_number_holds_of_what_was_typed():
-    items = (
-        Item("grade", 1, "A", "A?", scale=Scale("number", low=1, high=5)),
-        Item("why", 2, "B", "B?", show_if="grade >= 3"),
-    )
-    rubric = replace(load_rubric("feedback"), items=items)
-    design = StudyDesign(
-        Path("s.toml"), "s", "S", "feedback", Path("d"), rubric, None, 1, 1, 1.0, "", 0, 0, "",
-        None, (), 0,  # type: ignore[arg-type]
-    )  # fmt: skip
-    page = pages_of(design, 1)[1]
+    grade = Item("grade", 1, "A", "A?", scale=Scale("number", low=1, high=5))
+    page = pages_of(design_of(grade, Item("why", 2, "B", "B?", show_if="grade >= 3")), 1)[1]
     asked = {
         answer: [q.item.id for q in page.applicable({("unit", "grade"): answer}, {})]
         for answer in ("", "2.5", "3", "10")
@@ -149,16 +115,13 @@ def test_a_condition_on_a_number_holds_of_what_was_typed():
     assert asked == {"": ["grade"], "2.5": ["grade"], "3": ["grade", "why"], "10": ["grade"]}
 
 
-def test_an_empty_answer_is_taken_back():
-    key: Key = ("1", "a")
-    assert with_answer({key: "x"}, key, "") == {}
-    assert with_answer({}, key, "y") == {key: "y"}
-
-
 def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]):
     question = pages_of(designs["ttcw"], 2)[0].questions[0]
     assert question.clean(" Yes ") == "Yes"
     assert question.clean("") == ""
+    key: Key = ("1", "a")
+    assert with_answer({key: "x"}, key, "") == {}, "an empty answer is taken back"
+    assert with_answer({}, key, "y") == {key: "y"}
     for wrong in ("Maybe", "yes or no", "<b>Yes</b>"):
         with pytest.raises(FormError):
             question.clean(wrong)
@@ -178,15 +141,10 @@ def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]):
         ('id = "Not an id"', "id"),
         ('rubric = "nothing"', "no such rubric"),
         ("quiz_pass = 1", "only 0 questions"),
-        (
-            '[[quiz]]\ntext = "T"\nquestion = "Q"\noptions = ["a", "b"]\nanswer = "c"',
-            "not one of its",
-        ),
+        ('[[quiz]]\ntext="T"\nquestion="Q"\noptions=["a", "b"]\nanswer="c"', "not one of its"),
     ],
 )
-def test_a_study_that_cannot_be_run_says_which_field_is_wrong(
-    tmp_path: Path, change: str, expected: str
-):
+def test_a_study_that_cannot_be_run_names_the_field(tmp_path: Path, change: str, expected: str):
     (tmp_path / "d.jsonl").write_text("{}\n")
     path = tmp_path / "s.toml"
     new_study(path, "ttcw", tmp_path / "d.jsonl")

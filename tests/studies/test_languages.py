@@ -11,7 +11,7 @@ import pytest
 from jinja2 import Environment
 from markupsafe import Markup
 from starlette.testclient import TestClient
-from tests.studies.test_app import Running, hidden, make
+from tests.studies.test_app import Make, Running, filled, hidden, onward, swap
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.core.errors import InputError
@@ -20,20 +20,12 @@ from fabula.rubrics.load import load_rubric
 from fabula.studies import labels as catalogues
 from fabula.studies.app import create_app
 from fabula.studies.database import StoreFailed
-from fabula.studies.design import (
-    AboutQuestion,
-    Codes,
-    Example,
-    QuizQuestion,
-    StudyDesign,
-    Texts,
-    load_study,
-)
+from fabula.studies.design import AboutQuestion, Codes, Example, QuizQuestion, StudyDesign, Texts
 from fabula.studies.labels import ENGLISH, LANGUAGES, Labels, load_labels
 from fabula.studies.study_engine import open_store
 from fabula.studies.views import STATIC
 
-FOLDER = Path(catalogues.__file__).parent
+FOLDER = Path(catalogues.__file__).with_name("languages")
 TEMPLATES = FOLDER.parent / "templates"
 OF_ORGANISERS = {"invitations", "login", "organise", "people", "sure"}
 SHOWN = ("aria-label", "title", "placeholder", "alt")
@@ -46,15 +38,14 @@ def test_every_catalogue_has_the_keys_and_values_of_the_english_one(language: st
     assert set(own.words) == set(ENGLISH.words)
     for table in ("items", "answers"):
         assert set(ENGLISH.words[table]) <= set(own.words[table])
-
-
-def test_what_every_study_of_stories_asks_is_there_in_german():
-    german = load_labels("de")
-    for item in load_rubric("preference").items:
-        assert german.item(item).question != item.question
+    asked = load_rubric("preference")
+    assert (own.rubric(asked) == asked) == (language == "en")
+    for item in asked.items:
+        assert (own.item(item).question == item.question) == (language == "en")
         for answer in item.scale.answers:
-            assert german.answer(answer) != answer
-    assert ENGLISH.rubric(load_rubric("preference")) == load_rubric("preference")
+            assert (own.answer(answer) == answer) == (language == "en")
+    for trouble in ("locked", "full", "failed"):
+        assert str(StoreFailed(trouble)) == ENGLISH(trouble)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -142,23 +133,19 @@ def unlabelled(html: str) -> list[str]:
     return re.findall(r"[A-Za-z]+", re.sub(r"\bp\d{4}\b", "", text))
 
 
-def marked_study(folder: Path, kind: Any) -> Running:
+def marked_study(opened: Make, folder: Path, kind: Any) -> Running:
     rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
     words = ("text", "story", "original", "feedback")
     rows = [row | {name: f"Γ {k}" for name in words if name in row} for k, row in enumerate(rows)]
     if kind == "feedback":
         rows[1]["original"] = "Δ"
-    made = make(folder, kind, rows)
-    made.store.close()
-    (folder / "study.db").unlink()
+    made = opened(kind, rows)
+    people = made.design.people.model_copy(update={
+        "tutorial": (Example(text="Ε", question="Ε", answer="Ε", why="Ε"),),
+        "about": (AboutQuestion(id="years", question="Ζ", low=1, high=99, required=True),),
+        "codes": Codes(done="7"),
+    })  # fmt: skip
     say = Marked(ENGLISH.words)
-    people = made.design.people.model_copy(
-        update={
-            "tutorial": (Example(text="Ε", question="Ε", answer="Ε", why="Ε"),),
-            "about": (AboutQuestion(id="years", question="Ζ", low=1, high=99, required=True),),
-            "codes": Codes(done="7"),
-        }
-    )
     design: StudyDesign = replace(
         made.design, title="Η", labels=say, rubric=in_greek(made.design.rubric), people=people,
         group_rubric=made.design.group_rubric and say.rubric(made.design.group_rubric),
@@ -166,13 +153,13 @@ def marked_study(folder: Path, kind: Any) -> Running:
         quiz=(QuizQuestion(text="Ν", question="Ν", options=("Ξ", "Ο"), answer="Ο", why="Π"),),
         quiz_pass=1,
     )  # fmt: skip
-    store = open_store(design, made.units)
+    store = open_store(design, made.units, f"sqlite:///{folder / 'marked.db'}")
     return Running(design, made.units, store, create_app(design, made.units, store))
 
 
 @pytest.mark.parametrize("kind", ["ttcw", "feedback", "pairs"])
-def test_every_word_that_participants_see_is_a_label(tmp_path: Path, kind: Any):
-    study = marked_study(tmp_path, kind)
+def test_every_word_that_people_see_is_a_label(opened: Make, tmp_path: Path, kind: Any):
+    study = marked_study(opened, tmp_path, kind)
     reader = study.visitor()
     seen: dict[str, str] = {}
 
@@ -180,36 +167,37 @@ def test_every_word_that_participants_see_is_a_label(tmp_path: Path, kind: Any):
         seen[name] = page.text
         return page
 
+    def send(name: str, where: str, page: Any, /, **more: str) -> Any:
+        return look(name, reader.post(where, data=hidden(page) | more))
+
     page = look("welcome", reader.get("/"))
-    page = look("declined", reader.post("/consent", data=hidden(page) | {"agree": "no"}))
-    page = reader.post("/consent", data=hidden(page))
-    page = look("tutorial", reader.post("/consent", data=hidden(page) | {"agree": "yes"}))
-    page = look("quiz", reader.post("/tutorial", data=hidden(page)))
-    page = look("quiz again", reader.post("/quiz", data=hidden(page) | {"quiz-1": "Ξ"}))
-    look("passed", reader.post("/quiz", data=hidden(page) | {"quiz-1": "Ο"}))
+    page = send("declined", "/consent", page, agree="no")
+    page = send("welcome again", "/consent", page)
+    page = send("tutorial", "/consent", page, agree="yes")
+    page = send("quiz", "/tutorial", page)
+    page = send("quiz again", "/quiz", page, **{"quiz-1": "Ξ"})
+    send("passed", "/quiz", page, **{"quiz-1": "Ο"})
     page = look("about", reader.get("/"))
-    look("about, wrong", reader.post("/about", data=hidden(page) | {"about:years": "x"}))
-    reader.post("/about", data=hidden(page) | {"about:years": "50"})
+    send("about, wrong", "/about", page, **{"about:years": "x"})
+    send("begin", "/about", page, **{"about:years": "50"})
     for step in range(9):
         page = look(f"page {step}", reader.get("/" if not step else page.url.path))
         if 'name="unit"' not in page.text:
             break
-        form = hidden(page)
         where = page.url.path
-        long = dict.fromkeys(areas(page), "x" * 9000)
-        look(f"wrong {step}", reader.post(where, data=form | long | {"go": "finish"}))
-        page = look(f"sent {step}", reader.post(where, data=hidden(page) | filled(page)))
+        long = {name: "x" * 9000 for name, text in filled(page, "long").items() if text == "long"}
+        send(f"wrong {step}", where, page, **long, go="finish")
+        page = send(f"sent {step}", where, page, **filled(page, "Α Β Γ Δ Ε"))
         if page.url.path == where:
-            going = re.findall(r'class="main" name="go" value="([^"]+)"', page.text)[-1]
-            page = reader.post(where, data=hidden(page) | filled(page) | {"go": going})
+            page = send(f"on {step}", where, page, **filled(page, "Α Β Γ Δ Ε"), **onward(page))
     look("open", reader.get("/open"))
     look("end", reader.get("/"))
-    look("stop", reader.get("/withdraw"))
+    stop = look("stop", reader.get("/withdraw"))
     look("missing", reader.get("/nowhere"))
     look("stranger", TestClient(study.app).get("/"))
     with study.store.writing():
         study.store._is_stuck = True
-        look("locked", reader.post("/consent", data=hidden(reader_form(seen["stop"]))))
+        send("locked", "/consent", stop)
     look("other", TestClient(study.app).get(f"/join?PROLIFIC_PID={7:024x}&STUDY_ID=1"))
     study.store.close()
     assert "⟦Your completion code" in seen["end"]
@@ -217,40 +205,16 @@ def test_every_word_that_participants_see_is_a_label(tmp_path: Path, kind: Any):
     assert {name: found for name, html in seen.items() if (found := unlabelled(html))} == {}
 
 
-class reader_form:  # noqa: N801 (stands in for an answer, of which only the text is read)
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-def filled(page: Any) -> dict[str, str]:
-    """An answer in each field."""
-    form: dict[str, str] = {}
-    for field, value in re.findall(r'type="radio" name="([^"]+)" value="([^"]*)"', page.text):
-        form.setdefault(field, value)
-        if field.endswith(":preference"):
-            form[field] = field.partition(":")[0]
-    return form | dict.fromkeys(areas(page), "Α Β Γ Δ Ε")
-
-
-def areas(page: Any) -> list[str]:
-    return re.findall(r'<textarea[^>]* name="([^"]+)"', page.text)
-
-
-def test_a_study_in_german_says_all_in_german_and_keeps_the_same_answers(tmp_path: Path):
-    study = make(tmp_path, "ttcw", story_rows(1, 2))
-    file = study.design.path
-    file.write_text(file.read_text().replace('language = "en"', 'language = "de"'))
-    study.store.close()
-    (tmp_path / "study.db").unlink()
-    design = load_study(file)
-    assert design.digest != study.design.digest
-    assert design.texts.contact == "die Person, die Sie eingeladen hat"
-    assert design.texts.thanks.startswith("Vielen Dank. Alle Ihre Antworten")
-    store = open_store(design, study.units)
-    study = Running(design, study.units, store, create_app(design, study.units, store))
+def test_a_study_in_german_keeps_the_same_answers(opened: Make):
+    in_german = swap('language = "en"', 'language = "de"')
+    study = opened("ttcw", story_rows(1, 2), change=in_german)
+    assert study.design.digest != replace(study.design, labels=ENGLISH).digest
+    assert study.design.texts.contact == "die Person, die Sie eingeladen hat"
+    assert study.design.texts.thanks.startswith("Vielen Dank. Alle Ihre Antworten")
     reader = study.visitor()
-    assert "Ich stimme zu und mache weiter" in reader.get("/").text
-    reader.post("/consent", data=hidden(reader.get("/")))
+    page = reader.get("/")
+    assert "Ich stimme zu und mache weiter" in page.text
+    reader.post("/consent", data=hidden(page))
     page = reader.get("/page/story-1")
     assert '<html lang="de">' in page.text
     assert "<span>Ja</span>" in page.text
@@ -262,9 +226,3 @@ def test_a_study_in_german_says_all_in_german_and_keeps_the_same_answers(tmp_pat
     page = reader.post("/page/story-1", data=hidden(page) | {"go": ""})
     assert "Bitte begründen Sie Ihre Antwort in mindestens 4 Wörtern." in page.text
     assert "Diese Seite gibt es nicht." in reader.get("/nowhere").text
-    store.close()
-
-
-def test_english_failures_are_those_of_the_catalogue():
-    for trouble in ("locked", "full", "failed"):
-        assert str(StoreFailed(trouble)) == ENGLISH(trouble)  # type: ignore[arg-type]

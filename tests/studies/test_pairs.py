@@ -1,30 +1,32 @@
-"""Two stories side by side: who is shown which first, what is asked, and what comes of it."""
+"""Two stories side by side, or four: who is shown which, what is asked, and what comes of it."""
 
 import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
-from tests.commands import invoke, refused, write_rows
-from tests.studies.test_app import Running, hidden, make
+from tests.commands import invoke, write_rows
+from tests.studies.test_app import Make, Running, hidden, swap
 from tests.studies_data import story_rows
 
 from fabula.core.errors import InputError
-from fabula.studies.app import create_app
+from fabula.core.types import Document, Measurement
+from fabula.judging.pairs import rank_stories
 from fabula.studies.assigning import balanced_order, williams_square
 from fabula.studies.design import load_study, new_study
-from fabula.studies.exporting import export
+from fabula.studies.exporting import preferences, said_of
 from fabula.studies.forms import TIE
 from fabula.studies.job import analyse_pairs
 from fabula.studies.quality import agreement_by_item, standings
-from fabula.studies.study_engine import open_store
-from fabula.studies.units import read_units
+from fabula.studies.units import chosen_sets, pair_key, pairs_within, read_units
 
 ITEMS = ("overall", "creativity", "prose")
 
@@ -57,41 +59,59 @@ def test_orders_are_balanced_by_unit_and_by_reader():
 
 
 @pytest.fixture
-def pairs(opened: Callable[..., Running]) -> Running:
+def pairs(opened: Make) -> Running:
     return opened("pairs", story_rows(2, 3))
 
 
-def preferring(reader: TestClient, better: str, item: str = "overall") -> None:
-    """Somebody reads all that they are given, and prefers the stories of an author."""
+def answer(reader: TestClient, page: Any, answers: dict[str, str]) -> Any:
+    return reader.post("/page/pair", data=hidden(page) | answers | {"go": "finish"})
+
+
+def reading_all(reader: TestClient, answers: Callable[[str], dict[str, str]]) -> None:
+    """Somebody answers all that they are given."""
     while True:
         page = reader.get("/")
         if "Begin</a>" in page.text:
             page = reader.get("/page/pair")
         if 'name="unit"' not in page.text:
             return
-        # A tale's last digit is the place of its author in the rows.
-        tales = re.findall(r"Tale \d(\d):", page.text)
-        choice = "Story 2" if tales[1] == better else "Story 1"
-        answers = {f"unit:{one}": choice if one == item else "Story 2" for one in ITEMS}
-        page = reader.post("/page/pair", data=hidden(page) | answers | {"go": "finish"})
-        assert "Sorry" not in page.text
+        assert "Sorry" not in answer(reader, page, answers(page.text)).text
+
+
+def preferring(page: str) -> dict[str, str]:
+    """The stories of the second author are good; of the rest the second story is better."""
+    # A tale's last digit is the place of its author in the rows.
+    tales = re.findall(r"Tale \d(\d):", page)
+    overall = {"unit:overall": "Story 2" if tales[1] == "1" else "Story 1"}
+    return {f"unit:{one}": "Story 2" for one in ITEMS} | overall
+
+
+def ranked_by(content: Any, what: str) -> list[dict[str, Any]]:
+    """The strengths by what people find good."""
+    return next(one["strengths"] for one in content["rankings"]
+                if (one["ranking"], one["item"]) == (what, "overall"))  # fmt: skip
 
 
 def test_people_answer_which_of_two_and_the_order_is_balanced(pairs: Running):
     first = pairs.reader()
+    assert "Before you begin" in first.get("/").text
     page = first.get("/page/pair")
     assert page.text.count('<article class="story') == 2
     assert "Which of the two stories answers this better: Is this a good story" in page.text
     assert page.text.count('value="Story 1"') == page.text.count('value="Story 2"') == 3
     assert TIE not in page.text
     assert "Hand in" in page.text
+    page = answer(first, page, preferring(page.text))
+    assert "Before you begin" not in page.text
+    assert "Handed in. This is the next one." in page.text
+    assert page.text.count('<article class="story') == 2
     for reader in (first, *(pairs.reader() for _ in range(9))):
-        preferring(reader, better="1")
+        reading_all(reader, preferring)
+    found = pairs.measured()
     with pairs.store.reading() as connection:
-        units = {unit.key: unit for unit in pairs.units}
-        found = list(export(connection, pairs.design, units))
         people = standings(connection, pairs.design, found)
-    assert {one.document_id for one in found} == set(units)
+    units = {unit.key for unit in pairs.units}
+    assert {one.document_id for one in found} == units
     by_pair: dict[str, Counter[int]] = {}
     for one in found:
         a, b = one.document_id.split(" : ")
@@ -107,93 +127,237 @@ def test_people_answer_which_of_two_and_the_order_is_balanced(pairs: Running):
     assert people[1].n_compared > 0
     assert 0 <= (people[1].agreement or 0) <= 1
     ranked = analyse_pairs(pairs.design, pairs.units, found, seed=0).to_json()
-    stories = next(
-        r for r in ranked["rankings"] if (r["ranking"], r["item"]) == ("story", "overall")
-    )
-    best = [one["name"] for one in stories["strengths"] if one["name"].endswith("GPT4")]
-    assert len(best) == 2
+    assert sum(one["name"].endswith("GPT4") for one in ranked_by(ranked, "story")) == 2
     assert {"author", "story"} == {r["ranking"] for r in ranked["rankings"]}
-    with_author = next(
-        r for r in ranked["rankings"] if (r["ranking"], r["item"]) == ("author", "overall")
-    )
-    assert with_author["strengths"][0]["name"] == "GPT4"
-    assert with_author["strengths"][0]["share"] == 1.0
+    (first, *_) = ranked_by(ranked, "author")
+    assert (first["name"], first["share"]) == ("GPT4", 1.0)
 
 
-def test_instructions_come_once_and_each_pair_follows_the_one_before(pairs: Running):
-    reader = pairs.reader()
-    assert "Before you begin" in reader.get("/").text
-    page = reader.get("/page/pair")
-    answers = {f"unit:{item}": "Story 1" for item in ITEMS}
-    page = reader.post("/page/pair", data=hidden(page) | answers | {"go": "finish"})
-    assert "Before you begin" not in page.text
-    assert "Handed in. This is the next one." in page.text
-    assert page.text.count('<article class="story') == 2
-
-
-def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Path):
+def test_a_study_of_pairs_or_fours_is_made_by_command(tmp_path: Path):
     documents = write_rows(tmp_path / "s.jsonl", story_rows(2, 3))
 
-    file = tmp_path / "p.toml"
-    words = ["study", "new", file, "--design", "pairs", "--documents", documents, "--json"]
-    made = json.loads(invoke(*words).stdout)
+    def new(kind: str, *more: str) -> str:
+        file = tmp_path / f"{kind}.toml"
+        return invoke(
+            "study", "new", file, "--design", kind, "--documents", documents, *more
+        ).stdout
+
+    made = json.loads(new("pairs", "--json"))
     # Three pairs in each of two groups; a person who reads a story once reads one of each.
     assert (made["n_units"], made["n_texts"], made["n_for_one_person"]) == (6, 6, 2)
     assert "nobody reads a story more than once" in made["notes"][0]
-    invoke("study", "invite", file, 1)
-    assert "nobody has handed in" in refused("study", "analyse", file)
+    write_rows(documents, rows(1, 20))
+    assert "(40 sets of four, 20 texts)" in new("best-worst")
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path: Path):
-    documents = tmp_path / "s.jsonl"
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Any]:
+    """Makes the units of a study whose file is changed."""
 
-    def made(rows: list[dict[str, Any]], changes: str = "") -> Any:
-        write_rows(documents, rows)
+    def make(kind: Any, rows: list[dict[str, Any]], change: Callable[[str], str] = str) -> Any:
         file = tmp_path / "p.toml"
         file.unlink(missing_ok=True)
-        new_study(file, "pairs", documents)
-        head, line, rest = file.read_text().partition("ties = false")
-        file.write_text(head + (changes or line) + rest)
+        new_study(file, kind, write_rows(tmp_path / "s.jsonl", rows))
+        file.write_text(change(file.read_text()))
         return read_units(load_study(file))
 
-    with pytest.raises(InputError, match="contains only one story"):
-        made([*story_rows(1, 2), *story_rows(2, 1)[1:]])
-    with pytest.raises(InputError, match="at least 6 pairs are needed"):
-        made(story_rows(2, 4), "max_pairs = 5")
-    units = made(story_rows(2, 4), "max_pairs = 9")
+    return make
+
+
+def at_most(n: int) -> Callable[[str], str]:
+    return swap("ties = false", f"max_pairs = {n}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "change", "words"),
+    [
+        ("pairs", (2, 4), at_most(5), "at least 6 pairs are needed"),
+        ("pairs", (2, 1), str, "contains only one story"),
+        ("pairs", (2, 2), swap('"comparison"', '"feedback_category"'), "be asked about pairs"),
+        ("best-worst", (1, 3), str, "contains only 3 stories, and 4 are shown"),
+        ("best-worst", (1, 4), swap("at_once = 4", "at_once = 4\nties = true"),
+         "the best and the worst are always named"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_refused(
+    made: Callable[..., Any], kind: str, n: tuple[int, int], change: Any, words: str
+):
+    with pytest.raises(InputError, match=words):
+        made(kind, story_rows(*n), change)
+
+
+def test_of_many_pairs_some_are_chosen_that_hold_every_story(made: Callable[..., Any]):
+    units = made("pairs", story_rows(2, 4), at_most(9))
     assert len(units) == len({unit.key for unit in units}) == 9
-    read = Counter(one.id for unit in units for one in unit.documents)
-    assert len(read) == 8
-    rubric = (tmp_path / "p.toml").read_text().replace('"comparison"', '"feedback_category"')
-    (tmp_path / "q.toml").write_text(rubric)
-    with pytest.raises(InputError, match="it cannot be asked about pairs"):
-        load_study(tmp_path / "q.toml")
+    assert len({one.id for unit in units for one in unit.documents}) == 8
 
 
-def test_neither_counts_as_half_for_each(tmp_path: Path):
-    running = make(tmp_path, "pairs", story_rows(1, 2))
-    text = running.design.path.read_text().replace("ties = false", "ties = true")
-    running.store.close()
-    running.design.path.write_text(text)
-    (tmp_path / "study.db").unlink()
-    design = load_study(running.design.path)
-    running = Running(design, running.units, open_store(design, running.units), None)
-    running.app = create_app(design, running.units, running.store, password="secret")
+def test_neither_counts_as_half_for_each(opened: Make):
+    running = opened("pairs", story_rows(1, 2), change=swap("ties = false", "ties = true"))
     for said in ("Story 1", "Story 1", TIE):
         reader = running.reader()
-        page = reader.get("/page/pair")
-        answers = {f"unit:{one}": said for one in ITEMS}
-        assert (
-            "You have finished"
-            in reader.post("/page/pair", data=hidden(page) | answers | {"go": "finish"}).text
-        )
-    with running.store.reading() as connection:
-        found = list(export(connection, design, {u.key: u for u in running.units}))
-    running.store.close()
+        done = answer(reader, reader.get("/page/pair"), {f"unit:{item}": said for item in ITEMS})
+        assert "You have finished" in done.text
+    found = running.measured()
     assert [one.missing_reason for one in found].count("no_preference") == 3
-    content = analyse_pairs(design, running.units, found, seed=0).to_json()
+    content = analyse_pairs(running.design, running.units, found, seed=0).to_json()
     assert [one["n_neither"] for one in content["items"]] == [1, 1, 1]
     shares = {one["name"]: one["share"] for one in content["rankings"][0]["strengths"]}
     # The first shown twice, in the two orders, and half a win each.
     assert shares == {"0_NewYorker": pytest.approx(0.5), "0_GPT4": pytest.approx(0.5)}
     assert np.isclose(content["items"][0]["first_share"] or 0, 1.0)
+
+
+def stories(n: int, group: str = "g") -> list[Document]:
+    return [Document(f"{group}{k:02}", f"Tale {k:02}.", author="ab"[k % 2]) for k in range(n)]
+
+
+def rows(n_groups: int, n: int) -> list[dict[str, Any]]:
+    return [
+        {"id": one.id, "text": one.text, "author": one.author, "group": f"g{g}"}
+        for g in range(n_groups)
+        for one in stories(n, f"g{g}-")
+    ]
+
+
+@given(n=st.integers(4, 24), more=st.integers(0, 30), seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_sets_connect_all_stories_and_each_is_in_about_as_many(n: int, more: int, seed: int):
+    group = stories(n)
+    least = -(-(n - 1) // 3)
+    sets = chosen_sets([group], 4, least + more, seed)
+    every = len(list(combinations(range(n), 4)))
+    assert len(sets) == len({pair_key(*one) for one in sets}) == min(least + more, every)
+    assert all(len({one.id for one in together}) == 4 for together in sets)
+    reached = {sets[0][0].id}
+    for _ in sets:
+        for together in sets:
+            ids = {one.id for one in together}
+            reached |= ids if ids & reached else set()
+    assert len(reached) == n
+    used = Counter(one.id for together in sets for one in together)
+    # The chain that connects them has a story twice for each of its links, and the last is filled.
+    assert max(used.values()) - min(used[one.id] for one in group) <= 3
+    assert sets == chosen_sets([group], 4, least + more, seed)
+
+
+def test_without_a_number_there_are_twice_as_many_sets_as_stories_and_pairs_are_balanced():
+    sets = chosen_sets([stories(20, "a"), stories(4, "b")], 4, None, 0)
+    assert Counter(one[0].id[0] for one in sets) == {"a": 40, "b": 1}
+    together = Counter(key for one in sets for key in pairs_within([one]) if key[0] == "a")
+    # 40 sets have 240 pairs; of 190 that there are hardly one is left out.
+    assert len(together) >= 180
+    assert max(together.values()) <= 3
+    with pytest.raises(InputError, match="at least 8 sets are needed"):
+        chosen_sets([stories(20, "a"), stories(4, "b")], 4, 7, 0)
+
+
+def test_what_is_drawn_of_a_group_stays_when_others_are_added():
+    groups = [stories(7, g) for g in "abc"]
+    alone = chosen_sets(groups[1:2], 4, None, seed=3)
+    assert len(alone) == 14
+    together = {pair_key(*one) for one in chosen_sets(groups, 4, None, seed=3)}
+    assert {pair_key(*one) for one in alone} <= together
+
+
+@given(order=st.permutations(range(4)), ends=st.permutations(range(4)))
+def test_an_answer_says_what_a_ranking_with_these_ends_says(order: list[int], ends: list[int]):
+    """The oracle: of all 24 rankings those that begin and end so, and what they have in common."""
+    best, worst, *_ = ends
+    fitting = [r for r in permutations(range(4)) if r[0] == best and r[-1] == worst]
+    pairs = permutations(range(4), 2)
+    common = {(a, b) for a, b in pairs if all(r.index(a) < r.index(b) for r in fitting)}
+    assert set(preferences(best, worst, 4)) == common
+    assert len(common) == 5
+    assert set(preferences(best, None, 4)) == {(best, k) for k in range(4) if k != best}
+    assert list(preferences(None, None, 4)) == []
+    for winner, loser in common:
+        pair = (min(winner, loser), max(winner, loser))
+        straight, turned = said_of(pair, winner, order)
+        shown = sorted(pair, key=order.index)
+        assert (straight is None) == (shown != list(pair))
+        assert shown["AB".index(straight or turned or "")] == winner
+
+
+@pytest.fixture
+def fours(opened: Any) -> Any:
+    return opened("best-worst", rows(2, 6))
+
+
+def answering(page: str) -> dict[str, str]:
+    """The later of two stories is always the better one."""
+    tales = [int(found) for found in re.findall(r"Tale (\d\d)\.", page)]
+    said = {"best": max(tales), "worst": min(tales)}
+    return {f"{which}:{item}": f"Story {tales.index(tale) + 1}"
+            for which, tale in said.items() for item in ITEMS}  # fmt: skip
+
+
+def test_people_name_the_best_and_the_worst_and_the_ranking_follows(fours: Running):
+    first = fours.reader()
+    page = first.get("/page/pair")
+    assert page.text.count('<article class="story') == 4
+    assert "Which of the four stories answers this best: Is this a good story" in page.text
+    assert "And which of them answers it worst?" in page.text
+    for reader in (first, *(fours.reader() for _ in range(40))):
+        reading_all(reader, answering)
+    found = fours.measured()
+    by_answer = Counter((one.rater, one.item, str(one.details["unit"])) for one in found)
+    assert set(by_answer.values()) == {5}
+    assert all(one.value == max(one.document_id.split(" : ")) for one in found)
+    known = pairs_within([unit.documents for unit in fours.units])
+    assert {one.document_id for one in found} <= set(known)
+    analysed = analyse_pairs(fours.design, fours.units, found, seed=0)
+    content = analysed.to_json()
+    assert content["at_once"] == 4
+    assert [one["n"] for one in content["items"]] == [len(by_answer) // 3] * 3
+    assert "cluster" in json.dumps(content["rankings"])
+    names = [one["name"] for one in ranked_by(content, "story")]
+    for group in ("g0", "g1"):
+        mine = [name for name in names if name.startswith(group)]
+        assert mine == sorted(mine, reverse=True)
+    assert agreement_by_item(found, fours.design)["overall"].similarity == 1.0
+    with fours.store.reading() as connection:
+        people = standings(connection, fours.design, found)
+    assert any(one.agreement == 1.0 for one in people)
+
+
+def test_the_same_story_cannot_be_both_and_a_half_answer_says_half(fours: Running):
+    reader = fours.reader()
+    page = reader.get("/page/pair")
+    answers = answering(page.text)
+    answers["worst:overall"] = answers["best:overall"]
+    sent = answer(reader, page, answers)
+    assert "cannot be both the best and the worst" in sent.text
+    of_item = [one for one in fours.measured(unfinished=True) if one.item == "overall"]
+    assert [one.missing_reason for one in of_item] == [None, None, None, "no_answer"]
+    assert of_item[-1].document_id == of_item[-1].details["unit"]
+    assert fours.measured() == []
+
+
+def test_without_a_difference_5_percent_are_told_from_chance(monkeypatch: pytest.MonkeyPatch):
+    """Answers at random by people who agree more than chance would have it (a set's own noise)."""
+    monkeypatch.setattr("fabula.stats.ranking._N_RESAMPLES", 200)
+    n_told, n_trials = 0, 200
+    group = stories(8)
+    sets = chosen_sets([group], 4, None, 0)
+    pairs = list(pairs_within(sets).values())
+    rng = np.random.default_rng(7)
+    for _ in range(n_trials):
+        found = []
+        for together in sets:
+            shared = rng.normal(size=4)
+            for rater in range(3):
+                liked = shared + rng.normal(size=4)
+                order = rng.permutation(4).tolist()
+                for winner, loser in preferences(int(liked.argmax()), int(liked.argmin()), 4):
+                    pair = (min(winner, loser), max(winner, loser))
+                    two = [together[place] for place in pair]
+                    details = {"unit": pair_key(*together), "orders": said_of(pair, winner, order)}
+                    found.append(Measurement(
+                        pair_key(*two), "r", "overall", f"p{rater}", together[winner].id, None, (),
+                        None, "s", details,
+                    ))  # fmt: skip
+        (ranking,) = rank_stories(found, pairs, None, seed=0, cluster="unit")
+        n_told += ranking.ranking.is_told_from_chance
+    # 10 expected of 200; the 99.9 % interval of a binomial at 5 % is 2 to 21.
+    assert 2 <= n_told <= 21

@@ -1,30 +1,18 @@
-"""What stands before the first unit, and how somebody stops."""
+"""What stands before the first unit, what people are told on their way, and how they stop."""
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select
 from starlette.testclient import TestClient
-from tests.commands import write_rows
-from tests.studies.test_app import Running, csrf, hidden
+from tests.commands import invoke, rows_of
+from tests.studies.test_app import ENDING, Make, Running, answer_all, csrf, hidden, swap
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.core.errors import InputError
-from fabula.studies.database import (
-    about_answers,
-    answers,
-    assignments,
-    consent_texts,
-    consents,
-    participants,
-    quiz_tries,
-)
-from fabula.studies.design import AboutQuestion, load_study, new_study
+from fabula.studies import database as db
+from fabula.studies.quality import MOST_MS, Event, _events, spent_ms
 
 CODES = """
 [codes]
@@ -53,16 +41,15 @@ question = "How old are you?"
 low = 18
 high = 99
 """
-Make = Callable[..., Running]
 
 
 @pytest.fixture
 def made(opened: Make) -> Make:
     """Makes a study of a kind whose file has more at its end."""
 
-    def make(kind: Any, more: str, url: str | None = None) -> Running:
+    def make(kind: Any, more: str) -> Running:
         rows = story_rows(1, 2) if kind == "ttcw" else feedback_rows()
-        return opened(kind, rows, url, lambda text: text + more)
+        return opened(kind, rows, change=lambda text: text + more)
 
     return make
 
@@ -81,34 +68,23 @@ def test_who_does_not_agree_is_asked_nothing_and_may_read_the_text_again(made: M
     assert client.get("/page/story-1").url.path == "/"
     page = say(client, "/consent", page)
     assert "I agree, go on" in page.text
+    # Consent to another text than holds now does not count.
+    page = say(client, "/consent", page, agree="yes", version="0" * 8)
+    assert "I agree, go on" in page.text
     page = say(client, "/consent", page, agree="yes")
     assert "Begin" in page.text
-    with running.store.reading() as connection:
-        said = connection.execute(select(consents).order_by(consents.c.id)).all()
-        texts = connection.execute(select(consent_texts)).all()
+    said, texts = running.rows(db.consents), running.rows(db.consent_texts)
     assert [row.what for row in said] == ["declined", "agreed"]
     assert {row.version for row in said} == {row.version for row in texts}
     assert [row.text for row in texts] == [running.design.texts.consent]
     assert all(row.at_ms for row in said)
 
 
-def test_consent_to_another_text_than_holds_now_does_not_count(made: Make):
-    running = made("ttcw", "")
-    client = running.visitor()
-    page = client.get("/")
-    again = client.post("/consent", data=hidden(page) | {"version": "0" * 8, "agree": "yes"})
-    assert "I agree, go on" in again.text
-    with running.store.reading() as connection:
-        assert connection.execute(select(consents)).all() == []
-
-
 def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(made: Make):
     running = made("feedback", CODES)
-    wrong = {
-        f"quiz-{k}": next(o for o in q.options if o != q.answer)
-        for k, q in enumerate(running.design.quiz, 1)
-    }
     right = {f"quiz-{k}": q.answer for k, q in enumerate(running.design.quiz, 1)}
+    wrong = {f"quiz-{k}": next(o for o in q.options if o != q.answer)
+             for k, q in enumerate(running.design.quiz, 1)}  # fmt: skip
     one, other = running.visitor(), running.visitor()
     page = say(one, "/consent", one.get("/"), agree="yes")
     assert "twice" in page.text
@@ -123,33 +99,28 @@ def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(made: Make):
     page = other.post("/quiz", data=hidden(page) | wrong)
     page = other.post("/quiz", data=hidden(page) | wrong)
     assert "FA1L" in page.text
+    assert "it ends here for you" in page.text
     assert "FA1L" in other.post("/quiz", data={"csrf": csrf(other.get("/withdraw")), **right}).text
-    with running.store.reading() as connection:
-        states = connection.execute(select(participants.c.state).order_by(participants.c.id))
-        assert list(states.scalars()) == ["ready", "failed"]
-        tries = connection.execute(select(quiz_tries).order_by(quiz_tries.c.id)).all()
+    assert other.get("/page/story", follow_redirects=False).status_code == 303
+    assert running.every(db.participants.c.state) == ["ready", "failed"]
+    tries = running.rows(db.quiz_tries)
     assert [(row.participant_id, row.n_right) for row in tries] == [(1, 0), (1, 3), (2, 0), (2, 0)]
     assert json.loads(tries[1].given) == list(right.values())
 
 
-def test_the_tutorial_comes_first_and_can_be_read_again(made: Make):
-    running = made("feedback", TUTORIAL)
-    client = running.visitor()
+@pytest.mark.parametrize("kind", ["feedback", "ttcw"])
+def test_the_tutorial_comes_first_and_can_be_read_again(made: Make, kind: str):
+    client = made(kind, TUTORIAL).visitor()
     page = say(client, "/consent", client.get("/"), agree="yes")
     assert "A fox slept." in page.text
     assert "The fox is." in page.text
     assert "quiz-1" not in page.text
     page = say(client, "/tutorial", page)
-    assert "quiz-1" in page.text
-    assert "A fox slept." in client.get("/tutorial").text
-
-
-def test_without_a_quiz_the_tutorial_stands_before_the_first_unit(made: Make):
-    running = made("ttcw", TUTORIAL)
-    client = running.visitor()
-    page = say(client, "/consent", client.get("/"), agree="yes")
-    assert "A fox slept." in page.text
-    assert say(client, "/tutorial", page).url.path == "/page/story-1"
+    if kind == "ttcw":
+        assert page.url.path == "/page/story-1", "there is no quiz"
+    else:
+        assert "quiz-1" in page.text
+        assert "A fox slept." in client.get("/tutorial").text
 
 
 def test_questions_about_people_are_checked_and_kept_once(made: Make):
@@ -163,9 +134,7 @@ def test_questions_about_people_are_checked_and_kept_once(made: Make):
     form = hidden(page) | {"about:expertise": "No", "about:age": ""}
     assert "Begin" in client.post("/about", data=form).text
     client.post("/about", data=form | {"about:expertise": "Yes", "about:age": "30"})
-    with running.store.reading() as connection:
-        kept = connection.execute(select(about_answers)).all()
-    assert [(row.item, row.value) for row in kept] == [("expertise", "No")]
+    assert running.rows(db.about_answers.c.item, db.about_answers.c.value) == [("expertise", "No")]
 
 
 @pytest.mark.parametrize("choice", ["keep", "delete"])
@@ -176,26 +145,18 @@ def test_who_stops_gives_the_place_back_and_decides_on_their_answers(made: Make,
     assert "p0001" in page.text
     assert "Stop taking part" in page.text
     client.post("/save", data=hidden(page) | {"1:narrative_ending": "Yes"})
+    say(client, "/withdraw", client.get("/withdraw"))
+    assert client.get("/page/story-1").url.path == "/page/story-1", "without a choice nothing stops"
     page = say(client, "/withdraw", client.get("/withdraw"), do=choice)
     assert "ST0P" in page.text
-    with running.store.reading() as connection:
-        (state,) = connection.execute(select(participants.c.state)).scalars()
-        held = list(connection.execute(select(assignments.c.state)).scalars())
-        n = len(connection.execute(select(answers)).all())
-        said = [row.what for row in connection.execute(select(consents))]
+    columns = (db.participants.c.state, db.assignments.c.state, db.answers.c.value)
+    kept = [running.every(column) for column in (*columns, db.consents.c.what)]
     if choice == "keep":
-        assert (state, held, n, said) == ("withdrawn", ["returned"], 1, ["agreed", "withdrawn"])
+        assert kept == [["withdrawn"], ["returned"], ["Yes"], ["agreed", "withdrawn"]]
         assert client.get("/page/story-1").url.path == "/"
     else:
-        assert (state, held, n, said) == ("forgotten", [], 0, [])
+        assert kept == [["forgotten"], [], [], []]
         assert client.get("/").status_code == 403
-
-
-def test_a_form_about_stopping_without_a_choice_stops_nothing(made: Make):
-    running = made("ttcw", "")
-    client = running.reader()
-    say(client, "/withdraw", client.get("/withdraw"))
-    assert client.get("/page/story-1").url.path == "/page/story-1"
 
 
 def test_the_end_has_a_link_back_to_the_platform(made: Make):
@@ -204,8 +165,7 @@ def test_the_end_has_a_link_back_to_the_platform(made: Make):
     page = client.get(f"/join?PROLIFIC_PID={7:024x}")
     say(client, "/consent", page, agree="yes")
     client.get("/page/story-1")
-    with running.store.writing() as connection:
-        connection.execute(assignments.update().values(state="done", done_ms=1))
+    running.set(db.assignments, state="done", done_ms=1)
     assert 'href="https://platform.example/done"' in client.get("/").text
 
 
@@ -219,17 +179,111 @@ def test_the_end_has_a_link_back_to_the_platform(made: Make):
         ("[codes]\nfinished = 'X'\n", "codes.finished"),
     ],
 )
-def test_what_cannot_be_asked_is_said_with_its_field(tmp_path: Path, more: str, words: str):
-    data = write_rows(tmp_path / "documents.jsonl", story_rows(1, 2))
-    new_study(tmp_path / "study.toml", "ttcw", data)
-    file = tmp_path / "study.toml"
-    file.write_text(file.read_text() + more)
+def test_what_cannot_be_asked_is_said_with_its_field(made: Make, more: str, words: str):
     with pytest.raises(InputError, match=words):
-        load_study(file)
+        made("ttcw", more)
 
 
-def test_questions_about_participants_are_part_of_a_study_s_digest(made: Make):
-    design = made("ttcw", CODES).design
-    about = (AboutQuestion(id="age", question="Old?"),)
-    asked = replace(design, people=design.people.model_copy(update={"about": about}))
-    assert asked.digest != design.digest
+@pytest.fixture
+def study(opened: Make) -> Running:
+    change = swap("per_participant = 1", "per_participant = 2")
+    return opened("ttcw", story_rows(2, 2), change=change)
+
+
+def test_everybody_knows_where_they_are_and_how_long_it_takes(study: Running):
+    reader = study.reader()
+    page = reader.get("/page/story-1").text
+    # 2 stories of 14 questions at 45 seconds, 2 of 3 at 15: 22.5 minutes; and a few words.
+    where = "Story 1 of 2, Group 1 of 2 at most, about 25 minutes left"
+    assert f'<p class="where">{where}</p>' in page
+    assert "Your reason, in 4 words or more" in page
+    assert "Hand in" not in page
+    reader.get("/page/story-2")
+    group = reader.get("/page/group")
+    assert "Once you hand in, you can no longer change anything." in group.text
+    after = answer_all(reader, ["story-1", "story-2", "group"])
+    assert "Handed in. This is the next one." in after.text
+    assert "Group 2 of 2 at most" in reader.get("/page/story-1").text
+    assert "You have finished" in answer_all(reader, ["story-1", "story-2", "group"]).text
+
+
+def test_in_feedback_nothing_tells_how_many_questions_come(opened: Make):
+    reader = opened("feedback", feedback_rows()).reader()
+    page = reader.get("/page/story")
+    assert '<p class="where">Story 1 of 2 at most</p>' in page.text
+    assert "stays as it is" not in page.text
+    sent = hidden(page) | {"unit:own_feedback": "n/a", "go": "next"}
+    page = reader.post("/page/story", data=sent)
+    assert "Once you continue, you can no longer change your answers on this page." in page.text
+    assert reader.get("/open").url.path == "/page/feedback"
+
+
+def test_a_short_reason_is_told_at_its_page_and_once(study: Running):
+    reader = study.reader()
+    page = reader.get("/page/story-1")
+    given = {ENDING: "Yes", f"{ENDING}.why": "So it is."}
+    told = "please give your reason, at least 4 words"
+    kept = reader.post("/page/story-1", data=hidden(page) | given | {"go": ""})
+    assert told in kept.text
+    assert "So it is." in kept.text
+    assert ">Saved.<" in kept.text, "saved all the same"
+    stopped = reader.post("/page/story-1", data=hidden(page) | given | {"go": "story-2"})
+    assert told in stopped.text
+    assert "Press the button again" in stopped.text
+    assert "not answered yet" not in stopped.text, "what is open is nobody's fault yet"
+    gone = reader.post("/page/story-1", data=hidden(stopped) | {"go": "story-2"})
+    assert gone.url.path == "/page/story-2"
+    # Where each answer is sent by itself, a reason is told to be short once it was left.
+    form = hidden(reader.get("/page/story-1")) | {f"{ENDING}.why": "It is."}
+    assert reader.post("/save", data=form).json()["short"] == {}
+    left = reader.post("/save", data=form | {"ended": f"{ENDING}.why"}).json()
+    assert told in left["short"][f"{ENDING}.why"]
+    assert left["problems"] == {}
+
+
+def test_the_list_of_what_is_open_leads_to_each_gap_and_back(study: Running):
+    reader = study.reader()
+    for name in ("story-1", "story-2"):
+        page = reader.get(f"/page/{name}")
+    assert "/open" not in page.text
+    listed = reader.get("/open")
+    assert "Nearly done" in listed.text
+    assert 'href="/page/story-2?from=open#q-2:narrative_ending"' in listed.text
+    page = reader.get("/page/story-2?from=open")
+    assert "Back to what is open" in page.text
+    field = "2:narrative_ending"
+    answered = {field: "No", f"{field}.why": "It ends too soon.", "go": "open"}
+    back = reader.post("/page/story-2", data=hidden(page) | answered)
+    assert back.url.path == "/open"
+    assert "#q-2:narrative_ending" not in back.text
+    done = answer_all(reader, ["story-1", "story-2", "group"], "open")
+    assert "Everything is answered" in done.text
+    assert "Handed in" in reader.post("/page/group", data=hidden(done) | {"go": "finish"}).text
+
+
+def test_time_is_counted_by_page_and_no_gap_is_left_out(study: Running):
+    reader = study.reader()
+    page = reader.get("/page/story-1")
+    reader.get("/page/story-2")
+    reader.post("/save", data=hidden(page) | {ENDING: "Yes"})
+    # A minute before the first page, an hour on it, two minutes on the second, and the answer on
+    # the first: by hand, the hour counts ten minutes.
+    with study.store.writing() as connection:
+        start = 1_000_000
+        connection.execute(db.assignments.update().values(given_ms=start))
+        for number, at in ((1, 60_000), (2, 3_660_000)):
+            view = db.page_views.c.id == number
+            connection.execute(db.page_views.update().where(view).values(at_ms=start + at))
+        connection.execute(db.answers.update().values(saved_ms=start + 3_780_000))
+    with study.store.reading() as connection:
+        ((_, events),) = _events(connection, {})
+    assert sum(spent_ms(events).values()) == 60_000 + MOST_MS + 120_000
+    assert spent_ms([Event(5, "a")]) == {}
+    study.store.checkpoint()
+    out = study.design.path.parent
+    invoke("study", "export", study.design.path, "--out", out / "o.jsonl", "--times",
+           out / "t.jsonl")  # fmt: skip
+    names = ("rater", "page", "seconds", "n_opened", "n_saved")
+    assert [tuple(row[name] for name in names) for row in rows_of(out / "t.jsonl")] == [
+        ("p0001", "story-1", 600.0, 1, 1), ("p0001", "story-2", 120.0, 1, 0),
+    ]  # fmt: skip

@@ -8,6 +8,11 @@ from fabula.show.page import TEMPLATES
 from fabula.web import page_environment
 
 
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
+
+
 def compiled(folder: Path) -> list[Path]:
     page_environment(TEMPLATES).get_template("review.html.j2")
     return sorted((folder / "templates").iterdir())
@@ -16,7 +21,6 @@ def compiled(folder: Path) -> list[Path]:
 def test_templates_are_compiled_once_into_a_folder_closed_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
     files = compiled(tmp_path)
     assert files
     assert [oct(path.stat().st_mode) for path in files] == ["0o100600"] * len(files)
@@ -26,8 +30,7 @@ def test_templates_are_compiled_once_into_a_folder_closed_to_others(
 
 
 @pytest.mark.parametrize("keep", [0, 5, 40])
-def test_damage_costs_time_only(keep: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
+def test_damage_costs_time_only(keep: int, tmp_path: Path):
     whole = {path: path.read_bytes() for path in compiled(tmp_path)}
     for path, data in whole.items():
         path.write_bytes(data[:keep])
@@ -35,10 +38,7 @@ def test_damage_costs_time_only(keep: int, tmp_path: Path, monkeypatch: pytest.M
     assert {path: path.read_bytes() for path in whole} == whole
 
 
-def test_code_that_others_may_have_written_is_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
+def test_code_that_others_may_have_written_is_not_run(tmp_path: Path):
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates").chmod(0o777)
     assert compiled(tmp_path) == []

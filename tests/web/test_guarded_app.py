@@ -115,10 +115,10 @@ def test_every_refusal_and_failure_has_the_form_of_the_application(
 
 def test_every_answer_has_the_headers():
     client = TestClient(application(), follow_redirects=False)
-    assert client.get("/").headers.items() >= HEADERS.items()
-    moved = client.get("/moved")
+    home, moved = client.get("/"), client.get("/moved")
     assert (moved.status_code, moved.headers["location"]) == (303, "/")
-    assert moved.headers.items() >= HEADERS.items()
+    for found in (home, moved):
+        assert found.headers.items() >= HEADERS.items()
 
 
 def test_what_answers_without_a_route_is_behind_the_same_guard():
@@ -168,11 +168,10 @@ def test_the_interface_is_described_only_where_it_is_for_programs():
 def serve_and_ask(app: FastAPI, ask: Callable[[str], None], **options: Any) -> None:
     """Serve until `ask`, on another thread, is done with the address, and SIGTERM after it."""
     listening = web.listen("127.0.0.1", 0)
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
 
     def ask_and_stop() -> None:
         try:
-            ask(address)
+            ask(f"http://127.0.0.1:{listening.getsockname()[1]}")
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -181,25 +180,30 @@ def serve_and_ask(app: FastAPI, ask: Callable[[str], None], **options: Any) -> N
     thread.join()
 
 
+def connect(address: str, sent: bytes = b"") -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 30)
+    client.sendall(sent)
+    return client
+
+
+def is_dropped(client: socket.socket) -> bool:
+    """Whether the connection ends, without an answer."""
+    with client, contextlib.suppress(ConnectionResetError):
+        return client.recv(1000) == b""
+    return True
+
+
 def test_a_server_believes_no_forwarded_address_and_guards_every_protocol():
     """An address that is made up would have a rate of its own, and a WebSocket none."""
     seen: list[str] = []
-
-    def admit(connection: Any) -> None:
-        seen.append(connection.client.host)
-
-    upgrade = {
-        "connection": "upgrade",
-        "upgrade": "websocket",
-        "sec-websocket-version": "13",
-        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
-    }
+    upgrade = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13",
+               "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
 
     def ask(address: str) -> None:
         for headers in ({"x-forwarded-for": "192.0.2.7"}, upgrade):
             assert "server" not in httpx.get(f"{address}/", headers=headers).headers
 
-    serve_and_ask(application(admit=admit), ask)
+    serve_and_ask(application(admit=lambda asked: seen.append(asked.client.host)), ask)
     assert seen == ["127.0.0.1"] * 2
 
 
@@ -209,7 +213,7 @@ def test_a_request_without_end_does_not_hold_up_the_stop(monkeypatch: pytest.Mon
     began, ended = threading.Event(), threading.Event()
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 
-    @app.post("/forever")
+    @app.get("/for/ever")
     async def forever() -> None:
         began.set()
         try:
@@ -218,19 +222,15 @@ def test_a_request_without_end_does_not_hold_up_the_stop(monkeypatch: pytest.Mon
             ended.set()
             raise
 
-    waiting: list[threading.Thread] = []
+    waiting: list[socket.socket] = []
 
     def ask(address: str) -> None:
-        def wait() -> None:
-            with pytest.raises(httpx.HTTPError):
-                httpx.post(f"{address}/forever", timeout=90).raise_for_status()
-
-        waiting.append(threading.Thread(target=wait))
-        waiting[0].start()
+        waiting.append(connect(address, b"GET /for/ever HTTP/1.1\r\nhost: x\r\n\r\n"))
         assert began.wait(30)
 
     serve_and_ask(app, ask)
-    waiting[0].join()
+    assert b" 200 " not in waiting[0].recv(100)
+    waiting[0].close()
     assert ended.is_set()
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
 
@@ -251,9 +251,9 @@ def test_half_sent_requests_are_dropped_and_whole_ones_are_not(
 ):
     monkeypatch.setattr(web, "_REQUEST_S", 0.5)
     post = b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-    sent = [b"", b"GET / HT", post, post + b"content-length: 10\r\n\r\n{", post[:-2] + b"\r\n\r\n"]
+    half = [b"", b"GET / HT", post, post + b"content-length: 10\r\n\r\n{"]
     app = application()
-    done: list[int] = []
+    dropped: list[bool] = []
 
     @app.get("/slow/answer")
     def slow() -> str:
@@ -261,25 +261,18 @@ def test_half_sent_requests_are_dropped_and_whole_ones_are_not(
         return "late"
 
     def ask(address: str) -> None:
-        port = int(address.rpartition(":")[2])
-        clients = [socket.create_connection(("127.0.0.1", port), 30) for _ in sent]
-        for client, data in zip(clients, sent, strict=True):
-            client.sendall(data)
+        clients = [connect(address, data) for data in half]
+        without_length = connect(address, post + b"\r\n")
         # What takes the server long is not the client's fault.
         with httpx.Client(base_url=address) as patient:
             assert patient.get("/slow/answer").json() == "late"
             assert patient.get("/").status_code == 200
-        for client in clients[:4]:
-            # The end of the connection, and no answer.
-            with contextlib.suppress(ConnectionResetError):
-                assert client.recv(1000) == b""
-            client.close()
-            done.append(1)
-        assert clients[4].recv(1000).startswith(b"HTTP/1.1 4"), "a body of no length is answered"
-        clients[4].close()
+        dropped.extend(map(is_dropped, clients))
+        with without_length:
+            assert without_length.recv(1000).startswith(b"HTTP/1.1 4"), "it is answered"
 
     serve_and_ask(app, ask)
-    assert len(done) == 4
+    assert dropped == [True] * 4
     assert "Traceback" not in caplog.text
 
 
@@ -289,13 +282,11 @@ def test_what_stands_around_a_body_is_held_to_a_limit():
     refused: list[bytes] = []
 
     def ask(address: str) -> None:
-        port = int(address.rpartition(":")[2])
         for before in (b"", b"x: ", chunked + b"0\r\nx: ", chunked + b"1;"):
-            with socket.create_connection(("127.0.0.1", port), 10) as client:
-                client.sendall(b"POST /body HTTP/1.1\r\nhost: x\r\n" + before)
+            with connect(address, b"POST /body HTTP/1.1\r\nhost: x\r\n" + before) as client:
                 client.sendall(b"x" * 80_000)
+                # Whoever waits for the end lets this time out.
                 with contextlib.suppress(ConnectionResetError):
-                    # Whoever waits for the end lets this time out.
                     while client.recv(1000):
                         pass
             refused.append(before)
@@ -307,29 +298,22 @@ def test_what_stands_around_a_body_is_held_to_a_limit():
     assert len(refused) == 4
 
 
-def test_one_address_holds_only_so_many_connections(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("behind", "n_held"), [({}, 3), ({"behind_proxy": "127.0.0.1"}, 9)])
+def test_one_address_holds_only_so_many_connections(
+    behind: dict[str, str], n_held: int, monkeypatch: pytest.MonkeyPatch
+):
     """Who holds them idle keeps nobody else of that address out: the oldest are dropped."""
     monkeypatch.setattr(web, "_N_PER_ADDRESS", 3)
-    dropped: list[bytes] = []
+    dropped: list[bool] = []
 
     def ask(address: str) -> None:
-        port = int(address.rpartition(":")[2])
-        held = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(3)]
+        held = [connect(address) for _ in range(n_held)]
         for _ in range(2):
             assert httpx.get(f"{address}/").status_code == 200
-        with contextlib.suppress(ConnectionResetError):
-            dropped.append(held[0].recv(1))
+        if not behind:
+            dropped.append(is_dropped(held[0]))
         for client in held:
             client.close()
 
-    serve_and_ask(application(), ask)
-    assert dropped in ([], [b""])
-
-    def ask_through_a_proxy(address: str) -> None:
-        port = int(address.rpartition(":")[2])
-        held = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(9)]
-        assert httpx.get(f"{address}/").status_code == 200
-        for client in held:
-            client.close()
-
-    serve_and_ask(application(), ask_through_a_proxy, behind_proxy="127.0.0.1")
+    serve_and_ask(application(), ask, **behind)
+    assert dropped == ([] if behind else [True])

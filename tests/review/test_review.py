@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.judging.judged_stories import rubric_text
 from tests.reference_serving import TOKEN, serving_reference
 from tests.serving import prompt_of, serving
 
@@ -44,9 +45,12 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(texts: list[Document], **given: Any) -> Review:
-    plan = ReportSettings(**({"n_jobs": 1} | given))
-    with Reviewer(plan) as reviewer:
+    with Reviewer(ReportSettings(**({"n_jobs": 1} | given))) as reviewer:
         return reviewer.run(texts)
+
+
+def judge_at(url: str, **more: Any) -> NoModelSettings:
+    return NoModelSettings((f"{url}/v1#judge",), structured=False, **more)
 
 
 def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
@@ -72,17 +76,14 @@ def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str):
     assert [b.n_words for b in text.originality.borrowed] == [9, 6]
     assert text.profile is not None
     assert {entry.part for entry in review.left_out} == {"verdicts", "feedback"}
-    assert not any(entry.is_failure for entry in review.left_out)
-    assert all(entry.remedy for entry in review.left_out)
+    assert all(entry.remedy and not entry.is_failure for entry in review.left_out)
     assert set(review.signatures) == {"originality", "profile", "lines"}
-
-
-def test_without_a_reference_nothing_counts_as_new():
-    review = run([Document("s", STORY)])
-    assert review.texts[0].originality is None
-    (entry,) = [one for one in review.left_out if one.part == "originality"]
+    # Without a reference nothing counts as new.
+    alone = run([Document("s", STORY)])
+    assert alone.texts[0].originality is None
+    (entry,) = [one for one in alone.left_out if one.part == "originality"]
     assert "fabula reference build" in entry.remedy
-    assert "creativity_index" not in {n.key for n in numbers_of_review(review)[0]}
+    assert "creativity_index" not in {n.key for n in numbers_of_review(alone)[0]}
 
 
 def test_a_reference_that_is_not_there_is_an_error_not_left_out(tmp_path: Path):
@@ -108,13 +109,13 @@ def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path:
     with serving(answer) as served:
         plan: dict[str, Any] = {
             "references": (books,), "n_samples": 2, "style": "verdict-first",
-            "models": NoModelSettings((f"{served.url}/v1#judge",), structured=False),
-            "keep": tmp_path / "answers",
+            "models": judge_at(served.url), "keep": tmp_path / "answers",
         }  # fmt: skip
         review = run([Document("s", STORY)], **plan)
-        n_asked = len(served.requests)
+        # 14 questions, 2 readings, and whether the point asks for a change.
+        assert len(served.requests) == 17
         again = run([Document("s", STORY)], **plan)
-        assert len(served.requests) == n_asked
+        assert len(served.requests) == 17
     (text,) = review.texts
     assert len(text.verdicts) == 14
     assert [judge.scores for judge in review.judges] == [{"s": 14.0}]
@@ -124,48 +125,30 @@ def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path:
     assert (point.n_said, advice.n_answers) == (2, 2)
     assert text.document.text[slice(*point.places[0])] == "counted nine, and one"
     assert again.measurements() == review.measurements()
-    # 14 questions, 2 readings, and whether the point asks for a change.
-    assert n_asked == 17
 
 
 def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str):
-    def broken(body: dict[str, Any], _: int) -> Any:
-        return 401, {"error": {"message": "no such key", "type": "auth", "code": 401}}
-
-    with serving(broken) as served:
-        review = run(
-            [Document("s", STORY)],
-            references=(books,),
-            models=NoModelSettings((f"{served.url}/v1#judge",), max_retries=0, structured=False),
-        )
+    broken = 401, {"error": {"message": "no such key", "type": "auth", "code": 401}}
+    with serving(lambda *_: broken) as served:
+        models = judge_at(served.url, max_retries=0)
+        review = run([Document("s", STORY)], references=(books,), models=models)
     assert review.texts[0].originality is not None
     failed = {entry.part for entry in review.left_out if entry.is_failure}
     assert failed == {"verdicts", "feedback"}
     assert review.texts[0].verdicts == ()
 
 
-def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(
-    books: str, tmp_path: Path
-):
-    spending = Spending("1000/1000", 2.6)
+def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(tmp_path: Path):
     n_asked = [0]
     with serving(answer) as served:
+        models = judge_at(served.url, spending=Spending("1000/1000", 2.6))
         while len(n_asked) < 9 and (len(n_asked) < 2 or n_asked[-1] > n_asked[-2]):
-            review = run(
-                [Document("s", STORY)],
-                references=(books,),
-                models=NoModelSettings(
-                    (f"{served.url}/v1#judge",), structured=False, spending=spending
-                ),
-                without=("feedback",),
-                style="verdict-first",
-                keep=tmp_path / "answers",
-            )
+            review = run([Document("s", STORY)], models=models, without=("feedback", "profile"),
+                         style="verdict-first", keep=tmp_path / "answers")  # fmt: skip
             n_asked.append(len(served.requests))
     # More at each try, each question once, and in the end all of them.
     assert 0 < n_asked[1] < 14
-    assert n_asked[-1] == 14
-    assert len(review.texts[0].verdicts) == 14
+    assert n_asked[-1] == len(review.texts[0].verdicts) == 14
 
 
 def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str):
@@ -173,16 +156,13 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str):
         raise Declined(model)
 
     with serving(answer) as served:
-        plan = ReportSettings(
-            references=(books,), models=NoModelSettings((f"{served.url}/v1#judge",))
-        )
+        plan = ReportSettings(references=(books,), models=judge_at(served.url))
         with Reviewer(plan) as reviewer:
             review = reviewer.run([Document("s", STORY)], SILENT, refuse)
         assert served.requests == []
     assert review.texts[0].originality is not None
-    assert {e.part for e in review.left_out if "its cost was not confirmed" in e.reason} == {
-        "verdicts", "feedback",
-    }  # fmt: skip
+    declined = {e.part for e in review.left_out if "its cost was not confirmed" in e.reason}
+    assert declined == {"verdicts", "feedback"}
 
 
 def test_a_model_that_is_named_and_not_there_is_a_failure(books: str):
@@ -208,8 +188,7 @@ def test_what_is_off_by_default_is_asked_for_in_one_place():
 
 
 def test_a_review_grows_part_by_part(books: str):
-    plan = ReportSettings(references=(books,), n_jobs=1)
-    with Reviewer(plan) as reviewer:
+    with Reviewer(ReportSettings(references=(books,), n_jobs=1)) as reviewer:
         seen = [
             (r.texts[0].originality is not None, r.texts[0].profile is not None)
             for r in reviewer.steps([Document("s", STORY)])
@@ -230,13 +209,11 @@ def test_several_texts_say_who_wrote_like_whom(tmp_path: Path):
     texts[3] = Document("t3", f"{words} {texts[3].text}")
     texts[7] = Document("t7", f"{texts[7].text} {words}")
     texts[11] = Document("t11", texts[0].text)
-    plan = ReportSettings(without=("profile", "originality"), n_jobs=1)
-    with Reviewer(plan) as reviewer:
-        review = reviewer.run(texts)
-        few = reviewer.run(texts[:5])
+    without = ("profile", "originality")
+    with Reviewer(ReportSettings(without=without, n_jobs=1)) as reviewer:
+        review, few, alone = (reviewer.run(texts[:n]) for n in (12, 5, 1))
     found = review.together
-    assert {found.pairs[0].a, found.pairs[0].b} == {"t0", "t11"}
-    assert {found.pairs[1].a, found.pairs[1].b} == {"t3", "t7"}
+    assert [{pair.a, pair.b} for pair in found.pairs[:2]] == [{"t0", "t11"}, {"t3", "t7"}]
     assert found.pairs[1].n_words == len(words.split())
     assert "2 of 12 texts have the same words as another" in found.remarks[0]
     assert review.signatures["diversity"] == found.diversity.signature
@@ -245,11 +222,15 @@ def test_several_texts_say_who_wrote_like_whom(tmp_path: Path):
     content = review_json(review)["together"]
     assert content["pairs"][1]["longest_run"] == len(words.split())
     assert content["set"]["n_units"] == 12
-    shown = render(*review_tables(review))
-    assert "keeper of the last lamp" in shown
+    assert "keeper of the last lamp" in render(*review_tables(review))
     page = tmp_path / "page.html"
     write_review_page(page, review)
     assert page.read_text().count(f"<td>{words}</td>") == 2
+    # It can be left out, and of one text nothing is said of it.
+    left_out = run(texts[:2], without=(*without, "diversity"))
+    assert left_out.together is None
+    parts = [{entry.part for entry in one.left_out} for one in (left_out, alone)]
+    assert ["diversity" in one for one in parts] == [True, False]
 
 
 def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path):
@@ -264,37 +245,33 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path):
         number = int(prompt_of(body).split("The lamp went round ")[1].split()[0])
         return "No. It drags." if number % 5 == 0 else "Yes. It holds."
 
-    items = load_rubric("ttcw").items
-    labels = tmp_path / "labels.csv"
+    ttcw = load_rubric("ttcw")
+    labels, page = tmp_path / "labels.csv", tmp_path / "page.html"
     rows = [
         f"t{k:02d},{item.id},Ann,{'Yes' if k % 4 < 2 else 'No'}" for k in range(12)
-        for item in items
+        for item in ttcw.items
     ]  # fmt: skip
     labels.write_text("\n".join(["document,item,rater,value", *rows]))
     with serving(lenient) as served:
         given: dict[str, Any] = {
-            "models": NoModelSettings((f"{served.url}/v1#judge",), structured=False),
+            "models": judge_at(served.url), "style": "verdict-first", "labels": labels,
             "without": ("profile", "originality", "feedback", "diversity"),
-            "style": "verdict-first",
-        }
-        review = run(texts, **given, labels=labels)
+        }  # fmt: skip
+        review = run(texts, **given)
         with pytest.raises(InputError, match="labels none of the stories"):
-            run([Document("other", STORY)], **given, labels=labels)
+            run([Document("other", STORY)], **given)
         n_asked = len(served.requests)
     assert n_asked == 24 * 14, "labels of other texts are refused before anything is asked"
-    people = read_labels(labels, load_rubric("ttcw"))
+    people = read_labels(labels, ttcw)
     verdicts = [one for text in review.texts for one in text.verdicts]
-    for by in (None, "author"):
+    for by, groups in ((None, set()), ("author", {"a", "b"})):
         known = corrected(review, by)
-        expected = correct_measurements(
-            verdicts, people, load_rubric("ttcw"), CorrectSettings(by=by), texts
-        )
+        expected = correct_measurements(verdicts, people, ttcw, CorrectSettings(by=by), texts)
         found = review_json(known)["corrected"]
         assert found == [expected.to_json()]
         assert (found[0]["overall"]["raw"], found[0]["overall"]["n_labelled"]) == (19 / 24, 12)
-        assert set(found[0]["groups"]) == (set() if by is None else {"a", "b"})
+        assert set(found[0]["groups"]) == groups
         assert render(*expected.tables()) in render(*review_tables(known))
-    page = tmp_path / "page.html"
     write_review_page(page, known)
     written = page.read_text()
     assert "Corrected by experts" in written
@@ -306,22 +283,15 @@ def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(tmp_
     """It was paid for: that it said nothing of the labelled text is told, and no more."""
     labels, rubric = tmp_path / "labels.csv", tmp_path / "short.toml"
     labels.write_text("document,item,rater,value\nt0,1,Ann,Yes\n")
-    rubric.write_text(
-        'id = "short"\nversion = "1"\ntitle = "Short"\n[[items]]\nid = "thesis"\nindex = 1\n'
-        'title = "Thesis"\nquestion = "Is there a thesis?"\n'
-    )
+    rubric.write_text(rubric_text("short", {"thesis": "Is there a thesis?"}))
 
     def silent_on_the_first(body: dict[str, Any], _: int) -> str:
         return "Hm." if "Text 0." in prompt_of(body) else "Yes. It holds."
 
+    texts = [Document(f"t{k}", f"Text {k}. {STORY}") for k in range(3)]
     with serving(silent_on_the_first) as served:
-        review = run(
-            [Document(f"t{k}", f"Text {k}. {STORY}") for k in range(3)],
-            models=NoModelSettings((f"{served.url}/v1#judge",), structured=False),
-            without=("profile", "originality", "feedback", "diversity"),
-            rubric=str(rubric),
-            labels=labels,
-        )
+        review = run(texts, models=judge_at(served.url), rubric=str(rubric), labels=labels,
+                     without=("profile", "originality", "feedback", "diversity"))  # fmt: skip
     known = corrected(review, None)
     assert not known.corrected
     assert [text.verdicts for text in known.texts] == [text.verdicts for text in review.texts]
@@ -335,16 +305,6 @@ def test_labels_without_a_judge_are_refused(tmp_path: Path):
         report([Document("a", "One two.")], settings, ReportFiles())
 
 
-def test_what_texts_have_in_common_can_be_left_out():
-    plan = ReportSettings(without=("profile", "originality", "diversity"), n_jobs=1)
-    with Reviewer(plan) as reviewer:
-        review = reviewer.run([Document("a", "One two."), Document("b", "One two.")])
-        alone = reviewer.run([Document("a", "One two.")])
-    assert review.together is None
-    assert "diversity" in {entry.part for entry in review.left_out}
-    assert "diversity" not in {entry.part for entry in alone.left_out}
-
-
 FERRY = "The ferry was late again and the porter counted the lamps on the far bank. "
 TIN = "She kept her letters in a tin that had once held tea for nine people. "
 CLASS = [
@@ -356,9 +316,8 @@ CLASS = [
 ]
 
 
-def of_class(**given: Any) -> Review:
-    without = ("profile", "lines", "book")
-    return run(CLASS, against_each_other=True, without=without, **given)
+def of_class(texts: list[Document] = CLASS, **given: Any) -> Review:
+    return run(texts, against_each_other=True, without=("profile", "lines", "book"), **given)
 
 
 def test_a_class_is_compared_with_itself_and_no_text_with_itself():
@@ -398,15 +357,8 @@ def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: P
 
 def test_a_class_and_books_are_searched_together(books: str):
     texts = [*CLASS[:2], Document("eve", "It was the best of times, it was the worst of times.")]
-    with Reviewer(
-        ReportSettings(
-            against_each_other=True, references=(books,), n_jobs=1,
-            without=("profile", "lines", "book"),
-        )
-    ) as reviewer:  # fmt: skip
-        review = reviewer.run(texts)
-    elsewhere = review.found_elsewhere()
-    assert elsewhere["eve"] == 1
+    review = of_class(texts, references=(books,))
+    assert review.found_elsewhere()["eve"] == 1
     assert {one.id: one.share for one in review.together.shared}["eve"] == 0
     assert review_json(review)["texts"][2]["originality"]["n_words"] == 12
     assert "found elsewhere" in render(*review_tables(review))
@@ -414,8 +366,8 @@ def test_a_class_and_books_are_searched_together(books: str):
 
 def test_what_a_class_cannot_be_is_said():
     with pytest.raises(InputError, match="only one text was given"):
-        run(CLASS[:1], against_each_other=True)
+        of_class(CLASS[:1])
     with pytest.raises(SettingsError, match="auto leaves out copies"):
-        ReportSettings(against_each_other=True, exclude="auto")
+        of_class(exclude="auto")
     with pytest.raises(SettingsError, match="infinigram:x is not"):
-        ReportSettings(against_each_other=True, references=("infinigram:x",))
+        of_class(references=("infinigram:x",))

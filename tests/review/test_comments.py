@@ -96,11 +96,10 @@ def test_each_comment_is_at_its_words_and_nothing_else_changes(
     review = reviewed(text, inside)
     lost = write_comments(folder / "out.docx", review, folder / "draft.docx")
     assert lost == 0
-    found = commented(folder / "out.docx")
-    wanted = {f"Echo (right 21 %). Note {k}.": text[a:b] for k, (a, b) in enumerate(inside)}
+    found = commented(folder / "out.docx").items()
     # The break between two paragraphs belongs to neither.
-    assert {said: words.strip("\n") for said, words in found.items()} == {
-        said: words.strip("\n") for said, words in wanted.items()
+    assert {said: words.strip("\n") for said, words in found} == {
+        f"Echo (right 21 %). Note {k}.": text[a:b].strip("\n") for k, (a, b) in enumerate(inside)
     }
     (again,) = read_documents([str(folder / "out.docx")])
     assert again.text == text
@@ -111,58 +110,44 @@ def test_a_text_that_is_no_word_document_becomes_one(tmp_path: Path):
     text = "One lamp.\nA line of verse\n\n\nTwo \x00lamps \ud800 here.\n"
     places = [(4, 8), (text.index("lamps"), text.index(" \ud800"))]
     write_comments(tmp_path / "out.docx", reviewed(text, places))
-    assert commented(tmp_path / "out.docx") == {
-        "Echo (right 21 %). Note 0.": "lamp",
-        "Echo (right 21 %). Note 1.": "lamps",
-    }
+    assert list(commented(tmp_path / "out.docx").values()) == ["lamp", "lamps"]
 
 
-def test_the_same_findings_are_the_same_bytes(tmp_path: Path):
-    text = rich(tmp_path / "draft.docx")
+def test_what_is_not_of_fabula_is_never_written_over(tmp_path: Path):
+    draft, out = tmp_path / "draft.docx", tmp_path / "out.docx"
+    text = rich(draft)
+    (tmp_path / "other.docx").write_text("{}")
+    review = reviewed(text, [(0, 3), (4, 8)])
+    for name, said in (
+        ("draft.docx", "not written by Fabula"), ("other.docx", "not written by Fabula"),
+        ("out.pdf", r"written to \.docx"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            write_comments(tmp_path / name, review)
+    with pytest.raises(InputError, match="has changed"):
+        write_comments(out, reviewed(text + "!", [(0, 3)]), draft)
     made = []
-    for name in ("a", "b"):
-        out = tmp_path / f"{name}.docx"
-        write_comments(out, reviewed(text, [(0, 3), (4, 8)]), tmp_path / "draft.docx")
+    for _ in range(2):
+        write_comments(out, review, draft)
         made.append(out.read_bytes())
     assert made[0] == made[1]
 
 
-def test_what_is_not_of_fabula_is_never_written_over(tmp_path: Path):
-    text = rich(tmp_path / "draft.docx")
-    (tmp_path / "other.docx").write_text("{}")
-    review = reviewed(text, [(0, 3)])
-    for name in ("draft.docx", "other.docx"):
-        with pytest.raises(InputError, match="not written by Fabula"):
-            write_comments(tmp_path / name, review)
-    with pytest.raises(InputError, match=r"written to \.docx"):
-        write_comments(tmp_path / "out.pdf", review)
-    for _ in range(2):
-        write_comments(tmp_path / "out.docx", review)
-
-
-def test_a_document_that_changed_meanwhile_is_refused(tmp_path: Path):
-    text = rich(tmp_path / "draft.docx")
-    with pytest.raises(InputError, match="has changed"):
-        write_comments(tmp_path / "o.docx", reviewed(text + "!", [(0, 3)]), tmp_path / "draft.docx")
-
-
 def test_the_command_writes_them_into_a_copy_of_the_draft(tmp_path: Path):
-    word = docx.Document()
+    word, copy = docx.Document(), tmp_path / "c.docx"
     word.add_paragraph("They did not recieve the letter until spring, and nobody knew why.")
     word.save(str(tmp_path / "draft.docx"))
-    asked = ["report", str(tmp_path / "draft.docx"), "--without", "profile"]
-    asked += ["--out", str(tmp_path / "r.html"), "--comments", str(tmp_path / "c.docx")]
-    done = invoke(*asked)
-    assert f"written: {tmp_path / 'c.docx'}" in done.output
-    assert list(commented(tmp_path / "c.docx").values()) == ["recieve"]
+    done = invoke("report", tmp_path / "draft.docx", "--without", "profile", "--out",
+                  tmp_path / "r.html", "--comments", copy)  # fmt: skip
+    assert f"written: {copy}" in done.output
+    assert list(commented(copy).values()) == ["recieve"]
 
 
 @pytest.mark.skipif(OFFICE is None, reason="LibreOffice is not installed")
 def test_libreoffice_shows_a_hundred_comments_at_the_right_words(tmp_path: Path):
     text = "\n\n".join(" ".join(f"word{10 * p + w}" for w in range(10)) for p in range(10))
-    places = [
-        (text.index(f"word{k}"), text.index(f"word{k}") + len(f"word{k}")) for k in range(100)
-    ]
+    starts = [text.index(f"word{k}") for k in range(100)]
+    places = [(start, start + len(f"word{k}")) for k, start in enumerate(starts)]
     write_comments(tmp_path / "c.docx", reviewed(text, places))
     command: list[Any] = [OFFICE, f"-env:UserInstallation=file://{tmp_path}/office", "--headless"]
     command += ["--convert-to", "fodt", "--outdir", tmp_path, tmp_path / "c.docx"]

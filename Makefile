@@ -9,10 +9,10 @@ TESTS ?=
 # Tests wait for servers, browsers and clusters: more workers than processors keep these busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup demo test faults fuzz mutants soak check lint types audit release format docs bench clean
+.PHONY: help setup demo test test-all wheel faults fuzz mutants soak check lint types audit release format docs bench clean
 
 help: ## Say what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: $(READY) ## Set up the environment in .venv
 
@@ -39,10 +39,16 @@ demo: $(READY) ## Write the report of a sample story, judged by the embedded mod
 	$(RUN)fabula report examples/the-count.txt --reference demo/library.ref --model local --style verdict-first --samples 2 --out demo/the-count.html
 	@echo; echo "Open demo/the-count.html in a browser."
 
-test: $(READY) ## Run all tests; build/timings.txt says which were slow
+test: $(READY) ## Run the tests of all that a change can break (eight minutes); build/timings.txt says which were slow
 	@# Bytecode is kept, where Python is told to keep none too: or each worker compiles all tests.
 	$(RUN)python -m compileall -q src
-	PYTHONDONTWRITEBYTECODE= $(RUN)pytest -n $(WORKERS) --durations 20 --timings=build/timings.txt $(TESTS)
+	PYTHONDONTWRITEBYTECODE= $(RUN)pytest -n $(WORKERS) --durations 20 --timings=build/timings.txt $(or $(TESTS),-m "not long")
+
+test-all: $(READY) ## Run all tests: also Ray, PostgreSQL, benches, every step of the manual, long faults (half an hour)
+	$(MAKE) test TESTS="tests $(if $(WITHIN),--within $(WITHIN))"
+
+wheel: $(READY) ## Build the wheel, dist/fabula-0.1.0-py3-none-any.whl
+	$(UV) build --quiet --wheel
 
 faults: $(READY) ## Kill long jobs a thousand times, and compare what they leave (half an hour)
 	FABULA_FAULTS=80 $(RUN)pytest -n $(WORKERS) tests/faults

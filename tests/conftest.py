@@ -2,7 +2,9 @@ import asyncio
 import gc
 import importlib.util
 import os
+import re
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -18,7 +20,6 @@ from fabula import kernels
 from tests.forking import use_kernels, write_programs
 from tests.object_store import BUCKET, RCLONE, Bucket, s3_server
 from tests.ray_nodes import ray_nodes
-from tests.scheduling import order, scheduler
 from tests.session_folder import begin_session, end_session, made_once
 from tests.tiny_gguf import write_tiny_gguf
 
@@ -27,6 +28,7 @@ settings.register_profile("fabula", deadline=None, derandomize=bool(os.environ.g
 settings.load_profile("fabula")
 
 ROOT = Path(__file__).parents[1]
+_UNTIL = "FABULA_TESTS_UNTIL"
 
 # Tests run side by side; threads of llama.cpp, torch and BLAS would wait for each other at every
 # step.
@@ -51,6 +53,8 @@ gc.set_threshold(5_000, 10, 10)
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         folder = begin_session()
+        if within := config.getoption("within"):
+            os.environ[_UNTIL] = str(time.time() + within)
         # Nothing is read from the cache of an earlier session: it would hide what is computed now.
         os.environ["FABULA_CACHE"] = str(folder / "cache")
         _trust_few(folder / "certificates.pem")
@@ -67,6 +71,9 @@ def _trust_few(path: Path) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--timings", type=Path, help="write how long each test took, slowest first")
+    parser.addoption(
+        "--within", type=int, help="seconds; a test that would begin later is left out"
+    )
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -109,8 +116,47 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         end_session()
 
 
+# What a worker of xdist takes as a whole, so that what fixtures make is made once: a file, all that
+# runs on the Ray cluster; but pages of the manual and scripts of bench/ share nothing.
+_ALONE = re.compile(r"^tests/(docs/test_commands|test_bench)\.py::")
+_JOB = re.compile(r"^tests/faults/.+(\[.+\])$")
+_DEAR = ("ray", "slow", "browser")
+
+
+def group_of(nodeid: str) -> str:
+    if _ALONE.match(nodeid):
+        return nodeid
+    job = _JOB.match(nodeid)
+    return job[1] if job else nodeid.partition("::")[0]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order(items)
+    """The dearest groups first, then those of few tests: none is left for the end alone."""
+    n_tests = Counter(group_of(item.nodeid) for item in items)
+    rank = dict.fromkeys(n_tests, len(_DEAR))
+    for item in items:
+        marks = [k for k, name in enumerate(_DEAR) if item.get_closest_marker(name)]
+        group = group_of(item.nodeid)
+        rank[group] = min([rank[group], *marks])
+    items.sort(key=lambda item: (rank[g := group_of(item.nodeid)], n_tests[g], g))
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist may be missing
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Gives groups out in the order of the tests."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config, log)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if time.time() > float(os.environ.get(_UNTIL, "inf")):
+        pytest.skip(f"{item.config.getoption('within')} s were over")
 
 
 def pytest_sessionstart() -> None:
@@ -126,11 +172,6 @@ def pytest_sessionstart() -> None:
 def pytest_collection_finish() -> None:
     """What has been imported stays: it is not searched for cycles again and again."""
     gc.freeze()
-
-
-@pytest.hookimpl(optionalhook=True)  # xdist may be missing
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    return scheduler(config, log)
 
 
 @pytest.fixture(scope="session")

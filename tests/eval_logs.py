@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
     from inspect_ai.model import ModelOutput
 
-__all__ = ["log_of", "streams_left_open"]
-
 
 def log_of(folder: Path, texts: Mapping[str, str | ModelOutput], **options: Any) -> EvalLog:
     """The log of an evaluation whose samples have these outputs, in a file of the folder."""

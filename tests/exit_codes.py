@@ -2,8 +2,6 @@
 
 import subprocess
 
-__all__ = ["REFUSED", "check_exit"]
-
 REFUSED = -1
 """Usage errors, which click shows, end with 2; other errors with the code of their kind."""
 

@@ -30,11 +30,6 @@ from pathlib import Path
 
 from tests.session_folder import session_folder
 
-__all__ = [
-    "INSTALLED", "fabula_command", "inspect_command", "python_command", "serve", "use_kernels",
-    "write_programs",
-]  # fmt: skip
-
 INSTALLED = Path(sys.executable).with_name("fabula")
 """The command as a user runs it."""
 _INSPECT = "inspect"

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["Handler", "on_loopback", "serving_files"]
-
 
 class Handler(BaseHTTPRequestHandler):
     """One that writes nothing into the test's output."""

@@ -10,8 +10,6 @@ from pathlib import Path
 import fabula
 from tests.forking import fabula_command
 
-__all__ = ["run", "running"]
-
 
 @contextmanager
 def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["begin_session", "end_session", "locked", "made_once", "session_folder"]
-
 _VARIABLE = "FABULA_TESTS_FOLDER"
 
 

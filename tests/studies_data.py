@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["feedback_rows", "story_rows"]
-
 _AUTHORS = ("NewYorker", "GPT4", "Claude", "GPT3.5")
 
 

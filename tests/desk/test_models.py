@@ -9,16 +9,13 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.cli.test_setup_cli import bare
 from tests.desk.test_desk import STORY, opened, send
-from tests.models.test_fetching import CONTENT, PATH, Host, digest, host
+from tests.models.test_fetching import CONTENT, PATH, Host, digest
 
 from fabula.core.packages import ENCODER, LANGUAGE_MODEL, PIPELINE
 from fabula.desk.setup import SetupSettings
 from fabula.desk.work import Asked, Desk
 from fabula.models.fetching import KNOWN, Download
-
-__all__ = ["bare", "host"]
 
 pytest.importorskip("spacy", reason="what has no runtime is not offered")
 pytest.importorskip("xllamacpp", reason="what has no runtime is not offered")

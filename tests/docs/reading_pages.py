@@ -7,8 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["PAGES", "ROOT", "Step", "expected_files", "read_page", "steps_of"]
-
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -22,8 +22,6 @@ from fabula.rubrics.load import load_rubric
 from fabula.text import TextSettings
 from fabula.text.feedback_pieces import feedback_id
 
-__all__ = ["N_STORIES", "index_reply", "make_scenery", "model_reply"]
-
 _STORY = (ROOT / "examples" / "the-count.txt").read_text(encoding="utf-8")
 _LIBRARY = sorted((ROOT / "examples" / "library").iterdir())
 _AUTHORS = {"GPT4": "machine", "Marta": "human", "Claude": "machine", "Oskar": "human"}

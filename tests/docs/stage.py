@@ -3,26 +3,19 @@
 import asyncio
 import contextlib
 import fcntl
-import hashlib
-import json
 import os
 import re
-import shlex
-import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.docs.reading_pages import Step, expected_files
 from tests.docs.scenery import N_STORIES, make_scenery
-from tests.session_folder import locked
-
-__all__ = ["Outcome", "Stage"]
 
 _LIMIT_S = 240
 _SERVERS = {
@@ -49,40 +42,18 @@ class Outcome:
 
 @dataclass(slots=True)
 class Stage:
-    """The folder of one session of a page, and what has run there so far.
-
-    A step runs after all steps before it, whichever test is run alone. What a command on another
-    page has done to the same files is not computed again where `is_shared`: its files are copied.
-    """
+    """The folder of one session of a page, and those who were invited there."""
 
     folder: Path
     environment: dict[str, str]
-    steps: list[Step]
-    is_shared: bool
-    outcomes: dict[Step, Outcome] = field(default_factory=dict)
     _invited: list[str] = field(default_factory=list)
 
     def outcome(self, step: Step) -> Outcome:
-        for each in self.steps[: self.steps.index(step) + 1]:
-            if each not in self.outcomes:
-                self.outcomes[each] = self._done(each)
-        return self.outcomes[step]
-
-    def _done(self, step: Step) -> Outcome:
-        """Run the step, or copy what it did where all that it names was the same."""
+        """Run the step, after all steps before it."""
         if step.kind == "python":
             return self._finished(["python", "-"], step.text)
         make_scenery(step.text, self.folder)
-        if not self.is_shared:
-            return self._run(step)
-        with locked(f"steps/{_digest(step.text, self.folder)}") as kept:
-            if (kept / "outcome.json").exists():
-                shutil.copytree(kept / "files", self.folder, symlinks=True, dirs_exist_ok=True)
-                outcome = Outcome(**json.loads((kept / "outcome.json").read_text("utf-8")))
-            else:
-                before = _files(self.folder)
-                outcome = self._run(step)
-                _keep(self.folder, before, outcome, kept)
+        outcome = self._run(step)
         self._invited += re.findall(r"/i/(\S+)", outcome.stdout)
         return outcome
 
@@ -128,46 +99,6 @@ class Stage:
                     code = process.wait()
             log.seek(0)
             return Outcome(code, log.read(), "")
-
-
-def _digest(command: str, folder: Path) -> str:
-    """Of the command, and of all files in its folder that it names, or that lie beside those."""
-    words = set(shlex.split(command.replace("\\\n", " "), comments=True))
-    names = {Path(value).parts[0] for word in words for value in (word, word.partition("=")[2])
-             if value and not value.startswith(("/", "-"))}  # fmt: skip
-    stems = {f"{Path(name).stem}." for name in names if "." in name}
-    # What a judge was found to be worth is kept at home.
-    named = {entry for entry in folder.iterdir() if entry.name in names | {"home"}
-             or entry.name.startswith(tuple(stems))}  # fmt: skip
-    digest = hashlib.sha256(command.encode())
-    for path in sorted(_files(folder)):
-        if folder / path.parts[0] in named:
-            content = os.readlink(folder / path) if (folder / path).is_symlink() else ""
-            digest.update(f"\n{path}\n{content}\n".encode())
-            digest.update(b"" if content else (folder / path).read_bytes())
-    return digest.hexdigest()
-
-
-def _files(folder: Path) -> dict[Path, tuple[int, int]]:
-    """When each file below was last written, and its size; a link is a file."""
-    found = {}
-    for at, folders, names in os.walk(folder):
-        links = [name for name in folders if (Path(at) / name).is_symlink()]
-        for path in (Path(at) / name for name in (*names, *links)):
-            state = path.lstat()
-            found[path.relative_to(folder)] = (state.st_mtime_ns, state.st_size)
-    return found
-
-
-def _keep(folder: Path, before: dict[Path, tuple[int, int]], outcome: Outcome, kept: Path) -> None:
-    """Keep how a step ended, and the files that it wrote."""
-    after = _files(folder)
-    assert before.keys() <= after.keys(), "a step removed a file; that cannot be copied"
-    (kept / "files").mkdir(parents=True)
-    for path in after.keys() - before.keys() | {p for p in before if before[p] != after[p]}:
-        (kept / "files" / path.parent).mkdir(parents=True, exist_ok=True)
-        shutil.copy2(folder / path, kept / "files" / path, follow_symlinks=False)
-    (kept / "outcome.json").write_text(json.dumps(asdict(outcome)), encoding="utf-8")
 
 
 @contextlib.contextmanager

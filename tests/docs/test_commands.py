@@ -1,30 +1,106 @@
-"""Every command and Python block of the README and docs/ runs as it is written.
+"""Every command and Python block of the README and docs/ runs as it is written, a page a case."""
 
-The pages of docs/ are run side by side.
-"""
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from tests.docs.programme import NOT_RUN, RUN, STEPS, check_step
-from tests.docs.reading_pages import ROOT, Step
+from tests.docs.reading_pages import PAGES, ROOT, Step, read_page
+from tests.docs.scenery import index_reply, model_reply
 from tests.docs.stage import Stage
+from tests.forking import fabula_command
+from tests.infinigram_serving import serving_infinigram
+from tests.serving import serving
+
+import fabula
 
 pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
+NOT_RUN = {
+    "make demo": "it sets up an environment; run it on a fresh machine before a release",
+    "make setup": "these tests run in what it sets up",
+    "pip install": "it would change the environment in which these tests run",
+}
+"""The beginnings of commands that are not run here, and why."""
+STEPS = {
+    page.relative_to(ROOT).as_posix(): [
+        step for step in read_page(page) if not step.text.startswith(tuple(NOT_RUN))
+    ]
+    for page in PAGES
+}
+SHARED = (ROOT.parent / "shared" / "data").is_dir()
 
-@pytest.mark.parametrize("step", RUN, ids=lambda step: step.name)
-def test_it_runs_as_it_is_written(step: Step, stages: dict[tuple[str, int], Stage]):
-    check_step(step, stages)
+
+@pytest.fixture(scope="module")
+def environment(small_model: Path) -> Iterator[dict[str, str]]:
+    """With hosted models and an index on loopback."""
+    with serving(model_reply) as models, serving_infinigram(index_reply) as index:
+        yield {
+            **os.environ,
+            # The sources under test, wherever the commands run.
+            "PYTHONPATH": str(Path(fabula.__file__).parents[1].resolve()),
+            "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{models.url}/v1",
+            "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": models.url,
+            "FABULA_INFINIGRAM_URL": index.url,
+            "FABULA_STUDY_PASSWORD": "a secret of ours",
+            "BROWSER": "true",
+            # What it says is not the point here.
+            "FABULA_LOCAL_MODEL": str(small_model),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page == "README.md" else pytest.mark.long)
+        for page, steps in STEPS.items()
+        if steps
+    ],
+)
+def test_a_page_runs_as_it_is_written(page: str, environment: dict[str, str], tmp_path: Path):
+    """Each session of it in a folder of its own. The README's commands are the installed ones."""
+    programs = [Path(sys.executable).parent, os.environ["PATH"]]
+    if page != "README.md":
+        programs.insert(0, fabula_command().parent)
+    stages: dict[int, Stage] = {}
+    for step in STEPS[page]:
+        if step.shown and not SHARED:
+            continue  # its figures are those of data that are not beside this checkout
+        if step.session not in stages:
+            folder = tmp_path / str(step.session)
+            folder.mkdir()
+            own = environment | {
+                "FABULA_CACHE": str(folder.with_suffix(".cache")),
+                "FABULA_HOME": str(folder / "home"),
+                "PATH": os.pathsep.join(map(str, programs)),
+            }
+            stages[step.session] = Stage(folder, own)
+        check_step(step, stages[step.session])
+
+
+def check_step(step: Step, stage: Stage) -> None:
+    """That it ends well, writes what it names, and prints what the page shows."""
+    outcome = stage.outcome(step)
+    if outcome.hindrance:
+        pytest.skip(outcome.hindrance)
+    assert outcome.code == 0, f"{step.name}\n{outcome.told}"
+    assert "Traceback" not in outcome.stderr, f"{step.name}\n{outcome.told}"
+    assert not outcome.lacking, f"{step.name}\ndid not write {outcome.lacking}\n{outcome.told}"
+    pattern = "".join(r"(?:.*\n)*" if s == "..." else re.escape(s) + r"\s*?\n" for s in step.shown)
+    is_shown = not step.shown or re.fullmatch(pattern, outcome.stdout)
+    assert is_shown, f"{step.name}\nshows {step.shown}\n{outcome.told}"
 
 
 def test_what_is_not_run_is_on_a_page():
+    steps = [step for page in PAGES for step in read_page(page)]
     for beginning in NOT_RUN:
-        assert any(step.text.startswith(beginning) for step in STEPS), beginning
+        assert any(step.text.startswith(beginning) for step in steps), beginning
 
 
 def test_every_page_with_commands_is_read():
-    by_page = {page: [step for step in STEPS if step.page == page] for page in
-               ("README.md", "docs/commands.md", "docs/study.md")}  # fmt: skip
-    assert all(by_page.values())
+    assert all(STEPS[page] for page in ("README.md", "docs/commands.md", "docs/study.md"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     n_lines = sum(line.startswith(("    fabula ", "    $ fabula ")) for line in readme.splitlines())
-    assert sum(step.text.startswith("fabula ") for step in by_page["README.md"]) == n_lines
+    assert sum(step.text.startswith("fabula ") for step in STEPS["README.md"]) == n_lines

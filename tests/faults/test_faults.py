@@ -66,7 +66,14 @@ class Undisturbed:
         return random.Random(os.environ.get("FABULA_FAULTS_SEED", self.name))
 
 
-@pytest.fixture(scope="module", params=JOBS)
+QUICK = "reference build", "originality", "report"
+"""A mechanism each; the others run in `make test-all`."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[] if name in QUICK else pytest.mark.long) for name in JOBS],
+)
 def whole(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: Served
 ) -> Undisturbed:

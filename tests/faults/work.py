@@ -1,4 +1,8 @@
-"""Every long job as a command in a folder of its own, small: what it reads, and what it leaves."""
+"""Of each way in which jobs keep what is done, one or two: what it reads, and what it leaves.
+
+Shards of a corpus (build, add, remove); rows, computed (originality) and asked for (elicit); the
+answers of a run (judge); whole files (report). What a study keeps is in `studies/test_crashes`.
+"""
 
 import hashlib
 import json
@@ -13,8 +17,6 @@ from typing import Any
 
 from tests.forking import fabula_command, python_command
 from tests.session_folder import made_once
-
-__all__ = ["JOBS", "Done", "Job", "disturbed", "left", "prepared"]
 
 ROOT = Path(__file__).parents[2]
 _SCRIPT = Path(__file__).with_name("disturbed.py")
@@ -50,22 +52,12 @@ JOBS = {
     "originality": Job(
         "originality texts.jsonl --reference books.ref --out out.jsonl --jobs 1", "out.jsonl",
         before=("reference build books --out books.ref --jobs 1",)),
-    "near matches": Job(
-        "originality texts.jsonl --reference books.ref --match near --out out.jsonl --jobs 1",
-        "out.jsonl", before=("reference build books --out books.ref --jobs 1",)),
-    "profile": Job("profile texts.jsonl --out out.jsonl", "out.jsonl"),
-    "passages": Job("continuation passages books --out out.jsonl", "out.jsonl"),
-    "corrupt": Job(
-        "feedback corrupt texts.jsonl --methods swap,delete --out out.jsonl", "out.jsonl"),
     "elicit": Job(
         "feedback elicit corrupted.jsonl --model {model} --yes --out out.jsonl", "out.jsonl",
         before=("feedback corrupt texts.jsonl --methods swap --out corrupted.jsonl",)),
-    "plot": Job("stories plot texts.jsonl --model {model} --yes --out out.jsonl", "out.jsonl"),
     "judge": Job(
         "judge texts.jsonl --model {model} --yes --style verdict-first --out out", "out",
         left_out=_ANSWERS),
-    "groups": Job(
-        "reference group texts.jsonl --name ours --kind people --out out.jsonl", "out.jsonl"),
     "report": Job(
         "report texts.jsonl --reference books.ref --out out.html --jobs 1",
         "out.html", before=("reference build books --out books.ref --jobs 1",)),

@@ -59,7 +59,7 @@ def postgres() -> Iterator[str]:
 
 
 def _database(name: str) -> Any:
-    @pytest.fixture(params=["sqlite", "postgresql"])
+    @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
     def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         """The address of an empty database, once of each kind."""
         if request.param == "sqlite":

@@ -141,23 +141,23 @@ class _Heading:
 def chapters_of(document: Document) -> list[Chapter]:
     """The chapters of a document in order; none if it has fewer than two headings."""
     text = document.text
-    given, markdown, spans = _marked(document)
-    found = _chosen(given, text) or _chosen(markdown, text) or _by_convention(text, spans)
-    if len([one for one in found if one.style not in ("large", "matter")]) < 2:
+    marked, markdown, spans = _marked(document)
+    headings = _chosen(marked, text) or _chosen(markdown, text) or _by_convention(text, spans)
+    if len([head for head in headings if head.style not in ("large", "matter")]) < 2:
         return []
     usual = _usual_gap(text, spans)
     chapters: list[Chapter] = []
     part = ""
-    ends = [*(one.start for one in found[1:]), len(text)]
-    for one, end in zip(found, ends, strict=True):
-        if one.style == "large":
-            part = one.title
-        elif one.style != "matter":
-            body = one.end + len(text[one.end : end]) - len(text[one.end : end].lstrip())
+    ends = [*(head.start for head in headings[1:]), len(text)]
+    for head, end in zip(headings, ends, strict=True):
+        if head.style == "large":
+            part = head.title
+        elif head.style != "matter":
+            body = head.end + len(text[head.end : end]) - len(text[head.end : end].lstrip())
             scenes = tuple(_scenes(text, body, end, spans, usual))
             if scenes:
                 number = len(chapters) + 1
-                chapters.append(Chapter(number, one.title, one.start, body, end, part, scenes))
+                chapters.append(Chapter(number, head.title, head.start, body, end, part, scenes))
     return chapters if len(chapters) > 1 else []
 
 
@@ -168,20 +168,20 @@ def without_headings(document: Document) -> str:
     two or more chapters, those recognised by typography, including contents and notes.
     """
     text = document.text
-    given, markdown, spans = _marked(document)
+    marked, markdown, spans = _marked(document)
     # A Markdown heading can be a title, or a paragraph ("### Human: Oh! And...").
-    found = [
-        one
-        for one in markdown
-        if len(one.title) <= _MAX_HEADING and not _IS_PROSE.search(one.title)
+    headings = [
+        head
+        for head in markdown
+        if len(head.title) <= _MAX_HEADING and not _IS_PROSE.search(head.title)
     ]
-    found += given
-    if not _chosen(found, text):
+    headings += marked
+    if not _chosen(headings, text):
         read = _by_convention(text, spans)
-        is_book = len([one for one in read if one.style not in ("large", "matter")]) > 1
-        found += read if is_book else []
-    for one in found:
-        text = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
+        is_book = len([head for head in read if head.style not in ("large", "matter")]) > 1
+        headings += read if is_book else []
+    for head in headings:
+        text = text[: head.start] + " " * (head.end - head.start) + text[head.end :]
     return text
 
 
@@ -204,7 +204,7 @@ def _marked(document: Document) -> tuple[list[_Heading], list[_Heading], list[Pl
     of Markdown, and the spans of all paragraphs."""
     text = document.text
     spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
-    given = [
+    marked = [
         _Heading(start, start + len(title), f"h{level}", " ".join(title.split()), level=level)
         for start, level, title in document.meta.get("headings") or ()
         if text.startswith(title, start)
@@ -216,16 +216,16 @@ def _marked(document: Document) -> tuple[list[_Heading], list[_Heading], list[Pl
         if match and match[2]:
             level = len(match[1])
             markdown.append(_Heading(start, start + len(line), f"h{level}", match[2], level=level))
-    return given, markdown, spans
+    return marked, markdown, spans
 
 
-def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
+def _chosen(headings: Sequence[_Heading], text: str) -> list[_Heading]:
     """Of headings with levels, those of chapters and of the parts above them."""
-    read = [(one, _read(one.title, 0)) for one in given]
+    read = [(head, _read(head.title, 0)) for head in headings]
     counts = Counter(
-        one.level for one, said in read if said is None or said.style not in ("matter", "large")
+        h.level for h, words in read if words is None or words.style not in ("matter", "large")
     )
-    named = Counter(one.level for one, said in read if said and said.style == "small")
+    named = Counter(head.level for head, words in read if words and words.style == "small")
     levels = [level for level, n in sorted(counts.items()) if n > 1]
     if not levels:
         return []
@@ -233,22 +233,22 @@ def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
     # Parts, if most headings of a level precede one of the next without text between.
     follows = [
         len(text[a.end : b.start].strip()) < _EMPTY and b.level > level
-        for a, b in pairwise(given)
+        for a, b in pairwise(headings)
         if a.level == level
     ]
     if not named and len(levels) > 1 and 2 * follows.count(True) > len(follows):
         level = levels[1]
-    found = []
-    for one, said in read:
+    kept = []
+    for head, words in read:
         style = "story"
-        if said and said.style == "matter":
+        if words and words.style == "matter":
             style = "matter"
-        elif one.level < level:
-            style = "story" if said and said.style == "story" else "large"
-        elif one.level > level:
+        elif head.level < level:
+            style = "story" if words and words.style == "story" else "large"
+        elif head.level > level:
             continue
-        found.append(replace(one, style=style, number=said.number if said else None))
-    return found
+        kept.append(replace(head, style=style, number=words.number if words else None))
+    return kept
 
 
 def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
@@ -258,8 +258,8 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
     for k, (start, end) in enumerate(spans):
         if read and start < read[-1].end:
             continue
-        if one := _read(text[start:end], start):
-            read.append(_with_title(text, spans, k, one))
+        if head := _read(text[start:end], start):
+            read.append(_with_title(text, spans, k, head))
             continue
         line = text[start:end].strip(_DECORATION)
         if not line or len(line) > _MAX_HEADING:
@@ -273,38 +273,38 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
     if not (read or looks):
         return []
     read = _without_contents(text, read)
-    small = [one for one in read if one.style == "small"]
+    small = [head for head in read if head.style == "small"]
     if len(small) < 2:
-        small = _numbered(text, [one for one in read if one.style == "titled"])
-        alone = _numbered(text, [one for one in read if one.style == "number"])
+        small = _numbered(text, [head for head in read if head.style == "titled"])
+        alone = _numbered(text, [head for head in read if head.style == "number"])
         small = small if len(small) >= len(alone) else alone
     else:
         # With the headings between chapters that continue the numbering without the word.
         rest, small = small, []
-        for one in (one for one in read if one.style in _COUNTED):
-            if one.style == "small":
+        for head in (head for head in read if head.style in _COUNTED):
+            if head.style == "small":
                 small.append(rest.pop(0))
-            elif small and one.number and small[-1].number and one.number == small[-1].number + 1:
+            elif small and head.number and small[-1].number and head.number == small[-1].number + 1:
                 follows = rest[0].number if rest else None
-                small += [one] if follows is None or follows > one.number else []
+                small += [head] if follows is None or follows > head.number else []
     large = [
-        one
-        for one, after in pairwise(read)
-        if one.style == "large" and len(text[one.end : after.start].strip()) < _MAX_EPIGRAPH
+        head
+        for head, after in pairwise(read)
+        if head.style == "large" and len(text[head.end : after.start].strip()) < _MAX_EPIGRAPH
     ]
     for style in ("capitals", "wide"):
         if len(small) < 2:
-            weak = _last_of_each([one for one in looks if one.style == style], large, text)
+            weak = _last_of_each([head for head in looks if head.style == style], large, text)
             small = weak if len(weak) > 2 and _body(text, weak) >= _MIN_WEAK_BODY else []
     if len(small) < 2:
-        small = [replace(one, style="small") for one in read if one.style == "large"]
+        small = [replace(head, style="small") for head in read if head.style == "large"]
         large = []
     if not small:
         return []
     first, last = small[0].start, small[-1].start
-    around = [one for one in read if one.style == "matter" and not first < one.start < last]
-    story = _last_of_each([one for one in read if one.style == "story"], small, text)
-    return sorted([*small, *large, *around, *story], key=lambda one: one.start)
+    around = [head for head in read if head.style == "matter" and not first < head.start < last]
+    story = _last_of_each([head for head in read if head.style == "story"], small, text)
+    return sorted([*small, *large, *around, *story], key=lambda head: head.start)
 
 
 def _read(paragraph: str, start: int) -> _Heading | None:
@@ -365,23 +365,23 @@ def _is_title_case(line: str) -> bool:
     return bool(words) and are_capital[0] and are_capital.count(True) >= 0.6 * len(words)
 
 
-def _with_title(text: str, spans: Sequence[Place], k: int, one: _Heading) -> _Heading:
+def _with_title(text: str, spans: Sequence[Place], k: int, head: _Heading) -> _Heading:
     """The heading with a title from the lines below it, or from the next paragraph."""
-    if one.style not in ("small", "large", "number") or "\n" in one.title:
-        return one
+    if head.style not in ("small", "large", "number") or "\n" in head.title:
+        return head
     start, end = spans[k]
-    rest = text[one.end : end].strip()
-    named = _NAMED.fullmatch(one.title)
+    rest = text[head.end : end].strip()
+    named = _NAMED.fullmatch(head.title)
     has_room = named is None or not named["rest"].strip(".:)]—–- \t")
     if not rest and k + 1 < len(spans) and has_room:
         start, end = spans[k + 1]
         rest = text[start:end].strip()
-        said = _read(rest, 0)
-        is_other = said is not None and said.style not in _MAYBE_TITLES.get(one.style, ())
+        below = _read(rest, 0)
+        is_other = below is not None and below.style not in _MAYBE_TITLES.get(head.style, ())
         if is_other or (rest.count("\n") > 3 and not rest.isupper()):
-            return one
+            return head
     elif not rest:
-        return one
+        return head
     lines = [line.strip(_DECORATION) for line in rest.split("\n")]
     whole = " ".join(lines)
     is_title = whole.isupper() or (
@@ -392,8 +392,8 @@ def _with_title(text: str, spans: Sequence[Place], k: int, one: _Heading) -> _He
         and not _IS_PROSE.search(rest)
     )
     if is_title and len(whole) <= _MAX_TITLE:
-        return replace(one, end=end, title=f"{one.title.rstrip('. ')}. {whole}")
-    return one
+        return replace(head, end=end, title=f"{head.title.rstrip('. ')}. {whole}")
+    return head
 
 
 def _without_contents(text: str, read: Sequence[_Heading]) -> list[_Heading]:
@@ -406,11 +406,11 @@ def _without_contents(text: str, read: Sequence[_Heading]) -> list[_Heading]:
             len(text[read[last].end : read[last + 1].start].strip()) < _EMPTY
         ):
             last += 1
-        again = _again(read[k : last + 1], {one.key for one in read[last + 1 :]})
+        again = _again(read[k : last + 1], {head.key for head in read[last + 1 :]})
         entries, rest = read[k : k + again], read[k + again : last + 1]
-        is_said = any(one.title.casefold().endswith("contents") for one in entries)
-        n = sum(one.style in _COUNTED for one in entries)
-        n_later = sum(one.style in _COUNTED for one in (*rest, *read[last + 1 :]))
+        is_said = any(head.title.casefold().endswith("contents") for head in entries)
+        n = sum(head.style in _COUNTED for head in entries)
+        n_later = sum(head.style in _COUNTED for head in (*rest, *read[last + 1 :]))
         is_contents = n > 2 or (is_said and n + len(entries) > 2)
         kept += rest if is_contents and 2 * n_later >= n else (*entries, *rest)
         k = last + 1
@@ -421,12 +421,9 @@ def _last_of_each(
     read: Sequence[_Heading], others: Sequence[_Heading], text: str
 ) -> list[_Heading]:
     """Remove those that recur, as in a table of contents, and those that nothing follows."""
-    last = {one.key: one.start for one in read}
-    starts = sorted(one.start for one in (*read, *others))
-    ends = dict(pairwise([*starts, len(text)]))
-    return [
-        one for one in read if last[one.key] == one.start and ends[one.start] - one.end >= _EMPTY
-    ]
+    last = {head.key: head.start for head in read}
+    ends = dict(pairwise([*sorted(head.start for head in (*read, *others)), len(text)]))
+    return [h for h in read if last[h.key] == h.start and ends[h.start] - h.end >= _EMPTY]
 
 
 def _again(cluster: Sequence[_Heading], later: Set[_Key]) -> int:
@@ -436,11 +433,11 @@ def _again(cluster: Sequence[_Heading], later: Set[_Key]) -> int:
     with its part, or a prologue that does not come later; or after them all.
     """
     for style in ("large", *_COUNTED):
-        first = next((one for one in cluster if one.style == style), None)
+        first = next((head for head in cluster if head.style == style), None)
         if first is None:
             continue
-        for k, one in enumerate(cluster):
-            if k > 1 and one is not first and one.key == first.key:
+        for k, head in enumerate(cluster):
+            if k > 1 and head is not first and head.key == first.key:
                 return k
         break
     last = len(cluster) - 1
@@ -459,23 +456,23 @@ def _numbered(text: str, read: Sequence[_Heading]) -> list[_Heading]:
     """
     kept: list[_Heading] = []
     expected = 1
-    for k, one in enumerate(read):
+    for k, head in enumerate(read):
         follows = read[k + 1].number if k + 1 < len(read) else None
-        if one.number == 1 and follows == 2:
+        if head.number == 1 and follows == 2:
             expected = 1
-        elif kept and one.number == expected + 1 and follows != expected + 1:
+        elif kept and head.number == expected + 1 and follows != expected + 1:
             expected += 1
-        elif not kept or not (one.number == expected or follows == expected + 1):
+        elif not kept or not (head.number == expected or follows == expected + 1):
             continue
-        kept.append(one)
+        kept.append(head)
         expected += 1
     return kept if len(kept) > 1 and _body(text, kept) >= _MIN_BODY else []
 
 
 def _body(text: str, read: Sequence[_Heading]) -> float:
     """The median number of characters below headings."""
-    ends = [*(one.start for one in read[1:]), len(text)]
-    return median(end - one.end for one, end in zip(read, ends, strict=True))
+    ends = [*(head.start for head in read[1:]), len(text)]
+    return median(end - head.end for head, end in zip(read, ends, strict=True))
 
 
 def _usual_gap(text: str, spans: Sequence[Place]) -> int:
@@ -508,8 +505,7 @@ def sections_of(text: str, n_chars: int) -> list[Chapter]:
     for start, _ in spans:
         if not starts or start - starts[-1] >= n_chars:
             starts.append(start)
-    ends = [*starts[1:], len(text)]
     return [
         Chapter(k, f"Section {k}", start, start, end, "", ((start, end),))
-        for k, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
+        for k, (start, end) in enumerate(zip(starts, [*starts[1:], len(text)], strict=True), 1)
     ]

@@ -199,7 +199,7 @@ def find_clusters(
     keys: what each text belongs to as far as is known; a text of its own needs a key of its own.
     digests: if given, texts with the same digest are copies too, however short.
     """
-    own, all_ = _Components(len(keys)), _Components(len(keys))
+    equals, all_ = _Components(len(keys)), _Components(len(keys))
     first: dict[str, int] = {}
     for place, key in enumerate(keys):
         all_.join(place, first.setdefault(key, place))
@@ -211,18 +211,18 @@ def find_clusters(
     ]
     runs = [sketch.runs for sketch in sketches]
     for a, b in [*equal, *_sharing(openings), *_sharing(runs), *_nearly_same(sketches)]:
-        own.join(a, b)
+        equals.join(a, b)
         all_.join(a, b)
     roots = list(map(all_.root, range(len(keys))))
     least: dict[int, str] = {}
     of_copies: dict[int, set[str]] = {}
     for place, key in enumerate(keys):
         least[roots[place]] = min(least.get(roots[place], key), key)
-        of_copies.setdefault(own.root(place), set()).add(key)
+        of_copies.setdefault(equals.root(place), set()).add(key)
     names = tuple(sorted(least.values()))
     number = {name: k for k, name in enumerate(names)}
     numbers = np.array([number[least[root]] for root in roots], np.int64)
-    copies = tuple(place for place in range(len(keys)) if len(of_copies[own.root(place)]) > 1)
+    copies = tuple(place for place in range(len(keys)) if len(of_copies[equals.root(place)]) > 1)
     return Clusters(numbers, names, len(first), copies)
 
 
@@ -235,8 +235,8 @@ def joined_keys(keys: list[str], sketches: Sequence[Sketch | None]) -> tuple[lis
     known = [sketch for sketch in sketches if sketch is not None]
     if len(known) < len(keys):
         return keys, 0
-    found = find_clusters(keys, known, [False] * len(keys))
-    return [found.names[number] for number in found.numbers], found.n_before - len(found)
+    joined = find_clusters(keys, known, [False] * len(keys))
+    return [joined.names[number] for number in joined.numbers], joined.n_before - len(joined)
 
 
 class _Components:
@@ -276,7 +276,7 @@ def _nearly_same(sketches: Sequence[Sketch]) -> list[tuple[int, int]]:
     # Rows sorted by value, so that the order of the texts does not matter.
     order = np.lexsort(table.T[::-1])
     table, places = table[order], np.array(known)[order]
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for start in range(0, table.shape[1], _BAND):
         band = table[:, start : start + _BAND].astype(np.uint64)
         key = band[:, 0] << np.uint64(16) | band[:, 1]
@@ -284,9 +284,9 @@ def _nearly_same(sketches: Sequence[Sketch]) -> list[tuple[int, int]]:
         for step in range(1, _REACH + 1):
             a, b = by_key[:-step], by_key[step:]
             alike = key[a] == key[b]
-            found.update(zip(a[alike].tolist(), b[alike].tolist(), strict=True))
+            pairs.update(zip(a[alike].tolist(), b[alike].tolist(), strict=True))
     return [
         (int(places[a]), int(places[b]))
-        for a, b in sorted(found)
+        for a, b in sorted(pairs)
         if np.mean(table[a] == table[b]) >= _MIN_SHARED
     ]

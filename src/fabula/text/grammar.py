@@ -109,7 +109,7 @@ class Harper:
         kept = []
         with _taken() as linters:
             lints = linters(self._dialects.AMERICAN).organized_lints(text)
-            for rule, lint in ((rule, lint) for rule, some in lints.items() for lint in some):
+            for rule, lint in ((rule, lint) for rule, group in lints.items() for lint in group):
                 place = lint.span.start, lint.span.end
                 is_spelling = lint.lint_kind in _OF_SPELLING
                 # Frequent false positives, in edited prose, of rules that find errors.
@@ -129,10 +129,10 @@ class Harper:
                         continue
                     if british is None:
                         other = linters(self._dialects.BRITISH)
-                        british = {(x.span.start, x.span.end) for x in other.lint(text)}
+                        british = {(fault.span.start, fault.span.end) for fault in other.lint(text)}
                     if place not in british:
                         continue
-                likely = tuple(filter(None, (one.replacement_text for one in lint.suggestions)))
+                likely = tuple(filter(None, (hint.replacement_text for hint in lint.suggestions)))
                 kept.append(Fault(place, lint.message, is_spelling, likely))
         return sorted(kept, key=lambda fault: fault.place)
 
@@ -214,19 +214,19 @@ class LanguageTool:
         self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
     ) -> list[Fault]:
         # The offset of each UTF-16 unit, which LanguageTool counts, and of the end.
-        places = [k for k, one in enumerate(text) for _ in range(2 if ord(one) > 0xFFFF else 1)]
+        places = [k for k, char in enumerate(text) for _ in range(2 if ord(char) > 0xFFFF else 1)]
         places.append(len(text))
-        found = []
+        faults = []
         for match in self._ask(text)["matches"]:
             category = match["rule"]["category"]["id"]
             start, end = match["offset"], match["offset"] + match["length"]
             place = places[start], places[min(end, len(places) - 1)]
             is_name = category == "TYPOS" and overlaps(place, names)
             if category not in _TASTE_CATEGORIES and not is_name:
-                likely = tuple(one["value"] for one in match.get("replacements", ()))
+                likely = tuple(hint["value"] for hint in match.get("replacements", ()))
                 message = str(match.get("message", ""))
-                found.append(Fault(place, message, category == "TYPOS", likely))
-        return found
+                faults.append(Fault(place, message, category == "TYPOS", likely))
+        return faults
 
     def _ask(self, text: str) -> dict[str, Any]:
         """The server's answer over HTTP (`/v2/check`)."""
@@ -294,13 +294,13 @@ def parsed_and_checked(
         parsed = list(parsed)
         return parsed, [()] * len(parsed)
     stream = iter(parsed)
-    batches, found = [], []
+    batches, futures = [], []
     pool = ThreadPoolExecutor(1 + (n_texts >= _MANY))
     try:
         while batch := list(islice(stream, _CHECKED_AT_ONCE)):
             batches.append(batch)
-            found.append(pool.submit(lambda texts: list(faults_each(checker, texts)), batch))
-        faults = [one.result() for one in found]
+            futures.append(pool.submit(lambda texts: list(faults_each(checker, texts)), batch))
+        faults = [future.result() for future in futures]
     finally:
         pool.shutdown(cancel_futures=True)
     return list(chain.from_iterable(batches)), list(chain.from_iterable(faults))
@@ -326,5 +326,4 @@ def _faults_memo(checker: Checker) -> Memo[tuple[Fault, ...]]:
 def share_correct(words: Sequence[tuple[int, int]], errors: Iterable[tuple[int, int]]) -> float:
     """The share of words without an error; both are offsets, and `words` is not empty."""
     marked = list(errors)
-    n_wrong = sum(overlaps(word, marked) for word in words)
-    return 1 - n_wrong / len(words)
+    return 1 - sum(overlaps(word, marked) for word in words) / len(words)

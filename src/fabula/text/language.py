@@ -74,7 +74,7 @@ def not_english(text: str) -> str | None:
         n_words += len(_WORD.findall(paragraph))
     every = [(part, sum(map(str.isalpha, part))) for part in map("\n\n".join, groups)]
     parts = [(part, n) for part, n in every if not _has_english_words(part)]
-    n_all, n_unsure = (sum(n for _, n in some) for some in (every, parts))
+    n_all, n_unsure = (sum(n for _, n in group) for group in (every, parts))
     n_sure = n_all - n_unsure
     if 2 * n_sure >= n_all:
         return None
@@ -85,8 +85,8 @@ def not_english(text: str) -> str | None:
     if 2 * (n_sure + n_known) >= n_all:
         return None
     n_letters = Counter[str | None]({None: n_sure})
-    found = memo.each((part for part, _ in parts), lambda new: map(_foreign, new), _BATCH)
-    for (_, n), name in zip(parts, found, strict=True):
+    names = memo.each((part for part, _ in parts), lambda new: map(_foreign, new), _BATCH)
+    for (_, n), name in zip(parts, names, strict=True):
         n_letters[name] += n
     n_english = n_letters.pop(None, 0)
     if n_letters.total() <= n_english:
@@ -98,7 +98,7 @@ def not_english(text: str) -> str | None:
 def _languages() -> Memo[str | None]:
     name = f"language 1|{language_gate()}"
     kept: Kept[str | None] = Kept(
-        name, lambda found: found, lambda _, found: None if found is None else str(found)
+        name, lambda lang: lang, lambda _, lang: None if lang is None else str(lang)
     )
     return Memo(_REMEMBERED_CHARS, kept)
 
@@ -119,8 +119,7 @@ def _foreign(part: str) -> str | None:
     best = max(ranked, key=lambda code: ranked[code])
     if ranked[best] > english * math.exp(_MARGIN_NATS):
         text = files("fabula.text").joinpath("languages.txt").read_text(encoding="utf-8")
-        names = dict(line.split(" ", 1) for line in text.splitlines())
-        return names.get(best, best)
+        return dict(line.split(" ", 1) for line in text.splitlines()).get(best, best)
     return None if is_latin else "another script"
 
 

@@ -192,8 +192,8 @@ def parse_odt(data: bytes, name: str) -> ParsedText:
         words = "".join(_odt_words(element)).strip()
         level = 0
         if element.tag == f"{_TEXT}h":
-            given = element.get(f"{_TEXT}outline-level", "1")
-            level = int(given) if given.isdecimal() and len(given) < 3 else 1
+            outline = element.get(f"{_TEXT}outline-level", "1")
+            level = int(outline) if outline.isdecimal() and len(outline) < 3 else 1
         if words:
             paragraphs.append((level, words))
     return ParsedText(paragraphs, title, author)
@@ -201,20 +201,20 @@ def parse_odt(data: bytes, name: str) -> ParsedText:
 
 def _odt_words(element: Any) -> list[str]:
     """The words of a paragraph itself, without those of paragraphs inside it."""
-    found = [element.text or ""]
+    pieces = [element.text or ""]
     for child in element:
         if child.tag == f"{_TEXT}s":
-            given = child.get(f"{_TEXT}c", "1")
-            is_number = given.isdecimal() and len(given) < 5
-            found.append(" " * min(int(given) if is_number else 1, _MAX_SPACES))
+            count = child.get(f"{_TEXT}c", "1")
+            is_number = count.isdecimal() and len(count) < 5
+            pieces.append(" " * min(int(count) if is_number else 1, _MAX_SPACES))
         elif child.tag == f"{_TEXT}tab":
-            found.append("\t")
+            pieces.append("\t")
         elif child.tag == f"{_TEXT}line-break":
-            found.append("\n")
+            pieces.append("\n")
         elif isinstance(child.tag, str) and child.tag not in {*_UNREAD, *_ODT_BLOCKS}:
-            found += _odt_words(child)
-        found.append(child.tail or "")
-    return found
+            pieces += _odt_words(child)
+        pieces.append(child.tail or "")
+    return pieces
 
 
 def parse_rtf(data: bytes, name: str) -> ParsedText:
@@ -266,10 +266,10 @@ def parse_scriv(data: bytes, name: str) -> ParsedText:
         draft = project.find("Binder/BinderItem[@Type='DraftFolder']")
         if draft is None:
             raise InputError(f"{name}: has no draft folder; open it in Scrivener and save it")
-        found = list(_binder_parts(draft, archive, paths, name, 1))
-    if not any(level == 0 for level, _ in found):
+        paragraphs = list(_binder_parts(draft, archive, paths, name, 1))
+    if not any(level == 0 for level, _ in paragraphs):
         raise InputError(f"{name}: its draft folder contains no text marked for compiling")
-    return ParsedText(found, project.findtext("ProjectSettings/ProjectTitle") or "")
+    return ParsedText(paragraphs, project.findtext("ProjectSettings/ProjectTitle") or "")
 
 
 def _binder_parts(

@@ -93,8 +93,7 @@ class Parsed:
     def categories(self) -> list[list[str]]:
         """The part of speech of each token, punctuation included, by sentence."""
         pos = [token.pos for token in self.tokens]
-        edges = [*self.sentence_starts, len(pos)]
-        return [pos[a:b] for a, b in itertools.pairwise(edges)]
+        return [pos[a:b] for a, b in itertools.pairwise([*self.sentence_starts, len(pos)])]
 
 
 class Parser:
@@ -164,8 +163,8 @@ def _within(places: Sequence[int], span: Any) -> list[int]:
     return [place for place in places[span.start : span.end] if place >= 0]
 
 
-def _from_json(text: str, given: Any) -> Parsed:
-    columns, starts, nouns, verbs = given
+def _from_json(text: str, row: Any) -> Parsed:
+    columns, starts, nouns, verbs = row
     tokens = tuple(
         Token(word, pos, tag, dep, head, start, *_form(word))
         for start, n, pos, tag, dep, head in zip(*columns, strict=True)
@@ -177,8 +176,7 @@ def _from_json(text: str, given: Any) -> Parsed:
 
 def count_word_tokens(texts: Iterable[str]) -> Iterator[int]:
     """The number of words in each text, without parsing it."""
-    tokenizer = load_pipeline(()).tokenizer
-    for doc in tokenizer.pipe(map(encodable, texts)):
+    for doc in load_pipeline(()).tokenizer.pipe(map(encodable, texts)):
         yield sum(_is_word(token.text) for token in doc)
 
 
@@ -194,8 +192,7 @@ def _form(text: str) -> tuple[bool, str]:
 def _to_json(parsed: Parsed) -> list[Any]:
     """What the pipeline found in a text, without its characters: columns of its tokens, and where
     sentences and phrases are."""
-    tokens = parsed.tokens
-    rows = [(t.start, len(t.text), t.pos, t.tag, t.dep, t.head) for t in tokens]
+    rows = [(t.start, len(t.text), t.pos, t.tag, t.dep, t.head) for t in parsed.tokens]
     columns = list(zip(*rows, strict=True)) or [()] * 6
     return [columns, parsed.sentence_starts, parsed.noun_phrases, parsed.verb_phrase_words]
 

@@ -96,14 +96,14 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
     edges = [top + foot for top, foot in zip(tops, feet, strict=True)]
     counts = Counter(key for edge in edges for key in set(map(_key, edge)) if key)
     least = max(2, _REPEATED * len(pages))
-    gone = {id(one) for edge in edges for one in edge if counts[_key(one)] >= least}
+    gone = {id(line) for edge in edges for line in edge if counts[_key(line)] >= least}
     for sides in (tops, feet):
-        numbers = [[one for one in side if _number.fullmatch(one.words)] for side in sides]
-        n = sum(any(not one.level for one in side) for side in numbers)
+        numbers = [[line for line in side if _number.fullmatch(line.words)] for side in sides]
+        n = sum(any(not line.level for line in side) for side in numbers)
         # A number at the top of only a few pages is a chapter number.
         if 2 * n >= len(pages) and not (sides is tops and len(pages) <= 2):
-            gone |= {id(one) for side in numbers for one in side}
-    kept = [[one for one in page if id(one) not in gone or one.level] for page in pages]
+            gone |= {id(line) for side in numbers for line in side}
+    kept = [[line for line in page if id(line) not in gone or line.level] for page in pages]
     whole = Counter(word for page in kept for line in page for word in line.words.split())
     return ParsedText(list(_paragraphs(kept, whole)), _plain(title), _plain(author))
 
@@ -123,19 +123,19 @@ def _lines(page: Any) -> list[_Line]:
             parts.append((text, x, y, abs((size or 1.0) * (tm[3] or 1.0) * (cm[3] or 1.0))))
 
     page.extract_text(visitor_text=note)
-    found: list[_Line] = []
+    lines: list[_Line] = []
     is_new = True
     for text, x, y, size in parts:
         for k, piece in enumerate(text.split("\n")):
             is_new = is_new or k > 0
             if is_new and piece.strip():
-                found.append(_Line(piece, x, y, size))
+                lines.append(_Line(piece, x, y, size))
                 is_new = False
             elif piece and not is_new:
-                found[-1].words += piece
-    for line in found:
+                lines[-1].words += piece
+    for line in lines:
         line.words = " ".join(line.words.split())
-    return found
+    return lines
 
 
 def _entries(entries: Any, level: int) -> Iterator[tuple[Any, int]]:

@@ -94,8 +94,7 @@ class Row(NamedTuple):
 
 def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
     """One JSON object per line; blank lines are skipped."""
-    lines = iter(partial(stream.readline, _MAX_LINE_BYTES), b"")
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(iter(partial(stream.readline, _MAX_LINE_BYTES), b""), 1):
         where = f"{name}, line {number}"
         if len(line) == _MAX_LINE_BYTES and not line.endswith(b"\n"):
             raise InputError(f"{where}: longer than 1 GiB; split the document")
@@ -170,34 +169,34 @@ def _xlsx_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
         links = part("xl/_rels/workbook.xml.rels")
         targets = {link.get("Id"): link.get("Target") for link in links}
         sheet = _all(part("xl/workbook.xml"), "sheet")[0]
-        own = next((value for name, value in sheet.items() if name.endswith("}id")), "")
-        path = posixpath.normpath(posixpath.join("/xl", targets[own])).lstrip("/")
+        sheet_id = next((value for name, value in sheet.items() if name.endswith("}id")), "")
+        path = posixpath.normpath(posixpath.join("/xl", targets[sheet_id])).lstrip("/")
         shared: list[str] = []
         if "xl/sharedStrings.xml" in book.namelist():
-            shared = [_cell_text(one) for one in _all(part("xl/sharedStrings.xml"), "si")]
+            shared = [_cell_text(item) for item in _all(part("xl/sharedStrings.xml"), "si")]
         number = 0
         for row in _all(part(path), "row"):
             number = int(row.get("r") or number + 1)
-            found: dict[int, Any] = {}
+            by_column: dict[int, Any] = {}
             for cell in _all(row, "c"):
-                place = len(found)
+                place = len(by_column)
                 if reference := cell.get("r"):
                     # `B7` is in the second column.
                     letters = _LETTERS.match(reference)
                     if letters is None:
                         raise ValueError(f"{reference!r} is not a cell")
-                    place = reduce(lambda n, one: 26 * n + ord(one) - 64, letters[0], 0) - 1
+                    place = reduce(lambda n, letter: 26 * n + ord(letter) - 64, letters[0], 0) - 1
                 kind = cell.get("t", "n")
-                said = "".join(cell.xpath("./*[local-name()='v']/text()"))
+                value = "".join(cell.xpath("./*[local-name()='v']/text()"))
                 if kind == "inlineStr":
-                    found[place] = _cell_text(cell)
-                elif kind == "s" and said:
-                    found[place] = shared[int(said)]
-                elif kind == "b" and said:
-                    found[place] = said == "1"
+                    by_column[place] = _cell_text(cell)
+                elif kind == "s" and value:
+                    by_column[place] = shared[int(value)]
+                elif kind == "b" and value:
+                    by_column[place] = value == "1"
                 else:
-                    found[place] = float(said) if kind == "n" and said else said or None
-            cells = [found.get(k) for k in range(max(found, default=-1) + 1)]
+                    by_column[place] = float(value) if kind == "n" and value else value or None
+            cells = [by_column.get(k) for k in range(max(by_column, default=-1) + 1)]
             if header is None:
                 header = [str(cell or "") for cell in cells]
             elif any(cell is not None for cell in cells):
@@ -206,14 +205,13 @@ def _xlsx_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
 
 def _all(element: Any, name: str) -> list[Any]:
-    found: list[Any] = element.xpath(f".//*[local-name()='{name}']")
-    return found
+    return list(element.xpath(f".//*[local-name()='{name}']"))
 
 
 def _cell_text(element: Any) -> str:
     # Phonetic guides, which Japanese tables store beside a word, are not part of it.
-    said = element.xpath(".//*[local-name()='t'][not(ancestor::*[local-name()='rPh'])]/text()")
-    return re.sub(r"_x([0-9A-F]{4})_", lambda found: chr(int(found[1], 16)), "".join(said))
+    pieces = element.xpath(".//*[local-name()='t'][not(ancestor::*[local-name()='rPh'])]/text()")
+    return re.sub(r"_x([0-9A-F]{4})_", lambda match: chr(int(match[1], 16)), "".join(pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +342,8 @@ def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: F
             f"{where}: field {fields.text!r} contains {_KINDS.get(type(text), 'no text')}, not "
             "text; set the field that contains the text with `text_field`"
         )
-    given = row.get(fields.id)
-    if given is None and fields.id != "id":
+    id_ = row.get(fields.id)
+    if id_ is None and fields.id != "id":
         raise InputError(_no_field(where, fields.id, list(row), "`id_field`"))
     meta = {key: row[key] for key in row if key not in (fields.text, fields.id)}
     if lines is not None:
@@ -353,7 +351,7 @@ def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: F
         meta[fields.text] = lines
     author, prompt = meta.pop("author", None), meta.pop("prompt_id", None)
     return Document(
-        id=without_controls(_clean(fallback_id if given is None else str(given))),
+        id=without_controls(_clean(fallback_id if id_ is None else str(id_))),
         text=_clean(text or ""),
         author=None if author is None else str(author),
         prompt_id=None if prompt is None else str(prompt),

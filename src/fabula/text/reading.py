@@ -121,7 +121,7 @@ class Reading:
         """Whether the checker accepts a word in lower case, as it does not accept names."""
         if self._checker is None:
             return False
-        return not any(one.is_spelling for one in self._checker.faults(f"the {word.lower()}"))
+        return not any(fault.is_spelling for fault in self._checker.faults(f"the {word.lower()}"))
 
     @cached_property
     def docs(self) -> list[tuple[int, Any]]:
@@ -142,14 +142,14 @@ class Reading:
     @cached_property
     def speech(self) -> Spans:
         """The spans of speech, marks included: in order and disjoint."""
-        return [(one.start, one.end) for one in self.quotations if one.is_speech]
+        return [(quote.start, quote.end) for quote in self.quotations if quote.is_speech]
 
     @cached_property
     def quoted(self) -> Spans:
         """The quoted spans; the whole paragraph where one mark of a pair is missing."""
         return [
-            (one.start, one.end) if one.is_closed else self.paragraph_of(one.start)
-            for one in self.quotations
+            (quote.start, quote.end) if quote.is_closed else self.paragraph_of(quote.start)
+            for quote in self.quotations
         ]
 
     def is_quoted(self, start: int, end: int) -> bool:

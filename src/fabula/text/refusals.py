@@ -183,8 +183,8 @@ def is_refusal(answer: str) -> bool:
 def _is_refused_in(sentence: str, text: str, n_words: int, n_offers: int) -> bool:
     """Whether a sentence declines the task, in a text of `n_words` without its speech."""
     is_short, is_long = n_words <= _SHORT, n_words > _LONG
-    found = _DECLINES.search(sentence)
-    declines = found is not None and not _OTHERWISE.search(sentence[found.start() :])
+    decline = _DECLINES.search(sentence)
+    declines = decline is not None and not _OTHERWISE.search(sentence[decline.start() :])
     rules = _RULES.search(sentence) is not None
     if _SELF.search(sentence) and (declines or rules or _NEGATED.search(sentence)):
         return not is_long or n_offers > 0

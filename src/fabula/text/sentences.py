@@ -118,9 +118,9 @@ def _sentences(doc: Any) -> list[Spans]:
     """
     words = TextSettings()
     sentences: list[Spans] = []
-    for found in doc.sents:
-        part = found.text
-        start = found.start_char + len(part) - len(part.lstrip())
+    for sentence in doc.sents:
+        part = sentence.text
+        start = sentence.start_char + len(part) - len(part.lstrip())
         span = start, start + len(part.strip())
         first = next((character for character in part if character.isalnum()), "")
         has_words = words.has_words(part)
@@ -144,10 +144,10 @@ def sentence_spans(text: str, nlp: Any) -> Spans:
         for doc in nlp.pipe(new, batch_size=_BATCH):
             yield [(parts[0][0], parts[-1][1]) for parts in _sentences(doc)]
 
-    found = _spans_memo(nlp).each((plain for _, plain in paragraphs), find, _BATCH)
+    spans_of = _spans_memo(nlp).each((plain for _, plain in paragraphs), find, _BATCH)
     return [
         (begin + start, begin + end)
-        for (begin, _), spans in zip(paragraphs, found, strict=True)
+        for (begin, _), spans in zip(paragraphs, spans_of, strict=True)
         for start, end in spans
     ]
 

@@ -105,10 +105,10 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
     Raises `InputError` if a source matches nothing, or a file has an unknown suffix and there is no
     `format_`.
     """
-    found: list[FileSource] = []
+    readable: list[FileSource] = []
     for source in sources:
         if source == "-":
-            found.append(FileSource("-", None))
+            readable.append(FileSource("-", None))
             continue
         files = _expand(source)
         if not files:
@@ -116,16 +116,16 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
                 f"{source}: contains no readable texts; known extensions are "
                 f"{', '.join('.' + e for e in READERS)}, also with .gz or .zst"
             )
-        found += files
-    for file in found:
+        readable += files
+    for file in readable:
         if format_ is None and file.name != "-" and file.format not in READERS:
             raise InputError(
                 f"{file.name}: unknown extension; rename the file or set `format` "
                 f"({', '.join(READERS)})"
             )
-    if not found:
+    if not readable:
         raise InputError("no texts given; use files, folders, patterns, URLs, or - for stdin")
-    return found
+    return readable
 
 
 def read_documents(
@@ -150,8 +150,8 @@ def read_documents(
     is_several = hasattr(sources, "__iter__") and not isinstance(sources, str | bytes | dict)
     named: list[Any] = []
     if is_several:
-        named = [str(one) if isinstance(one, Path) else one for one in sources]
-    kinds = {type(one) for one in named}
+        named = [str(source) if isinstance(source, Path) else source for source in sources]
+    kinds = {type(source) for source in named}
     if not is_several or not (kinds <= {str} or kinds <= {FileSource}):
         shown = str(sources) if isinstance(sources, str | Path) else "books/"
         raise InputError(
@@ -160,7 +160,6 @@ def read_documents(
         )
     if format_ is not None:
         _reader_of(format_)
-    fields = Fields(text_field, id_field)
 
     def documents() -> Iterator[Document]:
         files = named if FileSource in kinds else find_files(named, format_=format_)
@@ -168,7 +167,7 @@ def read_documents(
         for k, file in enumerate(files, 1):
             try:
                 kind = format_ or ("txt" if file.name == "-" else file.format)
-                read = partial(_reader_of(kind), fields=fields)
+                read = partial(_reader_of(kind), fields=Fields(text_field, id_field))
                 for document in _read_file(file, kind, read, meter):
                     n_documents += 1
                     yield document
@@ -232,8 +231,8 @@ def _read_file(file: FileSource, kind: str, read: Read, meter: Meter) -> Iterato
             return
         limits = limits or TABLE_LIMITS
         cpu_s = limits.cpu_s + (file.size_bytes or _UNKNOWN_SIZE_BYTES) * _CPU_S_A_BYTE
-        here = partial(_read_here, file, read)
-        yield from read_isolated(here, file.name, Limits(limits.memory_bytes, cpu_s), meter)
+        read_file = partial(_read_here, file, read)
+        yield from read_isolated(read_file, file.name, Limits(limits.memory_bytes, cpu_s), meter)
 
 
 def _is_harmless(file: FileSource, limits: Limits | None) -> bool:
@@ -313,10 +312,9 @@ def _expand(source: str) -> list[FileSource]:
         if not prefix and os.path.isdir(source):
             return _walk(filesystem, path, source, prefix)
         if any(mark in source for mark in "*?[") and not source.startswith("http"):
-            hits = filesystem.glob(path, detail=True)
             return [
                 FileSource(_display(hit, path, source, prefix), info.get("size"), filesystem, hit)
-                for hit, info in sorted(hits.items())
+                for hit, info in sorted(filesystem.glob(path, detail=True).items())
                 if info["type"] == "file" and not PurePosixPath(hit).name.startswith(".")
             ]
         info = filesystem.info(path)
@@ -359,18 +357,17 @@ PROJECT = ".scriv"
 
 
 def _project(filesystem: fsspec.AbstractFileSystem, path: str, name: str) -> FileSource:
-    found = filesystem.find(path, detail=True).items()
-    sizes = [info["size"] or 0 for hit, info in found if _is_of_project(hit)]
+    entries = filesystem.find(path, detail=True).items()
+    sizes = [info["size"] or 0 for hit, info in entries if _is_of_project(hit)]
     return FileSource(name, sum(sizes), filesystem, path)
 
 
 def _walk(
     filesystem: fsspec.AbstractFileSystem, path: str, source: str, prefix: str
 ) -> list[FileSource]:
-    hits = filesystem.find(path, detail=True)
     files = []
     projects: set[str] = set()
-    for hit, info in sorted(hits.items()):
+    for hit, info in sorted(filesystem.find(path, detail=True).items()):
         inside = hit[len(path.rstrip("/")) + 1 :]
         if f"{PROJECT}/" in inside:
             # A project is one text, whatever files it contains.
@@ -381,8 +378,7 @@ def _walk(
             continue
         if info["type"] != "file" or any(part.startswith(".") for part in inside.split("/")):
             continue
-        name = _display(hit, path, source, prefix)
-        file = FileSource(name, info.get("size"), filesystem, hit)
+        file = FileSource(_display(hit, path, source, prefix), info.get("size"), filesystem, hit)
         if file.format in READERS:
             files.append(file)
     return files
@@ -401,19 +397,19 @@ def check_documents(documents: Iterable[Document]) -> Iterator[Document]:
     It is raised at once for a string, a path, None, a table, a mapping, or a sequence with an
     element that is not a `Document`; in a stream, when that element is reached.
     """
-    given: Any = documents
+    items: Any = documents
     # Tables of pandas, Polars and Arrow are recognised by their attributes, without an import.
-    is_named = isinstance(given, dict) or hasattr(given, "columns")
-    if isinstance(given, str | bytes | Document) or is_named or not hasattr(given, "__iter__"):
-        raise InputError(f"{_WANTED}; got {_named(given)}")
+    is_named = isinstance(items, dict) or hasattr(items, "columns")
+    if isinstance(items, str | bytes | Document) or is_named or not hasattr(items, "__iter__"):
+        raise InputError(f"{_WANTED}; got {_named(items)}")
 
     def checked() -> Iterator[Document]:
-        for k, document in enumerate(given, 1):
+        for k, document in enumerate(items, 1):
             if not isinstance(document, Document):
                 raise InputError(f"{_WANTED}; number {k} is {_named(document)}")
             yield document
 
-    return iter(list(checked())) if isinstance(given, Sequence) else checked()
+    return iter(list(checked())) if isinstance(items, Sequence) else checked()
 
 
 def _named(value: Any) -> str:

@@ -141,12 +141,12 @@ class _Reader:
         is_paired = any(not _is_elision(text, m.end()) for m in _PAIRED.finditer(text))
         pattern = _MARK_PAIRED if is_paired else _MARK
         self.marks: dict[str, list[_Mark]] = {"double": [], "single": [], "«": [], "‹": []}
-        found = (
+        matches = (
             (number, low, high, *match.span())
             for number, (low, high) in enumerate(self.paragraphs)
             for match in pattern.finditer(text, low, high)
         )
-        for number, low, high, start, end in found:
+        for number, low, high, start, end in matches:
             shown = text[start:end]
             head, after = self.before(start, low), self._neighbour(end, 1, high)
             before = self._neighbour(start - 1, -1, low)
@@ -207,8 +207,8 @@ class _Reader:
         if word is not None and word[0].split("’")[0].split("'")[0] in _DROPPED_H:
             return 1
         # Speech may begin after a pause, or a verb of saying.
-        told = _WORD_BEFORE.search(head)
-        return 3 if _pauses(head) or (told and told[0].lower() in SAYING) else 2
+        verb = _WORD_BEFORE.search(head)
+        return 3 if _pauses(head) or (verb and verb[0].lower() in SAYING) else 2
 
     def _closing(self, start: int, head: str) -> int:
         """How well an apostrophe closes, if its position allows it."""
@@ -225,25 +225,25 @@ class _Reader:
 
     def quotations(self, kind: str) -> list[_Pair]:
         """Pairs of marks of a kind; an unpaired double mark takes a sentence."""
-        marks, found, k = self.marks[kind], list[_Pair](), 0
+        marks, pairs, k = self.marks[kind], list[_Pair](), 0
         while k < len(marks):
             mark = marks[k]
             last = self._close_of(marks, k, kind) if mark.opens else None
             reached = self._beyond(marks, k) if mark.opens and last is None else None
             if last is not None:
-                found.append((mark.start, marks[last].end, True))
+                pairs.append((mark.start, marks[last].end, True))
             elif reached is not None:
-                found.append((mark.start, reached[0], True))
+                pairs.append((mark.start, reached[0], True))
             elif kind != "single" and mark.opens:
-                found.append((mark.start, self._sentence_end(marks, k, len(found)), False))
+                pairs.append((mark.start, self._sentence_end(marks, k, len(pairs)), False))
             elif (
                 kind != "single"
                 and mark.closes > 1
                 and (k == 0 or marks[k - 1].paragraph != mark.paragraph)
             ):
-                found.append((self._sentence_start(mark), mark.end, False))
+                pairs.append((self._sentence_start(mark), mark.end, False))
             k = last + 1 if last is not None else reached[1] if reached is not None else k + 1
-        return found
+        return pairs
 
     def _close_of(self, marks: Sequence[_Mark], k: int, kind: str) -> int | None:
         """The index of the mark that closes what this one opens."""
@@ -347,7 +347,7 @@ class _Reader:
 
     def dashed(self) -> Iterator[tuple[int, int]]:
         """Speech after dashes at the start of paragraphs, in texts that mark speech this way."""
-        found = [
+        lines = [
             (match.start(1), end, match[1])
             for start, end in self.paragraphs
             if (match := _DASH.match(self.text, start, end))
@@ -355,7 +355,7 @@ class _Reader:
         # Hyphens also mark lists, whose lines do not end like sentences.
         spoken = [
             (start, end)
-            for start, end, dash in found
+            for start, end, dash in lines
             if dash != "-" or self.text[start:end].rstrip()[-1:] in tuple(".!?…")
         ]
         talks = any(
@@ -363,8 +363,8 @@ class _Reader:
             or any(word.lower() in SAYING for word in WORD.findall(self.text[start:end]))
             for start, end in spoken
         )
-        if talks and 2 * len(spoken) >= len(found):
-            for start, end, _ in found:
+        if talks and 2 * len(spoken) >= len(lines):
+            for start, end, _ in lines:
                 # Without speech tags between two dashes.
                 begin, is_told = start, False
                 first = _DASH.match(self.text, start, end)
@@ -387,8 +387,8 @@ def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:
     end within speech.
     """
     reader = _Reader(text, has_paragraphs)
-    found = {kind: reader.quotations(kind) for kind in reader.marks}
-    doubles, singles = _outermost(found["double"], found["«"], found["‹"]), found["single"]
+    pairs = {kind: reader.quotations(kind) for kind in reader.marks}
+    doubles, singles = _outermost(pairs["double"], pairs["«"], pairs["‹"]), pairs["single"]
     is_single = _n_spoken(reader, singles, doubles) > _MUCH * _n_spoken(reader, doubles, singles)
     if is_single:
         kept, thought = _outermost(singles, doubles), set[_Pair]()
@@ -402,33 +402,33 @@ def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:
         for start, end, closed in kept
     ]
     dashed = [(start, end, True) for start, end in reader.dashed()]
-    if len(dashed) <= _MUCH * sum(one.is_speech for one in quotations):
+    if len(dashed) <= _MUCH * sum(quote.is_speech for quote in quotations):
         return quotations
     others = set(_apart(kept, dashed))
-    quotations = [one for one in quotations if (one.start, one.end, one.is_closed) in others]
+    quotations = [q for q in quotations if (q.start, q.end, q.is_closed) in others]
     quotations += [Quotation(start, end, True) for start, end, _ in dashed]
-    return sorted(quotations, key=lambda one: one.start)
+    return sorted(quotations, key=lambda quote: quote.start)
 
 
 def speech_spans(text: str, *, has_paragraphs: bool = True) -> list[tuple[int, int]]:
     """The spans of speech: half-open in characters, marks included, in order and disjoint."""
-    found = quotations_of(text, has_paragraphs=has_paragraphs)
-    return [(one.start, one.end) for one in found if one.is_speech]
+    quotations = quotations_of(text, has_paragraphs=has_paragraphs)
+    return [(quote.start, quote.end) for quote in quotations if quote.is_speech]
 
 
 def flags_within(places: Iterable[int], spans: Sequence[tuple[int, int]]) -> list[bool]:
     """Whether each character position is in a span; spans are in order and disjoint."""
     # Compared as pairs, so that the starts need not be copied for each sentence of a book.
-    found = ((place, bisect_right(spans, (place, math.inf)) - 1) for place in places)
-    return [k >= 0 and place < spans[k][1] for place, k in found]
+    nearest = ((place, bisect_right(spans, (place, math.inf)) - 1) for place in places)
+    return [k >= 0 and place < spans[k][1] for place, k in nearest]
 
 
 def _outermost(*kinds: Sequence[_Pair]) -> list[_Pair]:
     """Quotations of several kinds without those that others contain or overlap."""
     kept: list[_Pair] = []
-    for one in sorted((pair for pairs in kinds for pair in pairs), key=lambda p: (p[0], -p[1])):
-        if not kept or one[0] >= kept[-1][1]:
-            kept.append(one)
+    for pair in sorted((pair for pairs in kinds for pair in pairs), key=lambda p: (p[0], -p[1])):
+        if not kept or pair[0] >= kept[-1][1]:
+            kept.append(pair)
     return kept
 
 

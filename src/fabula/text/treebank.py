@@ -102,13 +102,13 @@ def _items(text: str, name: str, stem: str) -> Iterator[Document]:
         if not line.strip():
             continue
         where, expected = f"{name}, line {line_number}", len(sentences) + 1
-        found = _LINE.fullmatch(line)
-        if found is None or int(found[1]) != expected:
+        match = _LINE.fullmatch(line)
+        if match is None or int(match[1]) != expected:
             raise InputError(
                 f"{where}: does not begin with {expected}, as the next line of a Children's Book "
                 "Test item should; restore the item, or remove it"
             )
-        sentence = found[2]
+        sentence = match[2]
         if expected == _N_LINES:
             # The answer is filled in on the last line.
             sentence, *rest = sentence.split("\t")

@@ -107,22 +107,22 @@ class TextSettings:
 
     def raw_words(self, text: str) -> list[str]:
         """The words of `text` as written."""
-        found: list[str] = _pattern(self.punct, bool(_needs_all_rules(text))).findall(text)
-        return found
+        words: list[str] = _pattern(self.punct, bool(_needs_all_rules(text))).findall(text)
+        return words
 
     def locate(self, text: str) -> TextWords:
         """The words of `text` in normal form, with their character offsets."""
-        found = list(_pattern(self.punct, bool(_needs_all_rules(text))).finditer(text))
+        matches = list(_pattern(self.punct, bool(_needs_all_rules(text))).finditer(text))
         # Every text passes here, so the loops run in C.
-        places = chain.from_iterable(map(regex.Match.span, found))
-        spans = np.fromiter(places, np.int64, 2 * len(found)).reshape(-1, 2)
+        places = chain.from_iterable(map(regex.Match.span, matches))
+        spans = np.fromiter(places, np.int64, 2 * len(matches)).reshape(-1, 2)
         starts, ends = np.ascontiguousarray(spans.T)
-        return TextWords(self.normalise(list(map(regex.Match.group, found))), starts, ends)
+        return TextWords(self.normalise(list(map(regex.Match.group, matches))), starts, ends)
 
     def places(self, text: str, n_words: int) -> NDArray[np.int64]:
         """Where the first `n_words` words of `text` begin and end: int64, shape (n_found, 2)."""
-        found = islice(_pattern(self.punct, bool(_needs_all_rules(text))).finditer(text), n_words)
-        places = chain.from_iterable(map(regex.Match.span, found))
+        matches = islice(_pattern(self.punct, bool(_needs_all_rules(text))).finditer(text), n_words)
+        places = chain.from_iterable(map(regex.Match.span, matches))
         return np.fromiter(places, np.int64).reshape(-1, 2)
 
     def normalise(self, words: Sequence[str]) -> list[str]:
@@ -205,8 +205,7 @@ class StopWords:
 
     def is_content(self, word: str) -> bool:
         """Whether a word in normal form carries meaning: not listed, and not punctuation."""
-        folded = word.casefold()
-        return folded not in self.words and any(map(str.isalnum, word))
+        return word.casefold() not in self.words and any(map(str.isalnum, word))
 
 
 def load_stop_words(spec: str = "english") -> StopWords:

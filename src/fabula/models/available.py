@@ -51,19 +51,19 @@ class Available:
 
 def find_models(ports: Sequence[int] = tuple(PORTS)) -> list[Available]:
     """The embedded model, then servers by port, then providers whose key is set."""
-    found = []
+    models = []
     with suppress(ModelError):
         embedded_model()
-        found.append(Available("local", "the embedded model: a demonstration", "embedded"))
+        models.append(Available("local", "the embedded model: a demonstration", "embedded"))
     with ThreadPoolExecutor(max(1, len(ports))) as pool:
-        found += chain.from_iterable(pool.map(_models_at, ports))
+        models += chain.from_iterable(pool.map(_models_at, ports))
     if importlib.util.find_spec("inspect_ai") is not None:
-        found += [
+        models += [
             Available(f"{provider}/...", f"key in {keys[0]}", "provider")
             for provider, variables in PROVIDERS.items()
-            if (keys := [one for one in variables if os.environ.get(one)])
+            if (keys := [name for name in variables if os.environ.get(name)])
         ]
-    return found
+    return models
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -127,7 +127,7 @@ def check_key(model: str) -> KeyCheck | None:
     variables = PROVIDERS.get(provider)
     if variables is None or not name:
         return None
-    variable = next((one for one in variables if os.environ.get(one)), "")
+    variable = next((key_name for key_name in variables if os.environ.get(key_name)), "")
     if not variable:
         return KeyCheck(False, f"no key for {provider} is set: put it into {variables[0]}")
     base = os.environ.get(f"{provider.upper()}_BASE_URL") or _LISTS.get(provider)
@@ -144,7 +144,7 @@ def check_key(model: str) -> KeyCheck | None:
         if isinstance(listed, dict):
             listed = listed.get("data") or listed["models"]
         names = (str(model.get("id") or model["name"]) for model in listed)
-        known = {one.removeprefix("models/") for one in names}
+        known = {id_.removeprefix("models/") for id_ in names}
     except urllib.error.HTTPError as error:
         with error:
             if error.code in (400, 401, 403):

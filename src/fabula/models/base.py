@@ -177,25 +177,25 @@ class FunctionModel(Model):
 
     def __init__(self, ask: AskFunction, name: str = "", *, n_parallel: int = 4) -> None:
         self._ask = ask
-        own = getattr(ask, "__qualname__", type(ask).__qualname__).rpartition(".")[2]
-        self.name = f"function/{name or own.strip('<>')}"
+        usual = getattr(ask, "__qualname__", type(ask).__qualname__).rpartition(".")[2]
+        self.name = f"function/{name or usual.strip('<>')}"
         self.n_parallel = n_parallel
 
     async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         try:
             if inspect.iscoroutinefunction(self._ask):
-                found = await self._ask(prompt.text)
+                text = await self._ask(prompt.text)
             else:
-                found = await asyncio.to_thread(self._ask, prompt.text)
-                if inspect.isawaitable(found):
-                    found = await found
+                text = await asyncio.to_thread(self._ask, prompt.text)
+                if inspect.isawaitable(text):
+                    text = await text
         except FabulaError:
             raise
         except Exception as error:
             raise CallFailed(f"{self.name}: {type(error).__name__}: {error}") from error
-        if not isinstance(found, str):
-            raise CallFailed(f"{self.name}: returned a {type(found).__name__}, not a string")
-        return Answer(found)
+        if not isinstance(text, str):
+            raise CallFailed(f"{self.name}: returned a {type(text).__name__}, not a string")
+        return Answer(text)
 
 
 FENCE = "=========="
@@ -271,7 +271,7 @@ async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) 
     After an error no further call is started; running ones are awaited, since they are paid for.
     Then the first error is raised.
     """
-    found: dict[int, T] = {}
+    results: dict[int, T] = {}
     waiting = iter(enumerate(calls))
     errors: list[Exception] = []
 
@@ -280,14 +280,14 @@ async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) 
             if errors:
                 return
             try:
-                found[place] = await call()
+                results[place] = await call()
             except FabulaError as error:
                 errors.append(error)
 
     await asyncio.gather(*(work() for _ in range(min(n_parallel, len(calls)))))
     if errors:
         raise errors[0]
-    return [found[place] for place in range(len(calls))]
+    return [results[place] for place in range(len(calls))]
 
 
 async def all_of(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
@@ -330,7 +330,7 @@ class Places:
 
     def _give(self) -> None:
         while self._n_free and self._waiting:
-            turn = min(self._waiting, key=lambda one: self._n_under_way[self._waiting[one]])
+            turn = min(self._waiting, key=lambda place: self._n_under_way[self._waiting[place]])
             self._n_free -= 1
             self._n_under_way[self._waiting.pop(turn)] += 1
             if not turn.done():

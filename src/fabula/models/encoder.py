@@ -81,12 +81,12 @@ class Encoder:
 
         Excludes the model's special tokens; a long text is read in parts.
         """
-        found = []
+        vectors = []
         for part in self.parts(text):
             entry = self._tokenizer.encode(part)
             is_word = np.array(entry.special_tokens_mask) == 0
-            found.append(self._states([entry])[0][is_word])
-        return _unit(np.concatenate(found))
+            vectors.append(self._states([entry])[0][is_word])
+        return _unit(np.concatenate(vectors))
 
     def _states(self, tokens: Sequence[Any]) -> NDArray[np.float32]:
         """The last layer: float32, shape (n_texts, n_tokens, n_dimensions)."""
@@ -120,8 +120,8 @@ def _opened(
     whole, cut = Tokenizer.from_file(str(tokenizer)), Tokenizer.from_file(str(tokenizer))
     whole.no_truncation()
     cut.enable_truncation(max_length=_MAX_TOKENS)
-    for one in whole, cut:
-        one.no_padding()
+    for variant in whole, cut:
+        variant.no_padding()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = n_threads

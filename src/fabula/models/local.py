@@ -148,8 +148,8 @@ class LocalModel:
             # What was just read alone was not cached before.
             n_cached = 0
         positions = (
-            (one["token"], [(other["token"], other["logprob"]) for other in one["top_logprobs"]])
-            for one in (best.get("logprobs") or {}).get("content") or []
+            (spot["token"], [(other["token"], other["logprob"]) for other in spot["top_logprobs"]])
+            for spot in (best.get("logprobs") or {}).get("content") or []
         )
         return Answer(
             text=best["message"].get("content") or "",

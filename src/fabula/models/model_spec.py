@@ -39,8 +39,8 @@ class Copies(Generic[C]):
         async with self._changed:
             await self._changed.wait_for(self._free)
             ranks = {
-                one: (not (prefix and prefix in self._read[one]), self._n_under_way[one])
-                for one in self._free()
+                model: (not (prefix and prefix in self._read[model]), self._n_under_way[model])
+                for model in self._free()
             }
             copy = min(ranks, key=ranks.__getitem__)
             self._n_under_way[copy] += 1
@@ -132,7 +132,7 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
         )
     else:
         addresses, mark, name = spec.partition("#")
-        servers = [f"{one}{mark}{name}" for one in re.split(r",(?=https?://)", addresses)]
+        servers = [f"{address}{mark}{name}" for address in re.split(r",(?=https?://)", addresses)]
         n_each = options.n_parallel or 10
         # Inspect counts the calls to one model, whatever server they go to.
         models = [HostedModel(server, options, n_each * len(servers)) for server in servers]

@@ -64,8 +64,8 @@ class OutputLayer:
         `states` float32, shape (n_tokens, n_dimensions). Logits in float32, a few rows at a time on
         each thread; their sums in float64. The same bytes with any number of threads.
         """
-        found = self._in_chunks(_surprisals, states, tokens, n_threads)
-        return np.concatenate([np.empty(0), *found])
+        chunks = self._in_chunks(_surprisals, states, tokens, n_threads)
+        return np.concatenate([np.empty(0), *chunks])
 
     def likelihoods(
         self, states: NDArray[np.float32], tokens: Sequence[int], *, n_threads: int = 1
@@ -75,8 +75,8 @@ class OutputLayer:
 
         Computed as `surprisals`; equal logits all have the best rank.
         """
-        found = self._in_chunks(_likelihoods, states, tokens, n_threads)
-        return np.concatenate([np.empty((0, 4)), *found])
+        chunks = self._in_chunks(_likelihoods, states, tokens, n_threads)
+        return np.concatenate([np.empty((0, 4)), *chunks])
 
     def _in_chunks(
         self,
@@ -109,22 +109,22 @@ class OutputLayer:
 
 def _surprisals(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     logits -= logits.max(axis=1, keepdims=True)
-    own = logits[np.arange(len(logits)), tokens].astype(np.float64)
+    scores = logits[np.arange(len(logits)), tokens].astype(np.float64)
     np.exp(logits, out=logits)
-    surprisals: NDArray[np.float64] = np.log(logits.sum(axis=1, dtype=np.float64)) - own
+    surprisals: NDArray[np.float64] = np.log(logits.sum(axis=1, dtype=np.float64)) - scores
     return surprisals
 
 
 def _likelihoods(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     n_rows = max(1, _STEP_FLOATS // logits.shape[1])
-    found = np.empty((len(tokens), 4))
+    rows = np.empty((len(tokens), 4))
     for start in range(0, len(tokens), n_rows):
         log_p, came = logits[start : start + n_rows], tokens[start : start + n_rows]
         at = np.arange(len(came))
         rank = 1 + (log_p > log_p[at, came][:, None]).sum(axis=1)
         log_p -= log_p.max(axis=1, keepdims=True)
         total = np.exp(log_p).sum(axis=1, dtype=np.float64)
-        own = log_p[at, came] - np.log(total)
+        own_log_p = log_p[at, came] - np.log(total)
         log_p -= np.log(total).astype(np.float32)[:, None]
         p = np.exp(log_p)
         np.maximum(log_p, _LOWEST, out=log_p)
@@ -133,9 +133,9 @@ def _likelihoods(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDAr
         log_p -= mean.astype(np.float32)[:, None]
         log_p *= log_p
         log_p *= p
-        figures = [own, np.log(rank), mean, log_p.sum(axis=1, dtype=np.float64)]
-        found[start : start + n_rows] = np.stack(figures, axis=1)
-    return found
+        figures = [own_log_p, np.log(rank), mean, log_p.sum(axis=1, dtype=np.float64)]
+        rows[start : start + n_rows] = np.stack(figures, axis=1)
+    return rows
 
 
 def read_output_layer(path: Path) -> OutputLayer:
@@ -364,15 +364,15 @@ class SurprisalModel:
         _, tokens, _ = self._read(text)
         if not tokens:
             return Likelihood(0, missing_reason="the text has no tokens")
-        found = [np.empty((0, 4))]
+        parts = [np.empty((0, 4))]
         for window, n_known, _ in self._windows(tokens):
             states = self._opened.states(window, _go_on)
             for start in range(n_known - 1, len(window) - 1, _SCORED_TOKENS):
                 end = min(start + _SCORED_TOKENS, len(window) - 1)
                 came = window[start + 1 : end + 1]
                 part = self._layer.likelihoods(states[start:end], came, n_threads=n_threads())
-                found.append(part)
-        figures = np.concatenate(found)
+                parts.append(part)
+        figures = np.concatenate(parts)
         if not len(figures):
             why = "the text is a single token, with nothing before it"
             return Likelihood(0, missing_reason=why)
@@ -397,11 +397,11 @@ class SurprisalModel:
         if len(back) != len(characters):
             return text
         pairs = zip(characters, back, strict=True)
-        return text.translate({ord(c): "?" for c, found in pairs if c.encode() != found})
+        return text.translate({ord(c): "?" for c, read in pairs if c.encode() != read})
 
     def _nats(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """The surprisal of each token: float32, shape (n_tokens,)."""
-        found = np.full(len(tokens), np.nan, np.float32)
+        nats_of = np.full(len(tokens), np.nan, np.float32)
         for window, n_known, end in self._windows(tokens):
             # The surprisal of a window's tokens from the `n_known`-th on; cached, since the next
             # draft of a text shares most windows before the first change with the previous one.
@@ -417,8 +417,8 @@ class SurprisalModel:
                 if self._store is not None:
                     self._store.keep({key: nats.astype("<f4").tobytes()})
             self._known.remember(key, nats)
-            found[end - n_scored : end] = nats
-        return found
+            nats_of[end - n_scored : end] = nats
+        return nats_of
 
     def _windows(self, tokens: list[int]) -> Iterator[tuple[list[int], int, int]]:
         """Each window with its mark, how many of its tokens are not scored, and its end."""
@@ -438,21 +438,21 @@ class SurprisalModel:
         step = _SCORED_TOKENS if keeps else len(tokens)
         before, scored = self._last if keeps else ([], {})
         n_same = n_alike(tokens, before)
-        found: dict[tuple[int, int], NDArray[np.float32]] = {}
+        kept: dict[tuple[int, int], NDArray[np.float32]] = {}
         for start in range(0, len(tokens) - 1, step):
             # The state at a position predicts the token at the next.
             first, end = max(start, n_known - 1), min(start + step, len(tokens) - 1)
             if first >= end:
                 continue
             if (first, end) in scored and end < n_same:
-                found[first, end] = scored[first, end]
+                kept[first, end] = scored[first, end]
                 continue
             check()
             came = tokens[first + 1 : end + 1]
             nats = self._layer.surprisals(states[first:end], came, n_threads=n_threads())
-            found[first, end] = nats.astype(np.float32)
-        self._last = tokens, found
-        return np.concatenate(list(found.values()))
+            kept[first, end] = nats.astype(np.float32)
+        self._last = tokens, kept
+        return np.concatenate(list(kept.values()))
 
 
 def _go_on() -> None:

@@ -228,7 +228,7 @@ async def ask_for(
         return row
 
     failed = dict.fromkeys(rows.kind.fields) | {"missing_reason": "failed"}
-    return await in_parallel([partial(ask, *one) for one in wanted], n_parallel, failed, meter)
+    return await in_parallel([partial(ask, *want) for want in wanted], n_parallel, failed, meter)
 
 
 async def in_parallel(
@@ -243,7 +243,7 @@ async def in_parallel(
     """
     n_failures = 0
 
-    async def one(call: Callable[[], Awaitable[Row]]) -> Row:
+    async def row_of(call: Callable[[], Awaitable[Row]]) -> Row:
         nonlocal n_failures
         try:
             row = await call()
@@ -260,7 +260,7 @@ async def in_parallel(
         meter(1)
         return row
 
-    return await in_turn([partial(one, call) for call in calls], n_parallel)
+    return await in_turn([partial(row_of, call) for call in calls], n_parallel)
 
 
 _WRAPPING = " \t\"'“”*_`#-"

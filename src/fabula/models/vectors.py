@@ -93,8 +93,8 @@ class InputLayer:
         for k, tokens in enumerate(encoded):
             # The space before the word may be unknown, but no part of the word itself.
             is_known = all(
-                one != self._unknown or end <= 1
-                for one, (_, end) in zip(tokens.ids, tokens.offsets, strict=True)
+                number != self._unknown or end <= 1
+                for number, (_, end) in zip(tokens.ids, tokens.offsets, strict=True)
             )
             if tokens.ids and is_known:
                 out[k] = self._table[tokens.ids].astype(np.float64).mean(axis=0)
@@ -250,11 +250,11 @@ class WordVectors:
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:
         """The row of each word, or -1 if it has no vector: int32, shape (n_words,)."""
-        found = []
+        rows = []
         for word in words:
             forms = map(self._find, dict.fromkeys((word, word.lower(), word.capitalize())))
-            found.append(next((row for row in forms if row >= 0 and self._has_length[row]), -1))
-        return np.array(found, np.int32)
+            rows.append(next((row for row in forms if row >= 0 and self._has_length[row]), -1))
+        return np.array(rows, np.int32)
 
     def unit(self, rows: Sequence[int] | NDArray[np.int32]) -> NDArray[np.float32]:
         """Unit vectors of rows: float32, shape (n_rows, n_dimensions)."""
@@ -330,14 +330,14 @@ def open_vectors(spec: str = "") -> WordVectors:
             f"{path}: no .safetensors file with an input layer (a matrix whose name ends in "
             f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
         )
-    words, found = _read_text(path)
+    words, matrix = _read_text(path)
     known: dict[str, int] = {}
     for row, word in enumerate(words):
         known.setdefault(word, row)
-    owned, remark = _owned(path.name, known, found[0])
+    owned, remark = _owned(path.name, known, matrix[0])
     # Exactly as in the file, where each word has its own.
     owners = "\n".join(words).encode(errors="replace") + remark.encode()
-    return WordVectors(path.name, found, lambda word: owned.get(word, -1), owners, remark)
+    return WordVectors(path.name, matrix, lambda word: owned.get(word, -1), owners, remark)
 
 
 def _owned(name: str, rows: Mapping[K, int], matrix: NDArray[np.int16]) -> tuple[dict[K, int], str]:
@@ -376,12 +376,12 @@ def _read_text(path: Path) -> tuple[list[str], _Rows]:
     """One word per line, then its numbers. word2vec and fastText begin with two counts."""
     words: list[str] = []
     block: list[NDArray[np.float32]] = []
-    found: list[_Rows] = []
+    blocks: list[_Rows] = []
     n_dimensions, n_promised = 0, None
     opened = gzip.open if path.suffix == ".gz" else open
 
     def close() -> None:
-        found.append(quantise(np.stack(block)))
+        blocks.append(quantise(np.stack(block)))
         block.clear()
 
     try:
@@ -417,7 +417,7 @@ def _read_text(path: Path) -> tuple[list[str], _Rows]:
             f"{path}: should contain {n_promised:,} words but contains {len(words):,}; download it "
             "again"
         )
-    matrices, have_length = zip(*found, strict=True)
+    matrices, have_length = zip(*blocks, strict=True)
     return words, (np.concatenate(matrices), np.concatenate(have_length))
 
 

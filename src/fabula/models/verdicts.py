@@ -158,9 +158,9 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
         refused = "refusal" if is_refusal(text) else None
         return Verdict(None if refused else text, refused, None, is_cut)
     read = _in_json(text, scale, is_cut=is_cut) or _in_words(text, scale, style, is_cut=is_cut)
-    found, rationale = read
-    values = {one.value for one in found if one.value is not None}
-    reasons = [one.reason for one in found if one.reason]
+    stated, rationale = read
+    values = {s.value for s in stated if s.value is not None}
+    reasons = [s.reason for s in stated if s.reason]
     if len(values) > 1 or "contradictory" in reasons:
         return Verdict(None, "contradictory", text)
     if reasons:
@@ -191,17 +191,17 @@ def _in_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[_Stated], s
         if head is not None and is_cut:
             # Truncated within the reason, after the verdict.
             return [_whole(head[1], scale)], whole[head.end() :].strip()
-    found: list[_Stated] = []
+    statements: list[_Stated] = []
     rationale = None
     around = text
     for match in _OBJECT.finditer(text):
         fields = _fields(match[0]) or []
         if any(str(key).casefold() in _KEYS for key, _ in fields):
             stated, rationale = _of_fields(fields, scale)
-            found += stated
+            statements += stated
             around = around.replace(match[0], "\n")
-    found = [_unless_turned(one, text[text.rindex("}") + 1 :], scale) for one in found]
-    return ([*found, *_labelled(_lines(around), scale)], rationale) if found else None
+    statements = [_unless_turned(s, text[text.rindex("}") + 1 :], scale) for s in statements]
+    return ([*statements, *_labelled(_lines(around), scale)], rationale) if statements else None
 
 
 def _fields(text: str) -> list[tuple[Any, Any]] | None:
@@ -210,8 +210,8 @@ def _fields(text: str) -> list[tuple[Any, Any]] | None:
     As JSON; or as Python writes it, with single quotes or a comma before the brace.
     """
     try:
-        found = json.loads(text, object_pairs_hook=list)
-        return found if isinstance(found, list) else None
+        fields = json.loads(text, object_pairs_hook=list)
+        return fields if isinstance(fields, list) else None
     except (ValueError, RecursionError):
         pass
     try:
@@ -219,35 +219,35 @@ def _fields(text: str) -> list[tuple[Any, Any]] | None:
         if not isinstance(tree, ast.Dict):
             return None
         pairs = zip(tree.keys, tree.values, strict=True)
-        return [(ast.literal_eval(key), ast.literal_eval(one)) for key, one in pairs if key]
+        return [(ast.literal_eval(key), ast.literal_eval(value)) for key, value in pairs if key]
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 
 
 def _of_fields(fields: Any, scale: Scale) -> tuple[list[_Stated], str | None]:
-    found: list[_Stated] = []
+    stated: list[_Stated] = []
     rationale = None
     for key, value in fields if isinstance(fields, list) else ():
-        if isinstance(value, list) and all(isinstance(one, tuple) for one in value):
+        if isinstance(value, list) and all(isinstance(pair, tuple) for pair in value):
             # A nested object: {"evaluation": {"verdict": ...}}.
-            inner, given = _of_fields(value, scale)
-            found, rationale = [*found, *inner], rationale or given
+            inner, inner_reason = _of_fields(value, scale)
+            stated, rationale = [*stated, *inner], rationale or inner_reason
         elif str(key).casefold() in _KEYS:
             is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-            found.append(_whole(str(value) if is_plain else "", scale))
+            stated.append(_whole(str(value) if is_plain else "", scale))
         elif str(key).casefold() in _REASONS and value:
             rationale = str(value)
-            if found and _TURNED.search(rationale):
-                found[-1] = _Stated(None, "contradictory")
-    return found, rationale
+            if stated and _TURNED.search(rationale):
+                stated[-1] = _Stated(None, "contradictory")
+    return stated, rationale
 
 
 def _whole(text: str, scale: Scale) -> _Stated:
     """A field that must contain a verdict and nothing else."""
-    one = _beginning(plain_line(text), scale)
-    if one is None or re.search(r"\w", one.after):
+    stated = _beginning(plain_line(text), scale)
+    if stated is None or re.search(r"\w", stated.after):
         return _Stated(None, "no_verdict")
-    return one
+    return stated
 
 
 # Words.
@@ -297,12 +297,12 @@ def _in_words(
 ) -> tuple[list[_Stated], str | None]:
     """All places of an answer that state its verdict, and the reasons around them."""
     lines = _lines(text)
-    said = [k for k, line in enumerate(lines) if line]
-    if not said:
+    full = [k for k, line in enumerate(lines) if line]
+    if not full:
         return [], None
-    found = list(_labelled(lines, scale))
-    first, last = said[0], said[-1]
-    is_list = scale.form == "number" and any(re.match(r"\d{1,3}[.)]\s", lines[k]) for k in said[1:])
+    answers = list(_labelled(lines, scale))
+    first, last = full[0], full[-1]
+    is_list = scale.form == "number" and any(re.match(r"\d{1,3}[.)]\s", lines[k]) for k in full[1:])
     head = tail = None
     if not is_list:
         # What the first line begins with, after a question or the number of a list.
@@ -317,31 +317,30 @@ def _in_words(
         stated = (_beginning(s, scale, last) or _concluded(s, scale, last) for s in parts)
         tail = next(filter(None, stated), None)
     if style == "verdict-first":
-        found = [head, *found] if head else found or ([tail] if tail else [])
+        answers = [head, *answers] if head else answers or ([tail] if tail else [])
     else:
-        found = found or [one for one in (tail, head) if one][:1]
+        answers = answers or [s for s in (tail, head) if s][:1]
     closing = _beginning(_last_sentence(lines[last]), scale)
     is_another = first != last or _last_sentence(lines[last]) != lines[last]
     agree = is_another and head and closing and head.value == closing.value is not None
-    if is_cut and found and found[-1].line == last and not re.search(r"\w", found[-1].after):
+    if is_cut and answers and answers[-1].line == last and not re.search(r"\w", answers[-1].after):
         # The next token could have changed it: 1 into 10, "No" into "None of it".
         return [_Stated(None, "truncated")], None
     if not agree:
-        found = [
-            _unless_turned(one, "\n".join([one.after, *lines[one.line + 1 :]]), scale)
-            for one in found
+        answers = [
+            _unless_turned(s, "\n".join([s.after, *lines[s.line + 1 :]]), scale) for s in answers
         ]
-    if not found:
+    if not answers:
         return [], None
     # The reasons: the answer without its verdict, if that begins or ends it.
     reasons = text.split("\n")
-    begun, ended = found[0], found[-1]
-    if (begun.line <= first + 1 and begun.line != last) or len(said) == 1:
+    begun, ended = answers[0], answers[-1]
+    if (begun.line <= first + 1 and begun.line != last) or len(full) == 1:
         after = begun.after.lstrip(" \t.,:;!?\"'“”)]—–-([")
         reasons = [after, *reasons[begun.line + 1 :]]
     elif ended.line == last:
         reasons = reasons[: ended.line]
-    return found, "\n".join(reasons).strip() or None
+    return answers, "\n".join(reasons).strip() or None
 
 
 def _lines(text: str) -> list[str]:
@@ -358,15 +357,15 @@ def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[_Stated]:
         if match["number"] and not is_asked:
             # "2. Rating: 8" in a list may be about anything.
             continue
-        place, said = k, match["said"].strip()
-        if not re.search(r"\w", said):
+        place, words = k, match["said"].strip()
+        if not re.search(r"\w", words):
             place = next((n for n in range(k + 1, len(lines)) if lines[n]), k)
-            said = lines[place] if place > k else ""
-            if _LABEL.match(said):
+            words = lines[place] if place > k else ""
+            if _LABEL.match(words):
                 continue
-        one = _beginning(said, scale, place) or _concluded(said, scale, place)
-        if one is not None:
-            yield one
+        stated = _beginning(words, scale, place) or _concluded(words, scale, place)
+        if stated is not None:
+            yield stated
         elif place == k and is_asked:
             # Asked for, and not there; another heading may be about anything.
             yield _Stated(None, "no_verdict", place)
@@ -379,8 +378,8 @@ def _last_sentence(line: str) -> str:
 def _concluded(sentence: str, scale: Scale, line: int) -> _Stated | None:
     """ "So Yes.", "My verdict is No.", "I would say yes", and nothing else."""
     match = _CONCLUSION.fullmatch(sentence.strip())
-    one = _beginning(match["said"], scale, line) if match else None
-    return None if one is None or re.search(r"\w", one.after) else one
+    stated = _beginning(match["said"], scale, line) if match else None
+    return None if stated is None or re.search(r"\w", stated.after) else stated
 
 
 def _beginning(text: str, scale: Scale, line: int = 0) -> _Stated | None:
@@ -396,8 +395,8 @@ def _beginning(text: str, scale: Scale, line: int = 0) -> _Stated | None:
         )
         if match is None:
             return None
-        said = match["said"].casefold()
-        value = scale.read(str(_DIGITS.index(said)) if said in _DIGITS else said)
+        shown = match["said"].casefold()
+        value = scale.read(str(_DIGITS.index(shown)) if shown in _DIGITS else shown)
         is_of_another = match["of"] and (scale.high is None or float(match["of"]) != scale.high)
         if value is None or is_of_another:
             return _Stated(None, "out_of_scale", line)
@@ -484,19 +483,19 @@ _OPPOSITE = {
 }
 
 
-def _unless_turned(one: _Stated, after: str, scale: Scale) -> _Stated:
+def _unless_turned(stated: _Stated, after: str, scale: Scale) -> _Stated:
     """The verdict, unless what follows seems to state another, or to take it back."""
-    if one.value is None:
-        return one
-    said, other = _others(one.value, scale)
-    opposite = _OPPOSITE[said] if scale.is_test else _NEVER
+    if stated.value is None:
+        return stated
+    word, other = _others(stated.value, scale)
+    opposite = _OPPOSITE[word] if scale.is_test else _NEVER
     sentences = [part for part in _SENTENCE.split(after[:_MAX_CHARS]) if re.search(r"\w", part)]
     if _OFFERS.search(after.partition("\n")[0]):
         return _Stated(None, "no_verdict")
     is_turned = any(map(_TURNED.search, sentences)) or any(
         other.search(part) or opposite.search(part) for part in (*sentences[:2], *sentences[-2:])
     )
-    return _Stated(None, "contradictory") if is_turned else one
+    return _Stated(None, "contradictory") if is_turned else stated
 
 
 @cache
@@ -510,16 +509,16 @@ def _others(value: float | str, scale: Scale) -> tuple[str, re.Pattern[str]]:
             rf"(?:an?\s)?)(?:{number}|(?:{words})\b)(?=\W{{0,3}}$|[.,;!?)]|\s(?:is|would|seems)\b)",
             re.IGNORECASE | re.MULTILINE,
         )
-    said = _bare(scale.word(value))
-    names = [name for name in _options(scale)[1] if name != said]
+    word = _bare(scale.word(value))
+    names = [name for name in _options(scale)[1] if name != word]
     others = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     flags = "" if _are_letters(scale) else "i"
     others = others.upper() if _are_letters(scale) else others
-    own = rf"(?{flags}:{others})" if flags else others
-    return said, re.compile(
+    form = rf"(?{flags}:{others})" if flags else others
+    return word, re.compile(
         r"(?m)(?:^|[.!?;:,…—–(\"“]|\s-)\W{0,3}(?i:(?!not\b)(?:(?!not\b)\w{1,14},?\s){0,3}?"
-        rf"(?:an?\s|story\s)?){own}(?=\W{{0,3}}$|[.,;:!?)\"”—–]|\s-)"
-        rf"|(?i:\b(?:say|be|is|to|pick|choose|prefer|rather|answer|than)\s(?:an?\s|story\s)?){own}"
+        rf"(?:an?\s|story\s)?){form}(?=\W{{0,3}}$|[.,;:!?)\"”—–]|\s-)"
+        rf"|(?i:\b(?:say|be|is|to|pick|choose|prefer|rather|answer|than)\s(?:an?\s|story\s)?){form}"
         r"(?=\W{0,3}$|[.,;:!?)\"”—–])"
         + (rf"|\b(?:{others})\s(?:is|was|wins|works|handles)\b" if _are_letters(scale) else "")
     )
@@ -533,10 +532,10 @@ def in_words(form: Form) -> str:
             f"Write the answer as a JSON object with the fields {first} and {second}, in this "
             "order."
         )
-    *most, last = (f"{one.name} ({one.about})" for one in form.fields)
+    *fields, last = (f"{field.name} ({field.about})" for field in form.fields)
     return (
         f"Instead of lines, write one JSON object: its field {form.name} is a list of objects with "
-        f"the fields {', '.join(most)} and {last}, in this order. The list is empty if there is "
+        f"the fields {', '.join(fields)} and {last}, in this order. The list is empty if there is "
         "nothing to say."
     )
 
@@ -548,8 +547,8 @@ def schema_of(form: Form) -> dict[str, Any]:
         verdict = text | {"enum": list(form.options)}
         return _object({name: text if name == "reason" else verdict for name in _names(form)})
     kinds = {
-        one.name: {"type": "integer", "enum": list(one.numbers)} if one.numbers else text
-        for one in form.fields
+        field.name: {"type": "integer", "enum": list(field.numbers)} if field.numbers else text
+        for field in form.fields
     }
     return _object({form.name: {"type": "array", "items": _object(kinds)}})
 
@@ -565,15 +564,15 @@ def grammar_of(form: Form) -> str:
             return f'root ::= ({options}) ". " [^\\n]{{1,{form.reason_chars}}}'
         label = json.dumps(f"\n{form.label}: ")
         return f"root ::= [^\\n]{{1,{form.reason_chars}}} {label} ({options})"
-    fields = ' ", " '.join(f"{_key(one.name)} {one.name}" for one in form.fields)
+    fields = ' ", " '.join(f"{_key(field.name)} {field.name}" for field in form.fields)
     more = f' (", " record){{0,{form.n_most - 1}}}' if form.n_most > 1 else ""
     rules = [
         f'root ::= "{{" {_key(form.name)} "[" (record{more})? "]}}"',
         f'record ::= "{{" {fields} "}}"',
     ]
-    for one in form.fields:
-        text = f'"\\"" character{{1,{one.n_chars}}} "\\""'
-        rules.append(f"{one.name} ::= " + (" | ".join(f'"{k}"' for k in one.numbers) or text))
+    for field in form.fields:
+        text = f'"\\"" character{{1,{field.n_chars}}} "\\""'
+        rules.append(f"{field.name} ::= " + (" | ".join(f'"{k}"' for k in field.numbers) or text))
     return "\n".join([*rules, r'character ::= [^"\\\x00-\x1f] | "\\" ["\\/nt]'])
 
 

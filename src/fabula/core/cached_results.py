@@ -43,8 +43,8 @@ def cache_folder() -> Path:
     """The user's cache folder; the environment variable FABULA_CACHE overrides it."""
     from platformdirs import user_cache_path
 
-    given = os.environ.get("FABULA_CACHE")
-    return Path(given) if given else user_cache_path("fabula")
+    folder = os.environ.get("FABULA_CACHE")
+    return Path(folder) if folder else user_cache_path("fabula")
 
 
 class CachedResults:
@@ -69,24 +69,24 @@ class CachedResults:
         if not keys or (self._connection is None and not self.path.exists()):
             return [None] * len(keys)
         ids = [_id_of(key) for key in keys]
-        found: dict[bytes, bytes] = {}
+        data_of: dict[bytes, bytes] = {}
 
         def find(rows: sqlite3.Connection) -> None:
             today = _today()
             for at in range(0, len(ids), _BATCH):
-                some = ids[at : at + _BATCH]
-                where = f"id IN ({','.join('?' * len(some))})"
+                part = ids[at : at + _BATCH]
+                where = f"id IN ({','.join('?' * len(part))})"
                 query = f"SELECT id, data, digest, used FROM results WHERE {where}"
-                there = rows.execute(query, some).fetchall()
-                if old := [(today, id_) for id_, _, _, used in there if used < today]:
+                kept = rows.execute(query, part).fetchall()
+                if old := [(today, id_) for id_, _, _, used in kept if used < today]:
                     rows.executemany("UPDATE results SET used = ? WHERE id = ?", old)
-                found.update(
-                    (i, data) for i, data, digest, _ in there if _digest(i, data) == digest
+                data_of.update(
+                    (i, data) for i, data, digest, _ in kept if _digest(i, data) == digest
                 )
 
         if not self._use(find):
-            found.clear()
-        return [found.get(id_) for id_ in ids]
+            data_of.clear()
+        return [data_of.get(id_) for id_ in ids]
 
     def keep(self, results: Mapping[bytes, bytes]) -> None:
         """Add results, or replace them."""
@@ -169,16 +169,16 @@ class Kept(Generic[T]):
 
     def find(self, pieces: Sequence[str]) -> dict[str, T]:
         """The results of those pieces that have been kept."""
-        found = {}
+        results = {}
         held = CachedResults().find([self._key(piece) for piece in pieces])
         for piece, data in zip(pieces, held, strict=True):
             if data is not None:
                 try:
-                    found[piece] = self.from_json(piece, json.loads(data))
+                    results[piece] = self.from_json(piece, json.loads(data))
                 except DAMAGE:
                     # Made again, and replaced.
                     continue
-        return found
+        return results
 
     def keep(self, results: Mapping[str, T]) -> None:
         """Keep these results."""
@@ -234,24 +234,24 @@ class Memo(Generic[T]):
         stream = iter(pieces)
         while batch := list(islice(stream, n_batch)):
             wanted = dict.fromkeys(batch)
-            found = self.known(wanted)
-            if new := [one for one in wanted if one not in found]:
+            results = self.known(wanted)
+            if new := [piece for piece in wanted if piece not in results]:
                 made = dict(zip(new, make(new), strict=True))
                 if self._kept is not None:
                     self._kept.keep(made)
-                found |= made
+                results |= made
             with self._lock:
-                for piece, result in found.items():
+                for piece, result in results.items():
                     self._known.remember(piece, result)
-            yield from (found[one] for one in batch)
+            yield from (results[piece] for piece in batch)
 
     def known(self, pieces: Iterable[str]) -> dict[str, T]:
         """The results of those pieces that have one."""
         wanted = list(pieces)
         with self._lock:
-            found = {one: self._known[one] for one in wanted if one in self._known}
-        new = [one for one in wanted if one not in found]
-        return found | self._kept.find(new) if new and self._kept is not None else found
+            known = {piece: self._known[piece] for piece in wanted if piece in self._known}
+        new = [piece for piece in wanted if piece not in known]
+        return known | self._kept.find(new) if new and self._kept is not None else known
 
 
 def _today() -> int:

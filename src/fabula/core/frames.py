@@ -63,7 +63,7 @@ def to_pandas(measurements: Measurements) -> pandas.DataFrame:
         import pandas
     except ImportError as error:
         raise InputError("a pandas table needs pandas; run: pip install pandas") from error
-    rows = [_row(one) for one in _each(measurements)]
+    rows = [_row(measurement) for measurement in _each(measurements)]
     return pandas.DataFrame(rows, columns=list(_COLUMNS)).astype({"value": "float64"})
 
 
@@ -82,33 +82,33 @@ def to_polars(measurements: Measurements) -> polars.DataFrame:
         "spans": polars.List(polars.Struct({"start": polars.Int64, "end": polars.Int64})),
     }
     schema = {name: kinds[kind] for name, kind in _COLUMNS.items()}
-    return polars.DataFrame([_row(one) for one in _each(measurements)], schema=schema)
+    return polars.DataFrame([_row(m) for m in _each(measurements)], schema=schema)
 
 
 def _each(measurements: Measurements) -> Iterator[Measurement]:
-    given = [measurements] if isinstance(measurements, Measured) else measurements
-    if not isinstance(given, Iterable):
-        raise InputError(f"a table needs measurements or results, not {_kind(given)}")
-    for one in given:
-        if isinstance(one, Measurement):
-            yield one
-        elif isinstance(one, Measured):
-            yield from one.measurements()
+    items = [measurements] if isinstance(measurements, Measured) else measurements
+    if not isinstance(items, Iterable):
+        raise InputError(f"a table needs measurements or results, not {_kind(items)}")
+    for item in items:
+        if isinstance(item, Measurement):
+            yield item
+        elif isinstance(item, Measured):
+            yield from item.measurements()
         else:
-            raise InputError(f"a table needs measurements or results, not {_kind(one)}")
+            raise InputError(f"a table needs measurements or results, not {_kind(item)}")
 
 
 def _kind(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def _row(one: Measurement) -> dict[str, Any]:
-    answer = one.value if isinstance(one.value, str) else None
-    number = None if isinstance(one.value, str) else one.value
-    return {name: None if name == "answer" else getattr(one, name) for name in _COLUMNS} | {
+def _row(measurement: Measurement) -> dict[str, Any]:
+    answer = measurement.value if isinstance(measurement.value, str) else None
+    number = None if isinstance(measurement.value, str) else measurement.value
+    return {name: None if name == "answer" else getattr(measurement, name) for name in _COLUMNS} | {
         # NaN is not a value, but Arrow and Polars would count it as one.
         "value": None if number is None or math.isnan(number) else number,
         "answer": answer,
-        "evidence": [{"start": span.start, "end": span.end} for span in one.evidence],
-        "details": json.dumps(dict(one.details), ensure_ascii=False, default=str),
+        "evidence": [{"start": span.start, "end": span.end} for span in measurement.evidence],
+        "details": json.dumps(dict(measurement.details), ensure_ascii=False, default=str),
     }

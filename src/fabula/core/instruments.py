@@ -82,18 +82,18 @@ def register(instrument: I) -> I:
 @cache
 def _installed() -> tuple[Instrument, ...]:
     """Fabula's own and those of other packages, created once."""
-    own = import_module("fabula.style.book").BookInstrument()
-    return (own, *(load(one)() for one in installed("instruments")))
+    book = import_module("fabula.style.book").BookInstrument()
+    return (book, *(load(point)() for point in installed("instruments")))
 
 
 def instruments() -> tuple[Instrument, ...]:
     """All registered instruments, in order, besides the built-in parts of the report."""
-    found = dict(_OWN)
-    for one in _installed():
-        found.setdefault(one.id, one)
-    return tuple(found.values())
+    by_id = dict(_OWN)
+    for instrument in _installed():
+        by_id.setdefault(instrument.id, instrument)
+    return tuple(by_id.values())
 
 
 def names_of_parts() -> tuple[str, ...]:
     """All possible parts of a report: the built-in ones, then registered instruments."""
-    return (*PARTS, *(one.id for one in instruments()))
+    return (*PARTS, *(instrument.id for instrument in instruments()))

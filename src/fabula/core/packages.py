@@ -55,8 +55,8 @@ def models_folder() -> Path:
     """The user's folder for models; the environment variable FABULA_MODELS overrides it."""
     from platformdirs import user_data_path
 
-    given = os.environ.get("FABULA_MODELS")
-    return Path(given) if given else user_data_path("fabula") / "models"
+    folder = os.environ.get("FABULA_MODELS")
+    return Path(folder) if folder else user_data_path("fabula") / "models"
 
 
 def fetched(name: str) -> Path | None:
@@ -84,10 +84,10 @@ def installed(kind: str) -> tuple[EntryPoint, ...]:
 
 def load(point: EntryPoint) -> Any:
     """The object of an entry point, whose package records name from now on."""
-    found = point.load()
+    loaded = point.load()
     if point.dist is not None:
         _loaded[point.dist.name] = point.dist.version
-    return found
+    return loaded
 
 
 def loaded_packages() -> dict[str, str]:
@@ -108,8 +108,8 @@ class Registry(MutableMapping[str, V]):
                     self._known[name] = load(point)
         return self._known[name]
 
-    def __setitem__(self, name: str, thing: V) -> None:
-        self._known[name] = thing
+    def __setitem__(self, name: str, value: V) -> None:
+        self._known[name] = value
 
     def __delitem__(self, name: str) -> None:
         del self._known[name]

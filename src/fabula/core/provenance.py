@@ -102,10 +102,10 @@ class Recording:
         bytes. Returns the records written.
         """
         named = {**outputs, **self.outputs}
-        written = {place for one in self.written for place in (one, *one.parents)}
+        written = {place for path in self.written for place in (path, *path.parents)}
         made = {k: path for k, path in named.items() if path.exists() and path.resolve() in written}
-        found = {str(path): digest_of(path) for path in made.values()}
-        new = [path for path in made.values() if not _is_recorded(path, found[str(path)])]
+        digest_by_path = {str(path): digest_of(path) for path in made.values()}
+        new = [path for path in made.values() if not _is_recorded(path, digest_by_path[str(path)])]
         if not new:
             return []
         digests: dict[str, str | None] = {}
@@ -120,11 +120,10 @@ class Recording:
         for name in _PACKAGES:
             with suppress(importlib.metadata.PackageNotFoundError):
                 versions[name] = importlib.metadata.version(name)
-        plain = {name: _plain(value) for name, value in settings.items()}
         record: Record = {
             **PROVENANCE.mark,
             "command": command,
-            "settings": plain,
+            "settings": {name: _plain(value) for name, value in settings.items()},
             "inputs": digests | self.inputs,
             "models": [
                 {"name": name, "served": served, "runtime": runtime}
@@ -145,8 +144,8 @@ class Recording:
                 # The current folder, as seen from that of the result.
                 "folder": os.path.relpath(Path.cwd(), path.resolve().parent),
                 "outputs": {
-                    name: {"path": _plain(one), "sha256": found[str(one)]}
-                    for name, one in made.items()
+                    name: {"path": _plain(output), "sha256": digest_by_path[str(output)]}
+                    for name, output in made.items()
                 },
             }
             data = (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
@@ -215,9 +214,9 @@ def read_record(result: Path) -> Record:
         record = json.loads(path.read_bytes())
         names = ("command", "folder"), ("settings", "inputs", "outputs", "versions", "machine")
         whole = isinstance(record["models"], list)
-        for kind, some in zip((str, dict), names, strict=True):
-            whole = whole and all(isinstance(record[name], kind) for name in some)
-        [(str(one["path"]), str(one["sha256"])) for one in record["outputs"].values()]
+        for kind, fields in zip((str, dict), names, strict=True):
+            whole = whole and all(isinstance(record[name], kind) for name in fields)
+        [(str(output["path"]), str(output["sha256"])) for output in record["outputs"].values()]
     except FileNotFoundError as error:
         raise InputError(
             f"{path}: is not there, so nothing says how {result} was made; name a file that a "
@@ -240,9 +239,9 @@ def steps_of(record: Record, result: Path) -> list[Record]:
     if before is None:
         return [record]
     try:
-        older = [dict(one) for one in before["records"]]
+        older = [dict(step) for step in before["records"]]
         is_whole = bool(older) and "before" not in older[0]
-        is_whole = is_whole and all(one["outputs"] and one["settings"] for one in older)
+        is_whole = is_whole and all(step["outputs"] and step["settings"] for step in older)
     except (KeyError, TypeError, ValueError):
         is_whole = False
     if not is_whole or is_in_place(older[0]["command"], older[0]["settings"]):
@@ -256,16 +255,16 @@ def steps_of(record: Record, result: Path) -> list[Record]:
 def _is_recorded(path: Path, digest: str) -> bool:
     """Whether a record exists for exactly these bytes."""
     try:
-        held = read_record(path)["outputs"].values()
+        outputs = read_record(path)["outputs"].values()
     except InputError:
         return False
     name = Path(path).name
-    return any(one["sha256"] == digest and Path(one["path"]).name == name for one in held)
+    return any(o["sha256"] == digest and Path(o["path"]).name == name for o in outputs)
 
 
 def differences(before: Record, after: Record) -> list[str]:
     """How two records of one command differ, apart from the time, as ends of sentences."""
-    found = []
+    lines = []
     for part, what in (("inputs", "the input"), ("versions", "the version of"), ("machine", "")):
         old, new = before[part], after[part]
         for name in dict.fromkeys([*old, *new]):
@@ -274,15 +273,15 @@ def differences(before: Record, after: Record) -> list[str]:
                 continue
             label = f"{what} {name}".strip()
             if part != "inputs":
-                found.append(f"{label}: {was or 'absent'} then, {now or 'absent'} now")
+                lines.append(f"{label}: {was or 'absent'} then, {now or 'absent'} now")
             elif was is None:
-                found.append(f"{label} is not on this machine, or changed meanwhile: not compared")
+                lines.append(f"{label} is not on this machine, or changed meanwhile: not compared")
             else:
-                found.append(f"{label} {'is gone' if now is None else 'has changed'}")
+                lines.append(f"{label} {'is gone' if now is None else 'has changed'}")
     was, now = before["models"], after["models"]
     if was != now:
-        found.append(f"the models: {dump_json(was)} then, {dump_json(now)} now")
-    return found
+        lines.append(f"the models: {dump_json(was)} then, {dump_json(now)} now")
+    return lines
 
 
 def digest_of(path: Path) -> str:
@@ -304,10 +303,10 @@ def _files_of(source: str) -> list[Path]:
     if (path / "manifest.json").is_file():
         return [path / "manifest.json"]
     if path.is_dir():
-        found = (one for one in path.rglob("*") if one.name not in _LEFT_OUT)
+        paths = (entry for entry in path.rglob("*") if entry.name not in _LEFT_OUT)
     else:
-        found = (Path(one) for one in glob.iglob(source, recursive=True))
-    return sorted(one for one in found if one.is_file())
+        paths = (Path(match) for match in glob.iglob(source, recursive=True))
+    return sorted(file for file in paths if file.is_file())
 
 
 def _digest(files: list[Path], folder: Path | None = None) -> str:
@@ -323,5 +322,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str | Path):
         return _PASSWORD.sub(r"\1:...@", str(value))
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value

@@ -59,7 +59,7 @@ class Share:
         return k % self.n == self.number - 1
 
     def of(self, things: Iterable[T]) -> Iterator[T]:
-        return (thing for k, thing in enumerate(things) if self.has(k))
+        return (item for k, item in enumerate(things) if self.has(k))
 
     def beside(self, path: Path) -> Path:
         """The file of this share's rows, for a job whose rows are in the file `path`."""
@@ -265,16 +265,16 @@ class KeptRows:
         """
         if self._file is None:
             return
-        there = self._kept | self._new
+        by_key = self._kept | self._new
         # A call that failed has no row.
         ours = {self._key(row): row for row in rows if row.keys() >= {*self.kind.key}}
-        settled = {key: row for key, row in there.items() if key not in ours} | ours
+        settled = {key: row for key, row in by_key.items() if key not in ours} | ours
         if self._has_begun:
-            is_settled = not self.has_stale and list(settled) == list(there)
+            is_settled = not self.has_stale and list(settled) == list(by_key)
         else:
             # If a run was killed after the last row but before this, the next run settles its file.
             lacks = self._lines.keys() - self._kept.keys()
-            in_order = [key for key in there if key in ours] == list(ours)
+            in_order = [key for key in by_key if key in ours] == list(ours)
             is_settled = bool(lacks) or (not self.has_stale and in_order)
         if not is_settled:
             self._file.replace(settled.values())
@@ -291,8 +291,8 @@ def _difference(name: str, was: object, expected: object) -> str:
     if name == "prompt_digest":
         return "to another prompt"
     if name == "signature":
-        found = Signature.parse(str(expected)).differences(Signature.parse(str(was)))
-        return f"measured or made with other settings ({'; '.join(found)})"
+        changed = Signature.parse(str(expected)).differences(Signature.parse(str(was)))
+        return f"measured or made with other settings ({'; '.join(changed)})"
     return f"measured or made with other settings (another {name})"
 
 
@@ -315,8 +315,7 @@ def kept_rows(
         return
     shared: list[Row] = []
     for other in sorted(path.parent.glob(f"{glob.escape(path.name)}.*-of-*")):
-        rows = [] if restart else read_rows(other)
-        for line, row in enumerate(rows, 1):
+        for line, row in enumerate([] if restart else read_rows(other), 1):
             kind.check(row, f"{other}, line {line}")
             shared.append(row)
     with RowWriter(path, restart=restart) as file:

@@ -156,7 +156,7 @@ class Scale:
     def metrics(self, item: str, values: Sequence[float | str]) -> dict[str, float]:
         """The metrics of an item over texts, by name, where each must be a single number."""
         words = [self.word(value) for value in values]
-        return {f"{item}: {one}": words.count(one) / len(words) for one in self.answers}
+        return {f"{item}: {answer}": words.count(answer) / len(words) for answer in self.answers}
 
     # What values count in means.
 

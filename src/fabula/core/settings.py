@@ -145,16 +145,16 @@ class Settings:
     """The shared sets of settings that are a job's own elsewhere, by name."""
 
     def __post_init__(self) -> None:
-        for one in fields_of(type(self)):
-            if len(one.path) > 1:
+        for described in fields_of(type(self)):
+            if len(described.path) > 1:
                 continue
-            name, check, choices = one.path[0], one.field.check, one.choices
+            name, check, choices = described.path[0], described.field.check, described.choices
             value = getattr(self, name)
-            make = getattr(one.plain, "of", None)
+            make = getattr(described.plain, "of", None)
             if make is not None and value is not None:
                 # The class is frozen once it is made.
                 object.__setattr__(self, name, make(value))
-            is_several = get_origin(one.type) is tuple
+            is_several = get_origin(described.type) is tuple
             if is_several and isinstance(value, str):
                 raise SettingsError(name, f"must be a tuple, got the string {value!r}")
             for each in value if is_several else (value,):
@@ -201,23 +201,22 @@ def _once(function: F) -> F:
 @_once
 def fields_of(kind: type[Settings]) -> tuple[Described, ...]:
     """All settings of a class, including those of its parts, in order of definition."""
-    found: list[Described] = []
-    for one, hint in _hinted(kind):
+    rows: list[Described] = []
+    for item, hint in _hinted(kind):
         if isinstance(hint, type) and issubclass(hint, Settings):
-            found += (replace(inner, path=(one.name, *inner.path)) for inner in fields_of(hint))
-        elif (field := one.metadata.get(_KEY)) is not None:
+            rows += (replace(inner, path=(item.name, *inner.path)) for inner in fields_of(hint))
+        elif (field := item.metadata.get(_KEY)) is not None:
             plain = hint
             if get_origin(hint) in (Union, UnionType):
                 plain = next(each for each in get_args(hint) if each is not type(None))
-            path = (one.name,)
-            found.append(Described(path, field, hint, plain, _choices(hint), one.default))
-    return tuple(found)
+            rows.append(Described((item.name,), field, hint, plain, _choices(hint), item.default))
+    return tuple(rows)
 
 
 @_once
 def _hinted(kind: type[Settings]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
     hints = get_type_hints(kind)
-    return tuple((one, hints[one.name]) for one in dataclasses.fields(kind))  # type: ignore[arg-type]
+    return tuple((item, hints[item.name]) for item in dataclasses.fields(kind))  # type: ignore[arg-type]
 
 
 def _choices(hint: Any) -> tuple[Any, ...]:
@@ -229,14 +228,14 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 
 def build(kind: type[S], values: Mapping[tuple[str, ...], Any]) -> S:
     """Build settings of a class from values by path, with paths as in `fields_of`."""
-    given: dict[str, Any] = {}
-    for one, hint in _hinted(kind):
+    arguments: dict[str, Any] = {}
+    for item, hint in _hinted(kind):
         if isinstance(hint, type) and issubclass(hint, Settings):
-            inner = {path[1:]: value for path, value in values.items() if path[0] == one.name}
-            given[one.name] = build(hint, inner)
-        elif (one.name,) in values:
-            given[one.name] = values[one.name,]
-    return kind(**given)
+            inner = {path[1:]: value for path, value in values.items() if path[0] == item.name}
+            arguments[item.name] = build(hint, inner)
+        elif (item.name,) in values:
+            arguments[item.name] = values[item.name,]
+    return kind(**arguments)
 
 
 def values_of(settings: Settings) -> Iterator[tuple[Described, Any]]:
@@ -250,7 +249,7 @@ def values_of(settings: Settings) -> Iterator[tuple[Described, Any]]:
 
 def changed(settings: Settings) -> list[str]:
     """The names of the settings that are not at their defaults."""
-    return [one.path[-1] for one, value in values_of(settings) if value != one.default]
+    return [row.path[-1] for row, value in values_of(settings) if value != row.default]
 
 
 _NAMED = re.compile(r"`(\w+)(?:=True)?`")
@@ -259,4 +258,4 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")
 
 def in_names(sentence: str, names: Mapping[str, str]) -> str:
     """A sentence in which settings, named as `n_jobs`, have the names of a door: `--jobs`."""
-    return _NAMED.sub(lambda found: names.get(found[1], found[0]), sentence)
+    return _NAMED.sub(lambda match: names.get(match[1], match[0]), sentence)

@@ -58,16 +58,16 @@ class Format:
 
         A row's signature also says which Fabula wrote it.
         """
-        found, writer = said.get(self.field, 1), newer_version(said.get("signature"))
-        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        number, writer = said.get(self.field, 1), newer_version(said.get("signature"))
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise self.error(
-                f"{where}: damaged (its `{self.field}` is {found!r}, not a version); {self.remedy}"
+                f"{where}: damaged (its `{self.field}` is {number!r}, not a version); {self.remedy}"
             )
-        if found == self.version and writer is None:
+        if number == self.version and writer is None:
             return
         by = f"version {writer}" if writer else "another version"
         raise self.error(
-            f"{where}: written by {by} of Fabula ({self.kind} of format {found}), and this is "
+            f"{where}: written by {by} of Fabula ({self.kind} of format {number}), and this is "
             f"{__version__}, which reads format {self.version}; use that version, or {self.remedy}"
         )
 
@@ -83,11 +83,11 @@ CHANGED = (
 
 def was_changed(row: dict[str, Any], line: bytes) -> bool:
     """Remove a row's checksum; whether it shows that the line was changed since it was written."""
-    said = row.pop(CHECKSUM, None)
-    if said is None:
+    crc = row.pop(CHECKSUM, None)
+    if crc is None:
         return False
     begin, _, end = line.rpartition(b',"%b":' % CHECKSUM.encode())
-    return said != f"{zlib.crc32(begin):08x}" or end.strip() != b'"%b"}' % said.encode()
+    return crc != f"{zlib.crc32(begin):08x}" or end.strip() != b'"%b"}' % crc.encode()
 
 
 def check_unchanged(row: dict[str, Any], line: bytes, where: object) -> None:

@@ -32,8 +32,8 @@ class Document:
     @property
     def fields(self) -> dict[str, Any]:
         """What it may be grouped by: its author and prompt, if it has them, and its metadata."""
-        own = {"author": self.author, "prompt_id": self.prompt_id}
-        return {name: value for name, value in own.items() if value is not None} | dict(self.meta)
+        known = {"author": self.author, "prompt_id": self.prompt_id}
+        return {name: value for name, value in known.items() if value is not None} | dict(self.meta)
 
     def beside(self, row: Mapping[str, Any], taken: Iterable[str] = ()) -> dict[str, Any]:
         """A row of results with the text's own fields; those whose names it has get `input_`."""
@@ -44,7 +44,7 @@ class Document:
         """The value of the field `by`. Raises `InputError` if the text has none."""
         value = self.fields.get(by)
         if value is None:
-            has = ", ".join(sorted(name for name, one in self.fields.items() if one is not None))
+            has = ", ".join(sorted(name for name, v in self.fields.items() if v is not None))
             raise InputError(
                 f"{self.id}: no field {by!r} to group by; its fields are {has or 'none'}"
             )
@@ -108,10 +108,10 @@ class Signature:
 
 def by_rater(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     """Measurements grouped by rater, in order of appearance."""
-    found: dict[str, list[Measurement]] = {}
-    for one in measurements:
-        found.setdefault(one.rater, []).append(one)
-    return found
+    groups: dict[str, list[Measurement]] = {}
+    for measurement in measurements:
+        groups.setdefault(measurement.rater, []).append(measurement)
+    return groups
 
 
 def newer_version(signature: object) -> str | None:
@@ -122,10 +122,10 @@ def newer_version(signature: object) -> str | None:
 @lru_cache(maxsize=1024)
 def _newer(signature: str) -> str | None:
     """Cached: the rows of a file have the same one, millions of times."""
-    found = re.search(r"\|v:(\d+(?:\.\d+)*)", signature)
-    if found is None or _numbers(found[1]) <= _numbers(__version__):
+    match = re.search(r"\|v:(\d+(?:\.\d+)*)", signature)
+    if match is None or _numbers(match[1]) <= _numbers(__version__):
         return None
-    return found[1]
+    return match[1]
 
 
 def _numbers(version: str) -> tuple[int, ...]:

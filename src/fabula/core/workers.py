@@ -126,9 +126,9 @@ def memory_bytes() -> int:
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             number, controllers, group = line.split(":", 2)
-            own = Path("/sys/fs/cgroup", "" if number == "0" else "memory", group.lstrip("/"))
+            folder = Path("/sys/fs/cgroup", "" if number == "0" else "memory", group.lstrip("/"))
             if number == "0" or "memory" in controllers.split(","):
-                limits = (own / "memory.max", own / "memory.limit_in_bytes")
+                limits = (folder / "memory.max", folder / "memory.limit_in_bytes")
                 texts = [limit.read_text().strip() for limit in limits if limit.exists()]
                 sizes += [int(text) for text in texts if text.isdecimal()]
     return min(sizes)
@@ -339,7 +339,7 @@ class Cluster:
                 socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
             except OSError as error:
                 raise _no_answer(address, error) from error
-        own: dict[str, Any] = {} if address else {"num_cpus": n_cpus, "include_dashboard": False}
+        more: dict[str, Any] = {} if address else {"num_cpus": n_cpus, "include_dashboard": False}
         if self._is_ours:
             try:
                 with warnings.catch_warnings():
@@ -348,7 +348,7 @@ class Cluster:
                         address=address or "local",
                         log_to_driver=False,
                         logging_level=logging.ERROR,
-                        **own,
+                        **more,
                     )
             except Exception as error:  # Ray raises `Exception` itself if a node starts too late
                 if address is None:
@@ -428,8 +428,8 @@ class Cluster:
 
         ask, asked = self._ray.remote(num_cpus=0)(_version), {}
         for node in self.nodes():
-            there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-            asked[node] = ask.options(scheduling_strategy=there).remote()
+            on_node = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+            asked[node] = ask.options(scheduling_strategy=on_node).remote()
         for node, awaited in asked.items():
             try:
                 version = self._ray.get(awaited)

@@ -120,8 +120,8 @@ def difference(
     units = Units.by([*a[1], *b[1]]).known_sums(sums)
 
     def apart(sums: Sums) -> Floats:
-        found: Floats = a[0].of_sums(sums[..., :n_a]) - b[0].of_sums(sums[..., n_a:])
-        return found
+        gap: Floats = a[0].of_sums(sums[..., :n_a]) - b[0].of_sums(sums[..., n_a:])
+        return gap
 
     n_units = int((units[:, :n_a].any(axis=1) & units[:, n_a:].any(axis=1)).sum())
     value = _value(apart, units)
@@ -151,8 +151,8 @@ def _beyond_chance(n: Sums, observed: Sums, by_chance: Sums) -> tuple[Sums, Sums
 
 def ratios(gained: Sums, possible: Sums) -> Floats:
     """What is reached as a share of what could be; NaN where nothing could be."""
-    found: Floats = gained / np.where(possible > 0, possible, np.nan)
-    return found
+    shares: Floats = gained / np.where(possible > 0, possible, np.nan)
+    return shares
 
 
 # Kappas.
@@ -176,8 +176,8 @@ def cohen(a: Floats, b: Floats, items: Sequence[object] | None = None) -> Statis
         rows, columns = table.sum(axis=-1) / n[..., None], table.sum(axis=-2) / n[..., None]
         return _beyond_chance(n, observed, (rows * columns).sum(axis=-1))
 
-    found = Statistic(rows, parts, np.eye(k**2), int(both.sum()))
-    return found if items is None else found.over(items)
+    kappa = Statistic(rows, parts, np.eye(k**2), int(both.sum()))
+    return kappa if items is None else kappa.over(items)
 
 
 def fleiss(ratings: Floats, items: Sequence[object] | None = None) -> Statistic:
@@ -191,8 +191,8 @@ def fleiss(ratings: Floats, items: Sequence[object] | None = None) -> Statistic:
     """
     rows = fleiss_sums(_with_prior(ratings))
     rows, prior = rows[: len(ratings)], rows[len(ratings) :]
-    found = Statistic(rows, fleiss_parts, prior, int(rows[:, 0].sum()))
-    return found if items is None else found.over(items)
+    kappa = Statistic(rows, fleiss_parts, prior, int(rows[:, 0].sum()))
+    return kappa if items is None else kappa.over(items)
 
 
 def fleiss_sums(ratings: Floats) -> Sums:
@@ -234,8 +234,8 @@ def gwet(
         by_chance = (shares * (1 - shares)).sum(axis=-1) / (n_categories - 1)
         return _beyond_chance(n, sums[..., 1] / n, by_chance)
 
-    found = replace(fleiss(ratings), parts=parts)
-    return found if items is None else found.over(items)
+    ac1 = replace(fleiss(ratings), parts=parts)
+    return ac1 if items is None else ac1.over(items)
 
 
 # Krippendorff's alpha.
@@ -255,19 +255,19 @@ def alpha(
     """
     # Ratings and prior together, so that both have the same values and the same middle.
     every = _with_prior(ratings)
-    given = ~np.isnan(every)
-    n = np.where(given.sum(axis=1) > 1, given.sum(axis=1), 0)
+    is_given = ~np.isnan(every)
+    n = np.where(is_given.sum(axis=1) > 1, is_given.sum(axis=1), 0)
     others = np.maximum(n - 1, 1)
     parts: Parts
     if level == "interval":
         # Half the sum of squared differences of all pairs is n times the squares minus the square.
-        middle = float(every[given].mean()) if given.any() else 0.0
-        x = np.where(given & (n > 0)[:, None], every - middle, 0.0)
+        middle = float(every[is_given].mean()) if is_given.any() else 0.0
+        x = np.where(is_given & (n > 0)[:, None], every - middle, 0.0)
         total, squares = x.sum(axis=1), (x**2).sum(axis=1)
         rows = np.column_stack([(n * squares - total**2) / others, total, squares, n])
         parts = _interval_parts
     else:
-        values = np.unique(every[given])
+        values = np.unique(every[is_given])
         counts = (every[:, :, None] == values).sum(axis=1) * (n > 0)[:, None]
         apart = ((n**2 - (counts**2).sum(axis=1)) / others)[:, None]
         parts = _nominal_parts
@@ -284,8 +284,8 @@ def alpha(
         rows = np.column_stack([apart, counts, n]).astype(np.float64)
     rows, prior = rows[: len(ratings)], rows[len(ratings) :]
     n_prior = 2.0 if level == "nominal" else 1.0
-    found = Statistic(rows, parts, prior, int(rows.any(axis=1).sum()), n_prior)
-    return found if items is None else found.over(items)
+    coefficient = Statistic(rows, parts, prior, int(rows.any(axis=1).sum()), n_prior)
+    return coefficient if items is None else coefficient.over(items)
 
 
 def _interval_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
@@ -387,12 +387,12 @@ def icc(ratings: Floats) -> Statistic:
     """
     n, k = ratings.shape
     is_whole = n > 1 and k > 1 and not np.isnan(ratings).any() and np.ptp(ratings) > 0
-    given = ratings if is_whole else np.zeros(ratings.shape)
-    middle = float(given.mean()) if is_whole else 0.0
-    could = _could_be(np.unique(given), max(1, k), in_order=True)
+    rated = ratings if is_whole else np.zeros(ratings.shape)
+    middle = float(rated.mean()) if is_whole else 0.0
+    could = _could_be(np.unique(rated), max(1, k), in_order=True)
     rows, prior = (
         np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
-        for x in (given - middle, could - middle)
+        for x in (rated - middle, could - middle)
     )
     return Statistic(rows, _icc_parts, prior, n, 1.0)
 
@@ -408,8 +408,8 @@ def _icc_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
     whole = between + (k - 1) * error + k * (raters / (k - 1) - error) / n
     # Two raters who disagree crosswise about two subjects make the denominator 0.
     is_known = np.abs(whole) > 1e-9 * np.abs(error)
-    found = (between - error) / np.where(is_known, whole, np.nan)
-    return found, np.ones(found.shape)
+    coefficient = (between - error) / np.where(is_known, whole, np.nan)
+    return coefficient, np.ones(coefficient.shape)
 
 
 # What raters could say.
@@ -417,10 +417,10 @@ def _icc_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
 
 def _with_prior(ratings: Floats) -> Floats:
     """The ratings, and below them what as many raters as a subject has could say of it."""
-    given = ~np.isnan(ratings)
-    counts = given.sum(axis=1)
+    is_given = ~np.isnan(ratings)
+    counts = is_given.sum(axis=1)
     n_raters = int(np.median(counts[counts > 1])) if (counts > 1).any() else 1
-    could = _could_be(np.unique(ratings[given]), min(n_raters, ratings.shape[1]))
+    could = _could_be(np.unique(ratings[is_given]), min(n_raters, ratings.shape[1]))
     below = np.full((len(could), ratings.shape[1]), np.nan)
     below[:, : could.shape[1]] = could
     return np.vstack([ratings, below])
@@ -435,11 +435,11 @@ def _could_be(values: Floats, n_raters: int, *, in_order: bool = False) -> Float
     if len(values) ** n_raters > 20_000:
         drawn = np.random.default_rng(0).integers(len(values), size=(_MAX_PRIOR, n_raters))
         return np.asarray(values[drawn], np.float64)
-    said: list[float] = values.tolist()
+    kept: list[float] = values.tolist()
     if in_order:
-        rows = list(product(said, repeat=n_raters))
+        rows = list(product(kept, repeat=n_raters))
     else:
-        rows = list(combinations_with_replacement(said, n_raters))
+        rows = list(combinations_with_replacement(kept, n_raters))
     step = -(-len(rows) // _MAX_PRIOR)
     return np.array(rows[::step], np.float64)
 
@@ -452,9 +452,9 @@ def percent_agreement(ratings: Floats) -> float | None:
 
     ratings: float64, shape (n_subjects, n_raters), NaN if missing.
     """
-    given = ~np.isnan(ratings)
-    n_pairs = float((given.sum(axis=1) * (given.sum(axis=1) - 1)).sum())
-    categories = np.unique(ratings[given])
+    is_given = ~np.isnan(ratings)
+    n_pairs = float((is_given.sum(axis=1) * (is_given.sum(axis=1) - 1)).sum())
+    categories = np.unique(ratings[is_given])
     counts = (ratings[:, :, None] == categories).sum(axis=1)
     n_equal = float((counts * (counts - 1)).sum())
     return 100 * n_equal / n_pairs if n_pairs else None
@@ -537,8 +537,8 @@ class Confusion:
     def of(cls, judge: Floats, truth: Floats) -> Confusion:
         """judge, truth: float64 of 0 and 1, shape (n,), NaN if missing."""
         both = ~(np.isnan(judge) | np.isnan(truth))
-        said, is_so = judge[both] == 1, truth[both] == 1
-        cells = said & is_so, said & ~is_so, ~said & is_so, ~said & ~is_so
+        is_said, is_so = judge[both] == 1, truth[both] == 1
+        cells = is_said & is_so, is_said & ~is_so, ~is_said & is_so, ~is_said & ~is_so
         return cls(*(int(cell.sum()) for cell in cells))
 
     @property

@@ -168,8 +168,8 @@ def _differences(
 
 def adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
     """With their p corrected over all of them (Holm)."""
-    corrected = holm([one.p for one in contrasts])
-    return [replace(one, p_adjusted=p) for one, p in zip(contrasts, corrected, strict=True)]
+    corrected = holm([contrast.p for contrast in contrasts])
+    return [replace(c, p_adjusted=p) for c, p in zip(contrasts, corrected, strict=True)]
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -218,8 +218,8 @@ def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
     if min(group.min() for group in data) == max(group.max() for group in data):
         # All values are equal: no order is more extreme than this one. SciPy would compute 0 / 0.
         return 0.0, 1.0
-    found = kruskal(*data)
-    return float(found.statistic), float(found.pvalue)
+    result = kruskal(*data)
+    return float(result.statistic), float(result.pvalue)
 
 
 def permutation_f(
@@ -271,10 +271,10 @@ class _Design:
         for group in groups:
             for name, mean in cell_means(group).items():
                 owners.append(shared.get(name, 0))
-                own = group[name] if name in shared else [mean]
-                values += own
-                blocks += [shared.get(name, 0)] * len(own)
-                n_values.append(len(own))
+                members = group[name] if name in shared else [mean]
+                values += members
+                blocks += [shared.get(name, 0)] * len(members)
+                n_values.append(len(members))
         _, block = np.unique(blocks, return_inverse=True)
         raw = np.array(values, np.float64)
         self._scale = float(np.abs(raw).max())
@@ -321,10 +321,10 @@ class _Design:
         between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
         expected = np.trace(covariances, axis1=1, axis2=2) - covariances.sum(axis=(1, 2)) / k
         least = (SLACK * self._scale) ** 2
-        found: Floats = np.where(
+        ratios: Floats = np.where(
             between > least, between / np.where(expected > least, expected, np.nan), 0.0
         )
-        return np.nan_to_num(found, nan=np.inf)
+        return np.nan_to_num(ratios, nan=np.inf)
 
     def wald(self, values: Floats) -> Floats:
         """The Wald statistic of the groups' differences, for each row: (n,)."""
@@ -333,8 +333,8 @@ class _Design:
         contrasts = np.eye(k)[:-1] - np.eye(k)[-1]
         apart = means @ contrasts.T
         inverse = np.linalg.pinv(contrasts @ covariances @ contrasts.T, hermitian=True)
-        found: Floats = np.einsum("ni,nij,nj->n", apart, inverse, apart)
-        return found
+        statistics: Floats = np.einsum("ni,nij,nj->n", apart, inverse, apart)
+        return statistics
 
 
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -105,14 +105,14 @@ def smallest_p(which: NDArray[np.int64], strata: NDArray[np.int64], n_tests: int
         )
         for k in ends
     ]
-    found: Floats = np.exp(np.minimum(*logs))
-    return found
+    p_values: Floats = np.exp(np.minimum(*logs))
+    return p_values
 
 
 def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> Floats:
     gammaln = scipy("special").gammaln
-    found: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return found
+    logs: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return logs
 
 
 def can_pass(smallest: Floats, max_p: float) -> NDArray[np.bool_]:
@@ -126,5 +126,5 @@ def can_pass(smallest: Floats, max_p: float) -> NDArray[np.bool_]:
     n = 1
     while n < len(ordered) and np.searchsorted(ordered, max_p / n, "right") > n:
         n += 1
-    found: NDArray[np.bool_] = smallest <= max_p / n
-    return found
+    passing: NDArray[np.bool_] = smallest <= max_p / n
+    return passing

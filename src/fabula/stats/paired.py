@@ -86,16 +86,15 @@ def compare_pairs(
     reassigns all items, ignoring clusters. A pair without an item in common is not tested.
     """
     by_metric = [*means.values(), *ratios.values()]
-    systems = list(by_metric[0]) if by_metric else []
-    pairs = list(combinations(systems, 2))
-    found: dict[tuple[str, str, str], tuple[float, float]] = {}
+    pairs = list(combinations(by_metric[0] if by_metric else (), 2))
+    p_by_pair: dict[tuple[str, str, str], tuple[float, float]] = {}
     """Each p, and the smallest that its test can give."""
     for a, b in pairs:
         # Sorted, so that the order of the systems does not change the draws.
         first, second = sorted((a, b))
         for pool in _pools(means, ratios, first, second, clusters, design):
             p_values = pool.p_values(n_permutations, seed)
-            found.update({(metric, a, b): p for metric, p in p_values})
+            p_by_pair.update({(metric, a, b): p for metric, p in p_values})
     tests: list[Contrast] = []
     for metric in [*means, *ratios]:
         # By Bonferroni, by Holm, and the smallest by Bonferroni.
@@ -104,21 +103,20 @@ def compare_pairs(
             family = [
                 pair
                 for pair in pairs
-                if (metric, *pair) in found and any(s in controls for s in pair) == with_control
+                if (metric, *pair) in p_by_pair and any(s in controls for s in pair) == with_control
             ]
-            by_holm = holm([found[metric, *pair][0] for pair in family])
+            by_holm = holm([p_by_pair[metric, *pair][0] for pair in family])
             for pair, p_holm in zip(family, by_holm, strict=True):
-                of_pair, smallest = (min(1.0, p * len(family)) for p in found[metric, *pair])
+                of_pair, smallest = (min(1.0, p * len(family)) for p in p_by_pair[metric, *pair])
                 corrected[pair] = of_pair, p_holm, smallest
         for a, b in pairs:
             if metric in means:
-                columns = means[metric][a], means[metric][b]
-                difference, d = _effect(*columns, clusters, signature)
+                difference, d = _effect(means[metric][a], means[metric][b], clusters, signature)
             else:
                 mine, other = ratios[metric][a], ratios[metric][b]
                 difference = ratio_estimate(mine, signature, clusters=clusters, minus=other)
                 d = None
-            p = found.get((metric, a, b), (None, None))[0]
+            p = p_by_pair.get((metric, a, b), (None, None))[0]
             bonferroni, p_holm, least = corrected.get((a, b), (None, None, None))
             details: dict[str, Any] = {"cohens_d": d, "p_bonferroni": bonferroni, "least": least}
             test = f"permutation, {design}"
@@ -238,8 +236,8 @@ def _pools(
     pools: dict[bytes, _Pool] = {}
 
     def pool_of(kept: NDArray[np.bool_]) -> _Pool:
-        own = np.arange(len(kept)) if clusters is None else clusters
-        return pools.setdefault(kept.tobytes(), _Pool(own[kept], design))
+        units = np.arange(len(kept)) if clusters is None else clusters
+        return pools.setdefault(kept.tobytes(), _Pool(units[kept], design))
 
     for metric, columns in means.items():
         kept = ~(np.isnan(columns[a]) | np.isnan(columns[b]))
@@ -298,9 +296,9 @@ class _Pool:
         drawn = self._differences(labels, table, shared)[:, :n_ways]
         # The observed labelling is one of all, but not one of those drawn.
         more = 0 if is_exact else 1
-        for metric, one, others in zip([*self.means, *self.ratios], seen, drawn, strict=True):
-            slack = resampling.SLACK * max(1e-300, abs(one), float(np.abs(others).max()))
-            n_extreme = np.count_nonzero(np.abs(others) >= abs(one) - slack)
+        for metric, statistic, others in zip([*self.means, *self.ratios], seen, drawn, strict=True):
+            slack = resampling.SLACK * max(1e-300, abs(statistic), float(np.abs(others).max()))
+            n_extreme = np.count_nonzero(np.abs(others) >= abs(statistic) - slack)
             yield metric, (float(n_extreme + more) / (n_ways + more), 1 / (n_ways + more))
 
     def _differences(

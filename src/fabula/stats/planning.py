@@ -55,14 +55,14 @@ def too_little(groups: Sequence[Floats]) -> str | None:
     if min((len(_told(ratings)) for ratings in groups), default=0) < MIN_UNITS:
         of_each = " of each group" if len(groups) > 1 else ""
         return f"the pilot has fewer than {MIN_UNITS} stories{of_each}"
-    given = np.concatenate([ratings[~np.isnan(ratings)] for ratings in groups])
-    return "everybody gave the same answer to everything" if np.ptp(given) == 0 else None
+    answers = np.concatenate([ratings[~np.isnan(ratings)] for ratings in groups])
+    return "everybody gave the same answer to everything" if np.ptp(answers) == 0 else None
 
 
 def most_raters(groups: Sequence[Floats]) -> int:
     """The raters that at least ten stories (of each group) have."""
     counts = [np.sort(_n_raters(_told(ratings)))[::-1] for ratings in groups]
-    return int(min(own[MIN_UNITS - 1] for own in counts))
+    return int(min(count[MIN_UNITS - 1] for count in counts))
 
 
 def plan_sizes(
@@ -171,20 +171,14 @@ def _pool(
     means = np.nanmean(chosen, axis=(1, 2))
     means = means.mean() + (means - means.mean()) * np.sqrt(len(able) / (len(able) - 1))
     if is_graded:
-        sums = _pair_sums(chosen[:, 0])
+        # Those of `concordance`, of all ordered pairs of raters.
+        rated = chosen[:, 0]
+        n = (~np.isnan(rated)).sum(axis=1)
+        total, squares = np.nansum(rated, axis=1), np.nansum(rated**2, axis=1)
+        each, square = (n - 1) * total, (n - 1) * squares
+        sums = np.column_stack([n * (n - 1), each, each, square, square, total**2 - squares])
     else:
         # The sums of Yes and No, also where only one of them was said.
         both = np.vstack([chosen.reshape(-1, m), np.zeros((1, m)), np.ones((1, m))])
         sums = fleiss_sums(both)[:-2].reshape(len(chosen), -1)
     return np.column_stack([means, means**2, sums]), len(able)
-
-
-def _pair_sums(ratings: Floats) -> Floats:
-    """The sums of `concordance` of all ordered pairs of raters of each story: shape (n_stories, 6).
-
-    ratings: float64, shape (n_stories, n_raters), NaN if missing.
-    """
-    n = (~np.isnan(ratings)).sum(axis=1)
-    sums, squares = np.nansum(ratings, axis=1), np.nansum(ratings**2, axis=1)
-    each, square = (n - 1) * sums, (n - 1) * squares
-    return np.column_stack([n * (n - 1), each, each, square, square, sums**2 - squares])

@@ -127,11 +127,11 @@ def corrected_mean(
     n_all, mine = int(places.max()) + 1, np.unique(places[:n])
     # One degree for the mean, one for the weight if there is one.
     freedom = len(mine) - (2 if weight else 1)
-    found = Corrected(value, None, None, weight, n, n + m, math.nan, 0.0, freedom, is_finite)
+    corrected = Corrected(value, None, None, weight, n, n + m, math.nan, 0.0, freedom, is_finite)
     if is_finite and not m:
-        return replace(found, spread=0.0, low=value, high=value)
+        return replace(corrected, spread=0.0, low=value, high=value)
     if freedom < 1:
-        return found
+        return corrected
     if is_finite:
         # The same estimate with the mean of all predictions, which has no error.
         apart = labels - weight * (n + m) / m * predicted
@@ -141,26 +141,26 @@ def corrected_mean(
     if is_finite:
         samples = [units[mine] * (m / (n + m)) ** 0.5]
     else:
-        rest = np.setdiff1d(places, mine)
+        others_ = np.setdiff1d(places, mine)
         if weight and m:
             units += np.bincount(places[n:], weight * (others - others.mean()) / m, n_all)
-        samples = [units[mine], *([units[rest]] if weight and len(rest) > 2 else [])]
+        samples = [units[mine], *([units[others_]] if weight and len(others_) > 2 else [])]
     shared = 0.0 if is_finite else max(0.0, math.fsum(map(_variance, samples)) - spread / n)
-    found = replace(found, spread=spread, shared=shared)
+    corrected = replace(corrected, spread=spread, shared=shared)
     is_test = np.ptp(labels) > 0 and set(np.unique(labels)) <= {0.0, 1.0}
     if len(mine) < (MIN_VERDICTS if is_test else MIN_LABELS):
-        return found
+        return corrected
     # If clusters were not labelled as a whole, as many more as their documents are of all.
-    low, high = _interval(found, labels, samples, max(n_all, len(mine) * (n + m) // n))
+    low, high = _interval(corrected, labels, samples, max(n_all, len(mine) * (n + m) // n))
     if spread == 0 and high > low:
         # In a difference or a stratified mean, equal labels do not mean that there is no error.
-        found = replace(found, spread=1.0)
-        spread = ((high - low) / (2 * _NORMAL)) ** 2 / found.of_labels(n)
-        found = replace(found, spread=spread)
+        corrected = replace(corrected, spread=1.0)
+        spread = ((high - low) / (2 * _NORMAL)) ** 2 / corrected.of_labels(n)
+        corrected = replace(corrected, spread=spread)
     units = np.bincount(places[:n], (labels - labels.mean()) / n, n_all).astype(np.float64)
-    own = n * _variance(units[mine])
-    worth = n_worth(spread / own, n, n + m) if spread > 0 and own > 0 else None
-    return replace(found, low=low, high=high, n_worth=worth)
+    by_labels = n * _variance(units[mine])
+    worth = n_worth(spread / by_labels, n, n + m) if spread > 0 and by_labels > 0 else None
+    return replace(corrected, low=low, high=high, n_worth=worth)
 
 
 def _variance(units: Floats) -> float:
@@ -183,77 +183,74 @@ def stratified(parts: Sequence[Corrected]) -> Corrected:
     So a judge that is biased by group, or labels distributed unlike the documents, do no harm.
     Degrees of freedom after Satterthwaite; no interval if a group has none.
     """
-    n, n_labelled = sum(one.n for one in parts), sum(one.n_labelled for one in parts)
-    shares = [one.n / n for one in parts]
-    weighted = list(zip(shares, parts, strict=True))
-    value = math.fsum(w * one.value for w, one in weighted)
-    of_labels = math.fsum(w * w * one.of_labels(one.n_labelled) for w, one in weighted)
-    shared = math.fsum(w * w * one.shared for w, one in weighted)
+    n, n_labelled = sum(part.n for part in parts), sum(part.n_labelled for part in parts)
+    weighted = [(part.n / n, part) for part in parts]
+    value = math.fsum(w * part.value for w, part in weighted)
+    of_labels = math.fsum(w * w * part.of_labels(part.n_labelled) for w, part in weighted)
+    shared = math.fsum(w * w * part.shared for w, part in weighted)
     variance = of_labels + shared
     below = math.fsum(
-        (w * w * one.variance) ** 2 / one.freedom for w, one in weighted if one.freedom > 0
+        (w * w * part.variance) ** 2 / part.freedom for w, part in weighted if part.freedom > 0
     )
     freedom = variance**2 / below if below else 0.0
-    found = Corrected(
+    whole = Corrected(
         value=value,
         low=None,
         high=None,
-        weight=math.fsum(w * one.weight for w, one in weighted),
+        weight=math.fsum(w * part.weight for w, part in weighted),
         n_labelled=n_labelled,
         n=n,
         spread=1.0,
         shared=shared,
         freedom=freedom,
-        is_finite=all(one.is_finite for one in parts),
+        is_finite=all(part.is_finite for part in parts),
     )
-    if n_labelled < n or not found.is_finite:
-        found = replace(found, spread=of_labels / found.of_labels(n_labelled))
-    if any(one.low is None for one in parts):
-        return found
+    if n_labelled < n or not whole.is_finite:
+        whole = replace(whole, spread=of_labels / whole.of_labels(n_labelled))
+    if any(part.low is None for part in parts):
+        return whole
     if not variance > 0:
-        return replace(found, low=value, high=value) if n_labelled == n else found
-    half = float(scipy("stats").t.ppf(0.975, found.freedom)) * math.sqrt(found.variance)
+        return replace(whole, low=value, high=value) if n_labelled == n else whole
+    half = float(scipy("stats").t.ppf(0.975, whole.freedom)) * math.sqrt(whole.variance)
     low, high = value - half, value + half
-    ends = [end for one in parts for end in (one.low, one.high) if end is not None]
+    ends = [end for part in parts for end in (part.low, part.high) if end is not None]
     if min(ends) >= 0 and max(ends) <= 1:
         low, high = max(0.0, low), min(1.0, high)
-    return replace(found, low=low, high=high)
+    return replace(whole, low=low, high=high)
 
 
 def _interval(
-    found: Corrected, labels: Floats, samples: Sequence[Floats], n_all: int
+    mean: Corrected, labels: Floats, samples: Sequence[Floats], n_all: int
 ) -> tuple[float, float]:
     stats, n_units, is_share = scipy("stats"), len(samples[0]), _is_share(labels)
-    left = (1 - n_units / n_all) ** 0.5 if found.is_finite else 1.0
+    left = (1 - n_units / n_all) ** 0.5 if mean.is_finite else 1.0
     if np.ptp(labels) == 0 and is_share:
         # All equal: their variance says nothing, but their number does.
-        if found.is_finite and labels[0] in {0, 1}:
+        if mean.is_finite and labels[0] in {0, 1}:
             # The most units of the other kind with which none would be drawn once in forty times.
             hidden = stats.hypergeom.cdf(0, n_all, np.arange(n_all - n_units + 1), n_units)
             reach = float(np.count_nonzero(hidden >= _RARE_SIDE) - 1) / n_all
-            return max(0.0, found.value - reach), min(1.0, found.value + reach)
+            return max(0.0, mean.value - reach), min(1.0, mean.value + reach)
         high = share_high(np.full(n_units, labels[0]), 1 - _RARE_SIDE)
         low = 1 - share_high(1 - np.full(n_units, labels[0]), 1 - _RARE_SIDE)
-        return found.value - left * (found.value - low), found.value + left * (high - found.value)
-    if found.spread == 0 and found.is_finite:
+        return mean.value - left * (mean.value - low), mean.value + left * (high - mean.value)
+    if mean.spread == 0 and mean.is_finite:
         # Predictions that were never wrong may be so elsewhere, as often as their number allows.
         reach = left * clopper_pearson_high(0, n_units, 1 - _RARE_SIDE) * float(np.ptp(labels))
-        low, high = found.value - reach, found.value + reach
-    elif set(np.unique(labels)) <= {0.0, 1.0} and 0 < found.value < 1 and found.variance > 0:
-        known = found.value * (1 - found.value) / found.variance
-        if n_units < found.n_labelled:
-            known *= (
-                float(stats.t.ppf(0.975, found.n_labelled - 1) / stats.t.ppf(0.975, n_units - 1))
-                ** 2
-            )
-        hits = found.value * known
+        low, high = mean.value - reach, mean.value + reach
+    elif set(np.unique(labels)) <= {0.0, 1.0} and 0 < mean.value < 1 and mean.variance > 0:
+        known = mean.value * (1 - mean.value) / mean.variance
+        if n_units < mean.n_labelled:
+            wider = stats.t.ppf(0.975, mean.n_labelled - 1) / stats.t.ppf(0.975, n_units - 1)
+            known *= float(wider) ** 2
+        hits = mean.value * known
         low, high = stats.beta.ppf(
             [0.025, 0.975], [hits, hits + 1], [known - hits + 1, known - hits]
         )
         return float(low), float(high)
     else:
-        ends = influence_interval(found.value, *samples, least=3)
-        low, high = (found.value if end is None else end for end in ends)
+        ends = influence_interval(mean.value, *samples, least=3)
+        low, high = (mean.value if end is None else end for end in ends)
     return (max(0.0, low), min(1.0, high)) if is_share else (low, high)
 
 
@@ -305,9 +302,9 @@ def transfer(
     left = []
     for (labels, predicted, _), units in zip((here, rest), clusters, strict=True):
         apart = labels - slope * predicted
-        found = corrected_mean(apart, apart, np.empty(0), weight=0, clusters=units[: len(labels)])
-        assert found is not None
-        left.append(found)
+        mean = corrected_mean(apart, apart, np.empty(0), weight=0, clusters=units[: len(labels)])
+        assert mean is not None
+        left.append(mean)
     level = slope * float(np.concatenate(here[1:]).mean()) + left[1].value
     return level, *corrected_difference(*left)
 

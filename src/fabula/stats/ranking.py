@@ -179,22 +179,22 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     # be on different scales.
     is_ranked = np.zeros(n_things, np.bool_)
     for part in range(int(parts.max(initial=-1)) + 1):
-        own = np.unique(groups[parts == part])
-        largest = own[np.argmax(sizes[own])]
+        members = np.unique(groups[parts == part])
+        largest = members[np.argmax(sizes[members])]
         is_ranked |= (groups == largest) & (sizes[largest] > 1)
     # How often each thing was compared, and preferred.
     both = np.concatenate([answers.first, answers.second])
     won = np.concatenate([answers.outcome, 1 - answers.outcome])
     n_shown, n_won = np.bincount(both, minlength=n_things), np.bincount(both, won, n_things)
     strengths = []
-    for thing in range(n_things):
-        n = int(n_shown[thing])
-        reason = None if is_ranked[thing] else "one_sided" if n else "not_compared"
+    for item in range(n_things):
+        n = int(n_shown[item])
+        reason = None if is_ranked[item] else "one_sided" if n else "not_compared"
         estimate = estimates.missing(n)
         if reason is None:
-            estimate, _ = estimates.tested({thing: 1.0}, n, int(groups[thing]))
-        share = float(n_won[thing] / n) if n else None
-        strengths.append(Strength(thing, int(parts[thing]), estimate, reason, share))
+            estimate, _ = estimates.tested({item: 1.0}, n, int(groups[item]))
+        share = float(n_won[item] / n) if n else None
+        strengths.append(Strength(item, int(parts[item]), estimate, reason, share))
     strengths.sort(key=lambda s: (s.part, n_above[s.thing], -(s.estimate.value or 0.0), s.thing))
     gaps = [
         estimates.gap(upper, lower)
@@ -265,8 +265,8 @@ class _Estimates:
         influence = np.zeros((n_units, len(bread)))
         is_bridge = np.zeros(n_units, np.bool_)
         for size in np.unique(n_kinds):
-            own = np.flatnonzero(n_kinds == size)
-            held = begins[own][:, None] + np.arange(size)
+            alike = np.flatnonzero(n_kinds == size)
+            held = begins[alike][:, None] + np.arange(size)
             moves, cells = moved[held], cell_of[held]
             # Of each row with each move; a row is 1, -1 and, with a place effect, 1.
             by_row = np.take_along_axis(moves, tally.first[cells][:, None, :], 2)
@@ -275,10 +275,10 @@ class _Estimates:
                 by_row += moves[:, :, -1:]
             left = np.eye(size) - weight[held][:, :, None] * by_row.transpose(0, 2, 1)
             left_out = np.linalg.pinv(left, rcond=_SINGULAR) @ residual[held][:, :, None]
-            influence[own] = (moves * left_out).sum(axis=1)
+            influence[alike] = (moves * left_out).sum(axis=1)
             # Without a unit that alone connects others, their strengths would be unknown, and so
             # is their error.
-            is_bridge[own] = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
+            is_bridge[alike] = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
         self.is_known = np.ones(len(bread), np.bool_)
         bridged = np.unique(groups[tally.first[cell_of[is_bridge[unit_of]]]])
         self.is_known[: len(groups)] = ~np.isin(groups, bridged)
@@ -372,8 +372,8 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
     theta = np.zeros((len(shown), len(cells.centre)))
     left, log_expit = np.arange(len(shown)), scipy("special").log_expit
     for _ in range(_MAX_STEPS):
-        n, y, here = shown[left], preferred[left], theta[left]
-        p = scipy("special").expit((cells.rows @ here.T).T)
+        n, y, current = shown[left], preferred[left], theta[left]
+        p = scipy("special").expit((cells.rows @ current.T).T)
         score = (cells.rows.T @ (y - n * p).T).T
         curvature, step = cells.curvature(n * p * (1 - p)), np.ones_like(score)
         try:
@@ -387,7 +387,7 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
         # Newton's.
         reach = np.abs((cells.rows @ step.T).T).max(axis=1, initial=0.0, keepdims=True)
         safe = np.divide(np.log1p(reach), reach, out=np.ones_like(reach), where=reach > 0)
-        before, after = (cells.rows @ here.T).T, (cells.rows @ (here + step).T).T
+        before, after = (cells.rows @ current.T).T, (cells.rows @ (current + step).T).T
         # The gain in log-likelihood, plus rounding.
         gain = y * (log_expit(after) - log_expit(before))
         gain += (n - y) * (log_expit(-after) - log_expit(-before))
@@ -460,11 +460,11 @@ def _parts(pairs: Sequence[Pair]) -> list[list[int]]:
     """The connected components of the pairs, each in the order of its first pair."""
     part_of: dict[int, list[int]] = {}
     for a, b in pairs:
-        one, other = part_of.setdefault(a, [a]), part_of.setdefault(b, [b])
-        if one is not other:
-            one += other
-            for thing in other:
-                part_of[thing] = one
+        mine, other = part_of.setdefault(a, [a]), part_of.setdefault(b, [b])
+        if mine is not other:
+            mine += other
+            for item in other:
+                part_of[item] = mine
     return list({id(part): part for part in part_of.values()}.values())
 
 
@@ -487,7 +487,7 @@ def drawn_pairs(pairs: Sequence[Pair], n_pairs: int, rng: np.random.Generator) -
         paths: list[Pair] = []
         closing: list[Pair] = []
         for part in _parts(pairs):
-            order = [int(thing) for thing in rng.permutation(part)]
+            order = [int(item) for item in rng.permutation(part)]
             paths += pairwise(order)
             closing.append((order[-1], order[0]))
         both = ((a, b) if (a, b) in known else (b, a) for a, b in [*paths, *closing])

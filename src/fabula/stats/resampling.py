@@ -120,10 +120,10 @@ def influence_interval(value: float, *samples: Floats, least: int = MIN_UNITS) -
     variance = third = freedom = 0.0
     for parts in samples:
         n = len(parts)
-        own = n / (n - 1) * float((parts**2).sum())
-        variance += own
+        square = n / (n - 1) * float((parts**2).sum())
+        variance += square
         third += n**2 / ((n - 1) * (n - 2)) * float((parts**3).sum())
-        freedom += own**2 / (n - 1)
+        freedom += square**2 / (n - 1)
     scale = max(abs(value), max(float(np.abs(parts).max()) for parts in samples))
     if not variance > (_LEAST * scale) ** 2:
         return NONE
@@ -147,22 +147,22 @@ def ratio_interval(a: float, b: float, *samples: tuple[Floats, Floats]) -> Ends:
     samples: for each independent sample what its units add to a and to b, beside their expected
     values, float64, shape (n_units,) twice. None also if b cannot be told from 0.
     """
-    if b == 0 or min(len(one) for one, _ in samples) < MIN_UNITS:
+    if b == 0 or min(len(numerators) for numerators, _ in samples) < MIN_UNITS:
         return NONE
 
     def shared(first: int, second: int) -> float:
         return math.fsum(
-            len(one[0]) / (len(one[0]) - 1) * float((one[first] * one[second]).sum())
-            for one in samples
+            len(sample[0]) / (len(sample[0]) - 1) * float((sample[first] * sample[second]).sum())
+            for sample in samples
         )
 
-    beside = [one - a / b * other for one, other in samples]
-    own = [len(one) / (len(one) - 1) * float((one**2).sum()) for one in beside]
+    beside = [x - a / b * y for x, y in samples]
+    squares = [len(parts) / (len(parts) - 1) * float((parts**2).sum()) for parts in beside]
     least = (_LEAST * max(abs(a), abs(b))) ** 2
-    variance = math.fsum(own)
+    variance = math.fsum(squares)
     if not variance > least:
         return NONE
-    below = math.fsum(x**2 / (len(y) - 1) for x, y in zip(own, beside, strict=True))
+    below = math.fsum(x**2 / (len(y) - 1) for x, y in zip(squares, beside, strict=True))
     freedom = variance**2 / below
     t2 = float(scipy("stats").t.ppf(0.975, freedom)) ** 2
     # The ratios r at which t of a - r * b does not reach its quantile, between two roots.

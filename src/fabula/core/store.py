@@ -283,6 +283,7 @@ class RowWriter:
         kept: list[dict[str, Any]] = []
         end = 0
         for line in self._file:
+            where = f"{self.path}, line {len(kept) + 1}"
             row = None
             with contextlib.suppress(ValueError, RecursionError):
                 row = json.loads(line)
@@ -290,13 +291,9 @@ class RowWriter:
                 # Only the beginning of a row may be dropped: the file may be somebody's novel.
                 if not line.endswith(b"\n") and _ROW_BEGIN.startswith(line[: len(_ROW_BEGIN)]):
                     break
-                raise InputError(
-                    f"{self.path}, line {len(kept) + 1}: not a row that Fabula wrote; choose "
-                    f"another `out`"
-                )
+                raise InputError(f"{where}: not a row that Fabula wrote; choose another `out`")
             if self._restart:
                 row.pop(CHECKSUM, None)
-            where = f"{self.path}, line {len(kept) + 1}"
             ROWS.check(row, where)
             check_unchanged(row, line, where)
             kept.append(row)
@@ -363,18 +360,15 @@ def read_rows(path: Path, *, is_edited: bool = False) -> Iterator[dict[str, Any]
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     with file:
         for number, line in enumerate(file, 1):
+            where = f"{path}, line {number}"
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise InputError(
-                    f"{path}, line {number}: not JSON; run the command that wrote it again "
-                    f"to complete the file"
+                    f"{where}: not JSON; run the command that wrote it again to complete the file"
                 ) from error
             if not isinstance(row, dict):
-                raise InputError(
-                    f"{path}, line {number}: not a JSON object; is this the right file?"
-                )
-            where = f"{path}, line {number}"
+                raise InputError(f"{where}: not a JSON object; is this the right file?")
             ROWS.check(row, where)
             if is_edited:
                 row.pop(CHECKSUM, None)
@@ -421,8 +415,7 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
     """The measurements of a file. Raises `InputError` with the line number."""
     for number, row in enumerate(read_rows(path), 1):
         # The author of the text, if a row of the user's has it in a field of its own.
-        has_author = isinstance(row.get("author"), str)
-        author = {"author": row["author"]} if has_author else {}
+        author = {"author": row["author"]} if isinstance(row.get("author"), str) else {}
         try:
             if (value := row["value"]) is not None and not isinstance(value, str):
                 value = float(value)

@@ -170,8 +170,8 @@ class Kept(Generic[T]):
     def find(self, pieces: Sequence[str]) -> dict[str, T]:
         """The results of those pieces that have been kept."""
         results = {}
-        held = CachedResults().find([self._key(piece) for piece in pieces])
-        for piece, data in zip(pieces, held, strict=True):
+        stored = CachedResults().find([self._key(piece) for piece in pieces])
+        for piece, data in zip(pieces, stored, strict=True):
             if data is not None:
                 try:
                     results[piece] = self.from_json(piece, json.loads(data))

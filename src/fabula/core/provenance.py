@@ -140,7 +140,7 @@ class Recording:
         if before is not None:
             record["before"] = {"sha256": before.sha256, "records": before.records}
         for path in new:
-            whole = record | {
+            full = record | {
                 # The current folder, as seen from that of the result.
                 "folder": os.path.relpath(Path.cwd(), path.resolve().parent),
                 "outputs": {
@@ -148,7 +148,7 @@ class Recording:
                     for name, output in made.items()
                 },
             }
-            data = (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
+            data = (json.dumps(full, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
             # A user who may not read the result may not read what it was made of.
             write_whole(record_path(path), data, is_private=not path.stat().st_mode & 0o077)
         return [record_path(path) for path in new]
@@ -213,9 +213,9 @@ def read_record(result: Path) -> Record:
     try:
         record = json.loads(path.read_bytes())
         names = ("command", "folder"), ("settings", "inputs", "outputs", "versions", "machine")
-        whole = isinstance(record["models"], list)
+        is_whole = isinstance(record["models"], list)
         for kind, fields in zip((str, dict), names, strict=True):
-            whole = whole and all(isinstance(record[name], kind) for name in fields)
+            is_whole = is_whole and all(isinstance(record[name], kind) for name in fields)
         [(str(output["path"]), str(output["sha256"])) for output in record["outputs"].values()]
     except FileNotFoundError as error:
         raise InputError(
@@ -224,7 +224,7 @@ def read_record(result: Path) -> Record:
         ) from error
     except (OSError, *DAMAGE) as error:
         raise InputError(f"{path}: not a record of how a result was made ({error!r})") from error
-    if not whole:
+    if not is_whole:
         raise InputError(f"{path}: not a record of how a result was made (a field is of no use)")
     PROVENANCE.check(record, path)
     return record  # type: ignore[no-any-return]

@@ -177,10 +177,10 @@ def _open_beside(path: Path) -> tuple[Path, IO[bytes]]:
     The writer holds a lock on it while it is alive: files that dead ones left there are removed.
     """
     begin = f".{path.name[:40]}."
-    for left in path.parent.glob(f"{glob.escape(begin)}*.part"):
-        with contextlib.suppress(OSError), left.open("rb") as file:
+    for stale in path.parent.glob(f"{glob.escape(begin)}*.part"):
+        with contextlib.suppress(OSError), stale.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.unlink()
+            stale.unlink()
     while True:
         aside = path.with_name(f"{begin}{os.getpid()}-{secrets.token_hex(8)}.part")
         new = aside.open("ab+")

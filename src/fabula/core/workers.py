@@ -426,11 +426,11 @@ class Cluster:
         """Refuse nodes whose results might differ. Raises `InputError`."""
         import ray.util.scheduling_strategies as strategies
 
-        ask, asked = self._ray.remote(num_cpus=0)(_version), {}
+        ask, tasks = self._ray.remote(num_cpus=0)(_version), {}
         for node in self.nodes():
             on_node = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-            asked[node] = ask.options(scheduling_strategy=on_node).remote()
-        for node, awaited in asked.items():
+            tasks[node] = ask.options(scheduling_strategy=on_node).remote()
+        for node, awaited in tasks.items():
             try:
                 version = self._ray.get(awaited)
             except self._ray.exceptions.RayTaskError as error:

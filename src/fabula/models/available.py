@@ -144,7 +144,7 @@ def check_key(model: str) -> KeyCheck | None:
         if isinstance(listed, dict):
             listed = listed.get("data") or listed["models"]
         names = (str(model.get("id") or model["name"]) for model in listed)
-        known = {id_.removeprefix("models/") for id_ in names}
+        ids = {id_.removeprefix("models/") for id_ in names}
     except urllib.error.HTTPError as error:
         with error:
             if error.code in (400, 401, 403):
@@ -152,6 +152,6 @@ def check_key(model: str) -> KeyCheck | None:
             return KeyCheck(None, f"{provider} did not say whether the key is valid ({error.code})")
     except (OSError, ValueError, KeyError, TypeError) as error:
         return KeyCheck(None, f"{provider} could not be asked whether the key is valid ({error})")
-    if name not in known:
+    if name not in ids:
         return KeyCheck(None, f"{provider} accepts the key, but does not list a model {name}")
     return KeyCheck(True, f"{provider} accepts the key in {variable}, and has the model {name}")

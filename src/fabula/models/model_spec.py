@@ -123,8 +123,8 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
         file = embedded_model() if spec == "local" else Path(spec)
         model = LocalModel(file, n_parallel=options.n_parallel or 1)
     elif spec.startswith("replay:"):
-        path, _, wanted = spec.removeprefix("replay:").partition("#")
-        model = ReplayedModel(Path(path), wanted or None)
+        path, _, model_name = spec.removeprefix("replay:").partition("#")
+        model = ReplayedModel(Path(path), model_name or None)
     elif "/" not in spec:
         raise ModelError(
             f"{spec}: no such model; write `local`, a path to a .gguf file, a URL, or "

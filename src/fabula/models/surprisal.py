@@ -89,11 +89,11 @@ class OutputLayer:
         from threadpoolctl import threadpool_limits
 
         n_rows = max(1, _CHUNK_FLOATS // len(self.matrix))
-        came = np.asarray(tokens, np.int64)
-        parts = [slice(k, k + n_rows) for k in range(0, len(came), n_rows)]
+        targets = np.asarray(tokens, np.int64)
+        parts = [slice(k, k + n_rows) for k in range(0, len(targets), n_rows)]
         # How BLAS splits a product over its own threads affects the last digit.
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
-            return list(pool.map(lambda p: figures(self._logits(states[p]), came[p]), parts))
+            return list(pool.map(lambda p: figures(self._logits(states[p]), targets[p]), parts))
 
     def _logits(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
         """float32, shape (n_tokens, n_vocabulary)."""
@@ -119,12 +119,12 @@ def _likelihoods(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDAr
     n_rows = max(1, _STEP_FLOATS // logits.shape[1])
     rows = np.empty((len(tokens), 4))
     for start in range(0, len(tokens), n_rows):
-        log_p, came = logits[start : start + n_rows], tokens[start : start + n_rows]
-        at = np.arange(len(came))
-        rank = 1 + (log_p > log_p[at, came][:, None]).sum(axis=1)
+        log_p, targets = logits[start : start + n_rows], tokens[start : start + n_rows]
+        at = np.arange(len(targets))
+        rank = 1 + (log_p > log_p[at, targets][:, None]).sum(axis=1)
         log_p -= log_p.max(axis=1, keepdims=True)
         total = np.exp(log_p).sum(axis=1, dtype=np.float64)
-        own_log_p = log_p[at, came] - np.log(total)
+        own_log_p = log_p[at, targets] - np.log(total)
         log_p -= np.log(total).astype(np.float32)[:, None]
         p = np.exp(log_p)
         np.maximum(log_p, _LOWEST, out=log_p)
@@ -369,8 +369,8 @@ class SurprisalModel:
             states = self._opened.states(window, _go_on)
             for start in range(n_known - 1, len(window) - 1, _SCORED_TOKENS):
                 end = min(start + _SCORED_TOKENS, len(window) - 1)
-                came = window[start + 1 : end + 1]
-                part = self._layer.likelihoods(states[start:end], came, n_threads=n_threads())
+                targets = window[start + 1 : end + 1]
+                part = self._layer.likelihoods(states[start:end], targets, n_threads=n_threads())
                 parts.append(part)
         figures = np.concatenate(parts)
         if not len(figures):
@@ -436,8 +436,8 @@ class SurprisalModel:
         states = self._opened.states(tokens, check)
         keeps = self._opened.keeps_states
         step = _SCORED_TOKENS if keeps else len(tokens)
-        before, scored = self._last if keeps else ([], {})
-        n_same = n_alike(tokens, before)
+        last_tokens, scored = self._last if keeps else ([], {})
+        n_same = n_alike(tokens, last_tokens)
         kept: dict[tuple[int, int], NDArray[np.float32]] = {}
         for start in range(0, len(tokens) - 1, step):
             # The state at a position predicts the token at the next.
@@ -448,8 +448,8 @@ class SurprisalModel:
                 kept[first, end] = scored[first, end]
                 continue
             check()
-            came = tokens[first + 1 : end + 1]
-            nats = self._layer.surprisals(states[first:end], came, n_threads=n_threads())
+            targets = tokens[first + 1 : end + 1]
+            nats = self._layer.surprisals(states[first:end], targets, n_threads=n_threads())
             kept[first, end] = nats.astype(np.float32)
         self._last = tokens, kept
         return np.concatenate(list(kept.values()))

@@ -342,8 +342,8 @@ def open_vectors(spec: str = "") -> WordVectors:
 
 def _owned(name: str, rows: Mapping[K, int], matrix: NDArray[np.int16]) -> tuple[dict[K, int], str]:
     """The words with a vector of their own, as equal vectors belong to the first word; a remark."""
-    held: dict[bytes, int] = {}
-    first = [held.setdefault(row.tobytes(), k) for k, row in enumerate(matrix)]
+    first_row: dict[bytes, int] = {}
+    first = [first_row.setdefault(row.tobytes(), k) for k, row in enumerate(matrix)]
     seen: set[int] = set()
     owned = {}
     for word, row in rows.items():

@@ -163,11 +163,11 @@ def cohen(a: Floats, b: Floats, items: Sequence[object] | None = None) -> Statis
 
     items: the item of each subject, if there are several.
     """
-    both = ~(np.isnan(a) | np.isnan(b))
-    categories = np.unique(np.concatenate([a[both], b[both]]))
+    is_paired = ~(np.isnan(a) | np.isnan(b))
+    categories = np.unique(np.concatenate([a[is_paired], b[is_paired]]))
     cells = (a[:, None] == categories)[:, :, None] & (b[:, None] == categories)[:, None, :]
     k = len(categories)
-    rows = (cells & both[:, None, None]).reshape(len(a), k**2).astype("f8")
+    rows = (cells & is_paired[:, None, None]).reshape(len(a), k**2).astype("f8")
 
     def parts(sums: Sums, n_items: int) -> tuple[Sums, Sums]:
         table = sums.reshape(*sums.shape[:-1], n_items, k, k)
@@ -176,7 +176,7 @@ def cohen(a: Floats, b: Floats, items: Sequence[object] | None = None) -> Statis
         rows, columns = table.sum(axis=-1) / n[..., None], table.sum(axis=-2) / n[..., None]
         return _beyond_chance(n, observed, (rows * columns).sum(axis=-1))
 
-    kappa = Statistic(rows, parts, np.eye(k**2), int(both.sum()))
+    kappa = Statistic(rows, parts, np.eye(k**2), int(is_paired.sum()))
     return kappa if items is None else kappa.over(items)
 
 
@@ -254,21 +254,21 @@ def alpha(
     ratings: disagreement, and disagreement by chance, are then summed over items.
     """
     # Ratings and prior together, so that both have the same values and the same middle.
-    every = _with_prior(ratings)
-    is_given = ~np.isnan(every)
+    extended = _with_prior(ratings)
+    is_given = ~np.isnan(extended)
     n = np.where(is_given.sum(axis=1) > 1, is_given.sum(axis=1), 0)
     others = np.maximum(n - 1, 1)
     parts: Parts
     if level == "interval":
         # Half the sum of squared differences of all pairs is n times the squares minus the square.
-        middle = float(every[is_given].mean()) if is_given.any() else 0.0
-        x = np.where(is_given & (n > 0)[:, None], every - middle, 0.0)
+        middle = float(extended[is_given].mean()) if is_given.any() else 0.0
+        x = np.where(is_given & (n > 0)[:, None], extended - middle, 0.0)
         total, squares = x.sum(axis=1), (x**2).sum(axis=1)
         rows = np.column_stack([(n * squares - total**2) / others, total, squares, n])
         parts = _interval_parts
     else:
-        values = np.unique(every[is_given])
-        counts = (every[:, :, None] == values).sum(axis=1) * (n > 0)[:, None]
+        values = np.unique(extended[is_given])
+        counts = (extended[:, :, None] == values).sum(axis=1) * (n > 0)[:, None]
         apart = ((n**2 - (counts**2).sum(axis=1)) / others)[:, None]
         parts = _nominal_parts
         if level == "ordinal":
@@ -278,7 +278,7 @@ def alpha(
             pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(k)) / others[:, None, None]
             apart, parts = pairs.reshape(len(pairs), k * k), _ordinal_parts
         elif level == "absolute":
-            distances = np.abs(every[:, :, None] - every[:, None, :])
+            distances = np.abs(extended[:, :, None] - extended[:, None, :])
             apart = (np.nansum(distances, axis=(1, 2)) / others)[:, None]
             parts = partial(_absolute_parts, values=values)
         rows = np.column_stack([apart, counts, n]).astype(np.float64)
@@ -341,8 +341,8 @@ def concordance(a: Floats, b: Floats) -> Statistic:
 
 
 def spearman(a: Floats, b: Floats) -> Statistic:
-    both, rank = ~(np.isnan(a) | np.isnan(b)), scipy("stats").rankdata
-    return pearson(rank(a[both]), rank(b[both]))
+    is_paired, rank = ~(np.isnan(a) | np.isnan(b)), scipy("stats").rankdata
+    return pearson(rank(a[is_paired]), rank(b[is_paired]))
 
 
 def _of_pairs(a: Floats, b: Floats, parts: Parts, n_prior: float) -> Statistic:
@@ -351,16 +351,16 @@ def _of_pairs(a: Floats, b: Floats, parts: Parts, n_prior: float) -> Statistic:
     The overall mean is subtracted from values, to avoid cancellation when squares of sums are
     subtracted from sums of squares.
     """
-    both = ~(np.isnan(a) | np.isnan(b))
+    is_paired = ~(np.isnan(a) | np.isnan(b))
     prior, middle = np.zeros((1, 6)), 0.0
-    if both.any():
-        middle = float(np.concatenate([a[both], b[both]]).mean())
-        values = [np.unique(x[both]) for x in (a, b)]
+    if is_paired.any():
+        middle = float(np.concatenate([a[is_paired], b[is_paired]]).mean())
+        values = [np.unique(x[is_paired]) for x in (a, b)]
         values = [np.quantile(x, np.linspace(0, 1, 16)) if len(x) > 16 else x for x in values]
         prior = _pair_rows(*(np.array(list(product(*values))) - middle).T)
-    rows = _pair_rows(*(np.where(both, x - middle, 0.0) for x in (a, b)))
-    rows[:, 0] = both
-    return Statistic(rows, parts, prior, int(both.sum()), n_prior)
+    rows = _pair_rows(*(np.where(is_paired, x - middle, 0.0) for x in (a, b)))
+    rows[:, 0] = is_paired
+    return Statistic(rows, parts, prior, int(is_paired.sum()), n_prior)
 
 
 def _pair_rows(x: Floats, y: Floats) -> Sums:
@@ -389,10 +389,10 @@ def icc(ratings: Floats) -> Statistic:
     is_whole = n > 1 and k > 1 and not np.isnan(ratings).any() and np.ptp(ratings) > 0
     rated = ratings if is_whole else np.zeros(ratings.shape)
     middle = float(rated.mean()) if is_whole else 0.0
-    could = _could_be(np.unique(rated), max(1, k), in_order=True)
+    possible = _could_be(np.unique(rated), max(1, k), in_order=True)
     rows, prior = (
         np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
-        for x in (rated - middle, could - middle)
+        for x in (rated - middle, possible - middle)
     )
     return Statistic(rows, _icc_parts, prior, n, 1.0)
 
@@ -420,9 +420,9 @@ def _with_prior(ratings: Floats) -> Floats:
     is_given = ~np.isnan(ratings)
     counts = is_given.sum(axis=1)
     n_raters = int(np.median(counts[counts > 1])) if (counts > 1).any() else 1
-    could = _could_be(np.unique(ratings[is_given]), min(n_raters, ratings.shape[1]))
-    below = np.full((len(could), ratings.shape[1]), np.nan)
-    below[:, : could.shape[1]] = could
+    possible = _could_be(np.unique(ratings[is_given]), min(n_raters, ratings.shape[1]))
+    below = np.full((len(possible), ratings.shape[1]), np.nan)
+    below[:, : possible.shape[1]] = possible
     return np.vstack([ratings, below])
 
 
@@ -469,8 +469,8 @@ def pooled_pairs(ratings: Floats) -> tuple[Floats, Floats, NDArray[np.intp]]:
     n_subjects, n_raters = ratings.shape
     pairs = [(i, j) for i in range(n_raters) for j in range(n_raters) if i != j]
     a, b = (ratings[:, [pair[k] for pair in pairs]].T.ravel() for k in (0, 1))
-    both = ~(np.isnan(a) | np.isnan(b))
-    return a[both], b[both], np.tile(np.arange(n_subjects), len(pairs))[both]
+    is_paired = ~(np.isnan(a) | np.isnan(b))
+    return a[is_paired], b[is_paired], np.tile(np.arange(n_subjects), len(pairs))[is_paired]
 
 
 def describe_raters(ratings: Floats) -> str:
@@ -536,9 +536,9 @@ class Confusion:
     @classmethod
     def of(cls, judge: Floats, truth: Floats) -> Confusion:
         """judge, truth: float64 of 0 and 1, shape (n,), NaN if missing."""
-        both = ~(np.isnan(judge) | np.isnan(truth))
-        is_said, is_so = judge[both] == 1, truth[both] == 1
-        cells = is_said & is_so, is_said & ~is_so, ~is_said & is_so, ~is_said & ~is_so
+        is_paired = ~(np.isnan(judge) | np.isnan(truth))
+        is_said, is_true = judge[is_paired] == 1, truth[is_paired] == 1
+        cells = is_said & is_true, is_said & ~is_true, ~is_said & is_true, ~is_said & ~is_true
         return cls(*(int(cell.sum()) for cell in cells))
 
     @property

@@ -91,7 +91,7 @@ def compare_means(
     Details: `percent`, 100 * (mean A - mean B) / mean B (Lu et al. 2024); `superiority`, the
     probability that a text of A scores above one of B, ties half; `u`, Mann-Whitney's.
     """
-    (a, b), (first, second) = groups, (np.asarray(some, np.float64) for some in groups.values())
+    (a, b), (first, second) = groups, (np.asarray(values, np.float64) for values in groups.values())
     n = len(first) + len(second)
     u, p = None, None
     test = scipy("stats").mannwhitneyu
@@ -238,7 +238,7 @@ def permutation_f(
     statistic = design.ratios
     if len(groups) > 2 and n_clusters > 2 * len(groups) and math.isfinite(f):
         statistic = design.wald
-    seen = float(statistic(design.values[None])[0])
+    observed = float(statistic(design.values[None])[0])
     p: float | None = None
     if n_clusters >= MIN_UNITS:
         rng = np.random.default_rng([seed, 4])
@@ -246,7 +246,7 @@ def permutation_f(
         n_extreme = 0
         for start in range(0, n_permutations, step):
             drawn = design.permuted(min(step, n_permutations - start), rng)
-            n_extreme += int(np.count_nonzero(statistic(drawn) >= seen * (1 - SLACK)))
+            n_extreme += int(np.count_nonzero(statistic(drawn) >= observed * (1 - SLACK)))
         p = (n_extreme + 1) / (n_permutations + 1)
     return Omnibus(
         "permutation F", f if math.isfinite(f) else None, p, len(groups), n_clusters, True

@@ -62,8 +62,8 @@ def exact_p(strata: Sequence[Stratum], n_holders_a: int) -> float:
     first, chances = _distribution(tuple(sorted(open_)))
     values = first + np.arange(len(chances))
     mean = float(values @ chances)
-    seen = abs(n_holders_a - fixed - mean)
-    is_as_far = np.abs(values - mean) >= seen - _SLACK
+    distance = abs(n_holders_a - fixed - mean)
+    is_as_far = np.abs(values - mean) >= distance - _SLACK
     return min(1.0, math.fsum(chances[is_as_far].tolist()))
 
 
@@ -72,9 +72,9 @@ def _distribution(strata: tuple[Stratum, ...]) -> tuple[int, Floats]:
     """Like `_hypergeometric`, over several strata."""
     first, chances = 0, np.ones(1)
     for stratum in strata:
-        low, some = _hypergeometric(*stratum)
+        low, factor = _hypergeometric(*stratum)
         first += low
-        chances = np.convolve(chances, some)
+        chances = np.convolve(chances, factor)
     return first, chances
 
 

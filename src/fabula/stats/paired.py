@@ -151,22 +151,20 @@ def _effect(
 ) -> tuple[Estimate, Estimate]:
     """The mean difference over the passages that both have, and their Cohen's d, each with its
     95 % interval."""
-    apart = a - b
-    difference = _mean(apart, clusters, "mean paired difference", signature)
-    kept = ~np.isnan(apart)
-    first, second, apart = a[kept], b[kept], apart[kept]
-    n, d, ends = len(apart), None, NONE
+    gaps = a - b
+    difference = _mean(gaps, clusters, "mean paired difference", signature)
+    kept = ~np.isnan(gaps)
+    first, second, gaps = a[kept], b[kept], gaps[kept]
+    n, d, ends = len(gaps), None, NONE
     if n:
-        value, below = float(apart.mean()), max(1, 2 * n - 2)
+        value, below = float(gaps.mean()), max(1, 2 * n - 2)
         variances = (first - first.mean()) ** 2 + (second - second.mean()) ** 2
         pooled = float((variances.sum() / below) ** 0.5)
         if pooled > 0:
             units = Units.by(np.arange(len(kept)) if clusters is None else clusters[: len(kept)])
             units = units.take(kept)
-            added, of_pooled = (
-                units.sums(apart - value) / n,
-                units.sums(variances - variances.mean()),
-            )
+            added = units.sums(gaps - value) / n
+            of_pooled = units.sums(variances - variances.mean())
             d = value / pooled
             added = added / pooled - d * of_pooled / below / (2 * pooled**2)
             ends = resampling.influence_interval(d, added)
@@ -193,7 +191,7 @@ def ratio_estimate(
     kept = np.logical_and.reduce([side.lengths() > 0 for side in sides])
     units = Units.by(np.arange(len(kept)) if clusters is None else clusters).take(kept)
     n_groups = max(1, min(_N_GROUPS, units.n))
-    values, left = [], []
+    values, left_out = [], []
     for side in sides:
         values.append(side.take(kept).ratio())
         # The ratio with each group of items left out.
@@ -209,11 +207,11 @@ def ratio_estimate(
         n_left = (n_types - lost).astype(np.float64)
         n_tokens = (len(groups) - np.bincount(groups, minlength=n_groups)).astype(np.float64)
         nothing = np.full(n_groups, np.nan)
-        left.append(np.divide(n_left, n_tokens, out=nothing, where=n_tokens > 0.5))
-    value, ends, without = values[0], NONE, left[0]
+        left_out.append(np.divide(n_left, n_tokens, out=nothing, where=n_tokens > 0.5))
+    value, ends, without = values[0], NONE, left_out[0]
     what, least = "ratio", 0.0
     if minus is not None:
-        what, least, without = "difference of ratios", -1.0, left[0] - left[1]
+        what, least, without = "difference of ratios", -1.0, left_out[0] - left_out[1]
         value = None if value is None or values[1] is None else value - values[1]
     error = resampling.jackknife_error(without)
     if value is not None and units.n >= resampling.MIN_UNITS and error is not None:
@@ -278,8 +276,8 @@ class _Pool:
             types, items = types[fresh], items[fresh]
             begins = np.flatnonzero(np.r_[True, types[1:] != types[:-1]][: len(types)])
             n_holders = np.diff(np.r_[begins, len(types)])
-            alone = np.bincount(items[begins[n_holders == 1]], minlength=2 * self.n)
-            columns += [alone.astype(np.float64), lengths.astype(np.float64)]
+            n_alone = np.bincount(items[begins[n_holders == 1]], minlength=2 * self.n)
+            columns += [n_alone.astype(np.float64), lengths.astype(np.float64)]
             several = np.repeat(n_holders > 1, n_holders)
             shared.append((items[several], np.cumsum(n_holders[n_holders > 1])))
         table = np.stack(columns)

@@ -157,8 +157,8 @@ def _pool(
         else:
             within = float(np.nanvar(by_rater[counts > 1], axis=1, ddof=1).mean())
             averaged_out = within * (float((1 / counts).mean()) - 1 / m)
-            wanted = max(0.0, float(means.var(ddof=1)) - averaged_out)
-            means = means.mean() + (means - means.mean()) * np.sqrt(wanted / means.var())
+            variance = max(0.0, float(means.var(ddof=1)) - averaged_out)
+            means = means.mean() + (means - means.mean()) * np.sqrt(variance / means.var())
         n_sums = 6 if is_graded else 4 * ratings.shape[1]
         nothing = np.full((len(means), n_sums), np.nan)
         return np.column_stack([means, means**2, nothing]), len(means)

@@ -115,18 +115,18 @@ def corrected_mean(
     if n == 0:
         return None
     if weight is None:
-        weight, every = 0.0, np.concatenate([predicted, others])
-        if n >= 3 and m and np.ptp(every) > 0:
+        weight, predictions = 0.0, np.concatenate([predicted, others])
+        if n >= 3 and m and np.ptp(predictions) > 0:
             covariance = ((labels - labels.mean()) * (predicted - predicted.mean())).mean()
-            weight = float(np.clip(covariance / every.var(ddof=1) / (1 + n / m), 0.0, 1.0))
-    apart = labels - weight * predicted
-    value = float(apart.mean() + (weight * others.mean() if m else 0.0))
+            weight = float(np.clip(covariance / predictions.var(ddof=1) / (1 + n / m), 0.0, 1.0))
+    residuals = labels - weight * predicted
+    value = float(residuals.mean() + (weight * others.mean() if m else 0.0))
     if _is_share(labels):
         value = min(1.0, max(0.0, value))
     places = np.unique(list(map(str, clusters)) or np.arange(n + m), return_inverse=True)[1]
-    n_all, mine = int(places.max()) + 1, np.unique(places[:n])
+    n_all, labelled = int(places.max()) + 1, np.unique(places[:n])
     # One degree for the mean, one for the weight if there is one.
-    freedom = len(mine) - (2 if weight else 1)
+    freedom = len(labelled) - (2 if weight else 1)
     corrected = Corrected(value, None, None, weight, n, n + m, math.nan, 0.0, freedom, is_finite)
     if is_finite and not m:
         return replace(corrected, spread=0.0, low=value, high=value)
@@ -134,31 +134,31 @@ def corrected_mean(
         return corrected
     if is_finite:
         # The same estimate with the mean of all predictions, which has no error.
-        apart = labels - weight * (n + m) / m * predicted
-    beside = (apart - apart.mean()) / n * ((len(mine) - 1) / freedom) ** 0.5
-    units = np.bincount(places[:n], beside, n_all).astype(np.float64)
-    spread = n * _variance(units[mine])
+        residuals = labels - weight * (n + m) / m * predicted
+    influence = (residuals - residuals.mean()) / n * ((len(labelled) - 1) / freedom) ** 0.5
+    units = np.bincount(places[:n], influence, n_all).astype(np.float64)
+    spread = n * _variance(units[labelled])
     if is_finite:
-        samples = [units[mine] * (m / (n + m)) ** 0.5]
+        samples = [units[labelled] * (m / (n + m)) ** 0.5]
     else:
-        others_ = np.setdiff1d(places, mine)
+        rest = np.setdiff1d(places, labelled)
         if weight and m:
             units += np.bincount(places[n:], weight * (others - others.mean()) / m, n_all)
-        samples = [units[mine], *([units[others_]] if weight and len(others_) > 2 else [])]
+        samples = [units[labelled], *([units[rest]] if weight and len(rest) > 2 else [])]
     shared = 0.0 if is_finite else max(0.0, math.fsum(map(_variance, samples)) - spread / n)
     corrected = replace(corrected, spread=spread, shared=shared)
     is_test = np.ptp(labels) > 0 and set(np.unique(labels)) <= {0.0, 1.0}
-    if len(mine) < (MIN_VERDICTS if is_test else MIN_LABELS):
+    if len(labelled) < (MIN_VERDICTS if is_test else MIN_LABELS):
         return corrected
     # If clusters were not labelled as a whole, as many more as their documents are of all.
-    low, high = _interval(corrected, labels, samples, max(n_all, len(mine) * (n + m) // n))
+    low, high = _interval(corrected, labels, samples, max(n_all, len(labelled) * (n + m) // n))
     if spread == 0 and high > low:
         # In a difference or a stratified mean, equal labels do not mean that there is no error.
         corrected = replace(corrected, spread=1.0)
         spread = ((high - low) / (2 * _NORMAL)) ** 2 / corrected.of_labels(n)
         corrected = replace(corrected, spread=spread)
     units = np.bincount(places[:n], (labels - labels.mean()) / n, n_all).astype(np.float64)
-    by_labels = n * _variance(units[mine])
+    by_labels = n * _variance(units[labelled])
     worth = n_worth(spread / by_labels, n, n + m) if spread > 0 and by_labels > 0 else None
     return replace(corrected, low=low, high=high, n_worth=worth)
 
@@ -223,7 +223,7 @@ def _interval(
     mean: Corrected, labels: Floats, samples: Sequence[Floats], n_all: int
 ) -> tuple[float, float]:
     stats, n_units, is_share = scipy("stats"), len(samples[0]), _is_share(labels)
-    left = (1 - n_units / n_all) ** 0.5 if mean.is_finite else 1.0
+    factor = (1 - n_units / n_all) ** 0.5 if mean.is_finite else 1.0
     if np.ptp(labels) == 0 and is_share:
         # All equal: their variance says nothing, but their number does.
         if mean.is_finite and labels[0] in {0, 1}:
@@ -233,10 +233,10 @@ def _interval(
             return max(0.0, mean.value - reach), min(1.0, mean.value + reach)
         high = share_high(np.full(n_units, labels[0]), 1 - _RARE_SIDE)
         low = 1 - share_high(1 - np.full(n_units, labels[0]), 1 - _RARE_SIDE)
-        return mean.value - left * (mean.value - low), mean.value + left * (high - mean.value)
+        return mean.value - factor * (mean.value - low), mean.value + factor * (high - mean.value)
     if mean.spread == 0 and mean.is_finite:
         # Predictions that were never wrong may be so elsewhere, as often as their number allows.
-        reach = left * clopper_pearson_high(0, n_units, 1 - _RARE_SIDE) * float(np.ptp(labels))
+        reach = factor * clopper_pearson_high(0, n_units, 1 - _RARE_SIDE) * float(np.ptp(labels))
         low, high = mean.value - reach, mean.value + reach
     elif set(np.unique(labels)) <= {0.0, 1.0} and 0 < mean.value < 1 and mean.variance > 0:
         known = mean.value * (1 - mean.value) / mean.variance
@@ -296,17 +296,17 @@ def transfer(
     """
     labels, predicted, _ = rest
     spread = float(predicted.var())
-    both = float(((labels - labels.mean()) * (predicted - predicted.mean())).mean())
+    covariance = float(((labels - labels.mean()) * (predicted - predicted.mean())).mean())
     # A judge that runs against the labels teaches only what their mean is.
-    slope = max(0.0, both / spread) if spread else 0.0
-    left = []
+    slope = max(0.0, covariance / spread) if spread else 0.0
+    means = []
     for (labels, predicted, _), units in zip((here, rest), clusters, strict=True):
         apart = labels - slope * predicted
         mean = corrected_mean(apart, apart, np.empty(0), weight=0, clusters=units[: len(labels)])
         assert mean is not None
-        left.append(mean)
-    level = slope * float(np.concatenate(here[1:]).mean()) + left[1].value
-    return level, *corrected_difference(*left)
+        means.append(mean)
+    level = slope * float(np.concatenate(here[1:]).mean()) + means[1].value
+    return level, *corrected_difference(*means)
 
 
 def n_labels_for(found: Corrected, width: float) -> int | None:

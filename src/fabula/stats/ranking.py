@@ -266,15 +266,15 @@ class _Estimates:
         is_bridge = np.zeros(n_units, np.bool_)
         for size in np.unique(n_kinds):
             alike = np.flatnonzero(n_kinds == size)
-            held = begins[alike][:, None] + np.arange(size)
-            moves, cells = moved[held], cell_of[held]
+            places = begins[alike][:, None] + np.arange(size)
+            moves, cells = moved[places], cell_of[places]
             # Of each row with each move; a row is 1, -1 and, with a place effect, 1.
             by_row = np.take_along_axis(moves, tally.first[cells][:, None, :], 2)
             by_row = by_row - np.take_along_axis(moves, tally.second[cells][:, None, :], 2)
             if self.cells.has_place:
                 by_row += moves[:, :, -1:]
-            left = np.eye(size) - weight[held][:, :, None] * by_row.transpose(0, 2, 1)
-            left_out = np.linalg.pinv(left, rcond=_SINGULAR) @ residual[held][:, :, None]
+            left = np.eye(size) - weight[places][:, :, None] * by_row.transpose(0, 2, 1)
+            left_out = np.linalg.pinv(left, rcond=_SINGULAR) @ residual[places][:, :, None]
             influence[alike] = (moves * left_out).sum(axis=1)
             # Without a unit that alone connects others, their strengths would be unknown, and so
             # is their error.
@@ -370,9 +370,9 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
     there is no finite maximum: Newton's steps would then continue by about 1 indefinitely.
     """
     theta = np.zeros((len(shown), len(cells.centre)))
-    left, log_expit = np.arange(len(shown)), scipy("special").log_expit
+    active, log_expit = np.arange(len(shown)), scipy("special").log_expit
     for _ in range(_MAX_STEPS):
-        n, y, current = shown[left], preferred[left], theta[left]
+        n, y, current = shown[active], preferred[active], theta[active]
         p = scipy("special").expit((cells.rows @ current.T).T)
         score = (cells.rows.T @ (y - n * p).T).T
         curvature, step = cells.curvature(n * p * (1 - p)), np.ones_like(score)
@@ -393,11 +393,11 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
         gain += (n - y) * (log_expit(-after) - log_expit(-before))
         is_gain = gain.sum(axis=1, keepdims=True) + SLACK >= 0
         step *= np.where(is_gain, 1.0, safe)
-        theta[left] += step
-        left = left[np.abs(step).max(axis=1) > _TOLERANCE]
-        if not len(left):
+        theta[active] += step
+        active = active[np.abs(step).max(axis=1) > _TOLERANCE]
+        if not len(active):
             break
-    theta[left] = np.nan
+    theta[active] = np.nan
     if cells.has_place:
         # A place effect this large has no finite maximum: only rounding ended its steps.
         theta[np.abs(theta[:, -1]) > _LARGEST_PLACE] = np.nan
@@ -492,5 +492,5 @@ def drawn_pairs(pairs: Sequence[Pair], n_pairs: int, rng: np.random.Generator) -
             closing.append((order[-1], order[0]))
         both = ((a, b) if (a, b) in known else (b, a) for a, b in [*paths, *closing])
         chosen |= dict.fromkeys(both)
-    left = sorted(known - chosen.keys())
-    return [*chosen, *(left[k] for k in rng.permutation(len(left)))][:n_pairs]
+    remaining = sorted(known - chosen.keys())
+    return [*chosen, *(remaining[k] for k in rng.permutation(len(remaining)))][:n_pairs]

@@ -156,13 +156,13 @@ def ratio_interval(a: float, b: float, *samples: tuple[Floats, Floats]) -> Ends:
             for sample in samples
         )
 
-    beside = [x - a / b * y for x, y in samples]
-    squares = [len(parts) / (len(parts) - 1) * float((parts**2).sum()) for parts in beside]
+    residuals = [x - a / b * y for x, y in samples]
+    squares = [len(parts) / (len(parts) - 1) * float((parts**2).sum()) for parts in residuals]
     least = (_LEAST * max(abs(a), abs(b))) ** 2
     variance = math.fsum(squares)
     if not variance > least:
         return NONE
-    below = math.fsum(x**2 / (len(y) - 1) for x, y in zip(squares, beside, strict=True))
+    below = math.fsum(x**2 / (len(y) - 1) for x, y in zip(squares, residuals, strict=True))
     freedom = variance**2 / below
     t2 = float(scipy("stats").t.ppf(0.975, freedom)) ** 2
     # The ratios r at which t of a - r * b does not reach its quantile, between two roots.
@@ -183,8 +183,8 @@ def share_interval(parts: Floats, wholes: Floats) -> Ends:
     if n_units < MIN_UNITS:
         return NONE
     share = float(parts.sum()) / n
-    beside = (parts - share * wholes) / n
-    variance = n_units / (n_units - 1) * float((beside**2).sum())
+    residuals = (parts - share * wholes) / n
+    variance = n_units / (n_units - 1) * float((residuals**2).sum())
     is_single = bool((wholes == 1).all())
     n_known = share * (1 - share) / variance if variance > 0 else float(n_units)
     n_known = n if is_single else min(n, n_known)

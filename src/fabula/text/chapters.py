@@ -177,9 +177,9 @@ def without_headings(document: Document) -> str:
     ]
     headings += marked
     if not _chosen(headings, text):
-        read = _by_convention(text, spans)
-        is_book = len([head for head in read if head.style not in ("large", "matter")]) > 1
-        headings += read if is_book else []
+        typographic = _by_convention(text, spans)
+        is_book = len([head for head in typographic if head.style not in ("large", "matter")]) > 1
+        headings += typographic if is_book else []
     for head in headings:
         text = text[: head.start] + " " * (head.end - head.start) + text[head.end :]
     return text
@@ -221,11 +221,11 @@ def _marked(document: Document) -> tuple[list[_Heading], list[_Heading], list[Pl
 
 def _chosen(headings: Sequence[_Heading], text: str) -> list[_Heading]:
     """Of headings with levels, those of chapters and of the parts above them."""
-    read = [(head, _read(head.title, 0)) for head in headings]
+    pairs = [(head, _read(head.title, 0)) for head in headings]
     counts = Counter(
-        h.level for h, words in read if words is None or words.style not in ("matter", "large")
+        h.level for h, words in pairs if words is None or words.style not in ("matter", "large")
     )
-    named = Counter(head.level for head, words in read if words and words.style == "small")
+    named = Counter(head.level for head, words in pairs if words and words.style == "small")
     levels = [level for level, n in sorted(counts.items()) if n > 1]
     if not levels:
         return []
@@ -239,7 +239,7 @@ def _chosen(headings: Sequence[_Heading], text: str) -> list[_Heading]:
     if not named and len(levels) > 1 and 2 * follows.count(True) > len(follows):
         level = levels[1]
     kept = []
-    for head, words in read:
+    for head, words in pairs:
         style = "story"
         if words and words.style == "matter":
             style = "matter"
@@ -253,13 +253,13 @@ def _chosen(headings: Sequence[_Heading], text: str) -> list[_Heading]:
 
 def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
     usual = _usual_gap(text, spans)
-    read: list[_Heading] = []
-    looks: list[_Heading] = []
+    heads: list[_Heading] = []
+    by_look: list[_Heading] = []
     for k, (start, end) in enumerate(spans):
-        if read and start < read[-1].end:
+        if heads and start < heads[-1].end:
             continue
         if head := _read(text[start:end], start):
-            read.append(_with_title(text, spans, k, head))
+            heads.append(_with_title(text, spans, k, head))
             continue
         line = text[start:end].strip(_DECORATION)
         if not line or len(line) > _MAX_HEADING:
@@ -267,21 +267,21 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
         gap = text[spans[k - 1][1] : start].count("\n") if k else 0
         is_apart = gap > usual + 1 and "\n" not in line and len(line) <= 60
         if line.isupper() and len(line) > 1 and not line.endswith((*_ENDS_LINE, "!", "?", ":")):
-            looks.append(_Heading(start, end, "capitals", " ".join(line.split())))
+            by_look.append(_Heading(start, end, "capitals", " ".join(line.split())))
         elif is_apart and _is_title_case(line) and not line.endswith((*_ENDS_LINE, ":")):
-            looks.append(_Heading(start, end, "wide", line))
-    if not (read or looks):
+            by_look.append(_Heading(start, end, "wide", line))
+    if not (heads or by_look):
         return []
-    read = _without_contents(text, read)
-    small = [head for head in read if head.style == "small"]
+    heads = _without_contents(text, heads)
+    small = [head for head in heads if head.style == "small"]
     if len(small) < 2:
-        small = _numbered(text, [head for head in read if head.style == "titled"])
-        alone = _numbered(text, [head for head in read if head.style == "number"])
+        small = _numbered(text, [head for head in heads if head.style == "titled"])
+        alone = _numbered(text, [head for head in heads if head.style == "number"])
         small = small if len(small) >= len(alone) else alone
     else:
         # With the headings between chapters that continue the numbering without the word.
         rest, small = small, []
-        for head in (head for head in read if head.style in _COUNTED):
+        for head in (head for head in heads if head.style in _COUNTED):
             if head.style == "small":
                 small.append(rest.pop(0))
             elif small and head.number and small[-1].number and head.number == small[-1].number + 1:
@@ -289,22 +289,22 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
                 small += [head] if follows is None or follows > head.number else []
     large = [
         head
-        for head, after in pairwise(read)
+        for head, after in pairwise(heads)
         if head.style == "large" and len(text[head.end : after.start].strip()) < _MAX_EPIGRAPH
     ]
     for style in ("capitals", "wide"):
         if len(small) < 2:
-            weak = _last_of_each([head for head in looks if head.style == style], large, text)
+            weak = _last_of_each([head for head in by_look if head.style == style], large, text)
             small = weak if len(weak) > 2 and _body(text, weak) >= _MIN_WEAK_BODY else []
     if len(small) < 2:
-        small = [replace(head, style="small") for head in read if head.style == "large"]
+        small = [replace(head, style="small") for head in heads if head.style == "large"]
         large = []
     if not small:
         return []
     first, last = small[0].start, small[-1].start
-    around = [head for head in read if head.style == "matter" and not first < head.start < last]
-    story = _last_of_each([head for head in read if head.style == "story"], small, text)
-    return sorted([*small, *large, *around, *story], key=lambda head: head.start)
+    matter = [head for head in heads if head.style == "matter" and not first < head.start < last]
+    story = _last_of_each([head for head in heads if head.style == "story"], small, text)
+    return sorted([*small, *large, *matter, *story], key=lambda head: head.start)
 
 
 def _read(paragraph: str, start: int) -> _Heading | None:
@@ -396,21 +396,21 @@ def _with_title(text: str, spans: Sequence[Place], k: int, head: _Heading) -> _H
     return head
 
 
-def _without_contents(text: str, read: Sequence[_Heading]) -> list[_Heading]:
+def _without_contents(text: str, heads: Sequence[_Heading]) -> list[_Heading]:
     """Remove headings that have no text below them and recur later: tables of contents."""
     kept: list[_Heading] = []
     k = 0
-    while k < len(read):
+    while k < len(heads):
         last = k
-        while last + 1 < len(read) and (
-            len(text[read[last].end : read[last + 1].start].strip()) < _EMPTY
+        while last + 1 < len(heads) and (
+            len(text[heads[last].end : heads[last + 1].start].strip()) < _EMPTY
         ):
             last += 1
-        again = _again(read[k : last + 1], {head.key for head in read[last + 1 :]})
-        entries, rest = read[k : k + again], read[k + again : last + 1]
+        again = _again(heads[k : last + 1], {head.key for head in heads[last + 1 :]})
+        entries, rest = heads[k : k + again], heads[k + again : last + 1]
         is_said = any(head.title.casefold().endswith("contents") for head in entries)
         n = sum(head.style in _COUNTED for head in entries)
-        n_later = sum(head.style in _COUNTED for head in (*rest, *read[last + 1 :]))
+        n_later = sum(head.style in _COUNTED for head in (*rest, *heads[last + 1 :]))
         is_contents = n > 2 or (is_said and n + len(entries) > 2)
         kept += rest if is_contents and 2 * n_later >= n else (*entries, *rest)
         k = last + 1
@@ -418,12 +418,12 @@ def _without_contents(text: str, read: Sequence[_Heading]) -> list[_Heading]:
 
 
 def _last_of_each(
-    read: Sequence[_Heading], others: Sequence[_Heading], text: str
+    heads: Sequence[_Heading], others: Sequence[_Heading], text: str
 ) -> list[_Heading]:
     """Remove those that recur, as in a table of contents, and those that nothing follows."""
-    last = {head.key: head.start for head in read}
-    ends = dict(pairwise([*sorted(head.start for head in (*read, *others)), len(text)]))
-    return [h for h in read if last[h.key] == h.start and ends[h.start] - h.end >= _EMPTY]
+    last = {head.key: head.start for head in heads}
+    ends = dict(pairwise([*sorted(head.start for head in (*heads, *others)), len(text)]))
+    return [h for h in heads if last[h.key] == h.start and ends[h.start] - h.end >= _EMPTY]
 
 
 def _again(cluster: Sequence[_Heading], later: Set[_Key]) -> int:
@@ -432,14 +432,11 @@ def _again(cluster: Sequence[_Heading], later: Set[_Key]) -> int:
     That is where the first part, or else the first chapter, recurs; or a last one that is number 1,
     with its part, or a prologue that does not come later; or after them all.
     """
-    for style in ("large", *_COUNTED):
-        first = next((head for head in cluster if head.style == style), None)
-        if first is None:
-            continue
-        for k, head in enumerate(cluster):
-            if k > 1 and head is not first and head.key == first.key:
-                return k
-        break
+    styles = ("large", *_COUNTED)
+    first = next((head for style in styles for head in cluster if head.style == style), None)
+    for k, head in enumerate(cluster):
+        if first is not None and k > 1 and head is not first and head.key == first.key:
+            return k
     last = len(cluster) - 1
     is_prologue = cluster[last].style == "story" and cluster[last].key not in later
     if cluster[last].number != 1 and not is_prologue:
@@ -449,15 +446,15 @@ def _again(cluster: Sequence[_Heading], later: Set[_Key]) -> int:
     return last
 
 
-def _numbered(text: str, read: Sequence[_Heading]) -> list[_Heading]:
+def _numbered(text: str, heads: Sequence[_Heading]) -> list[_Heading]:
     """Headings whose numbers count up from 1, repeatedly; none if there is little text below.
 
     A misprinted number is accepted if the one after it is right, and one may be missing.
     """
     kept: list[_Heading] = []
     expected = 1
-    for k, head in enumerate(read):
-        follows = read[k + 1].number if k + 1 < len(read) else None
+    for k, head in enumerate(heads):
+        follows = heads[k + 1].number if k + 1 < len(heads) else None
         if head.number == 1 and follows == 2:
             expected = 1
         elif kept and head.number == expected + 1 and follows != expected + 1:
@@ -469,10 +466,10 @@ def _numbered(text: str, read: Sequence[_Heading]) -> list[_Heading]:
     return kept if len(kept) > 1 and _body(text, kept) >= _MIN_BODY else []
 
 
-def _body(text: str, read: Sequence[_Heading]) -> float:
+def _body(text: str, heads: Sequence[_Heading]) -> float:
     """The median number of characters below headings."""
-    ends = [*(head.start for head in read[1:]), len(text)]
-    return median(end - head.end for head, end in zip(read, ends, strict=True))
+    ends = [*(head.start for head in heads[1:]), len(text)]
+    return median(end - head.end for head, end in zip(heads, ends, strict=True))
 
 
 def _usual_gap(text: str, spans: Sequence[Place]) -> int:

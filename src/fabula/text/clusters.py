@@ -110,11 +110,11 @@ def sketch_of(text: str) -> Sketch:
     grams, shingles = np.unique(_grams(codes, _SHINGLE)), np.zeros(0, np.uint16)
     if len(grams):
         factors = _mixed(np.arange(_N_HASHES, dtype=np.uint64)) | np.uint64(1)
-        least = np.full(_N_HASHES, np.iinfo(np.uint64).max)
+        minima = np.full(_N_HASHES, np.iinfo(np.uint64).max)
         for start in range(0, len(grams), _BLOCK):
             products = grams[start : start + _BLOCK, None] * factors
-            least = np.minimum(least, (products ^ (products >> np.uint64(32))).min(axis=0))
-        shingles = _mixed(least).astype(np.uint16)
+            minima = np.minimum(minima, (products ^ (products >> np.uint64(32))).min(axis=0))
+        shingles = _mixed(minima).astype(np.uint16)
     marks = {
         name: round(per_100 * sum(1 for _ in pattern.finditer(text.strip())), 4)
         for name, pattern in _MARKS.items()
@@ -199,7 +199,7 @@ def find_clusters(
     keys: what each text belongs to as far as is known; a text of its own needs a key of its own.
     digests: if given, texts with the same digest are copies too, however short.
     """
-    equals, all_ = _Components(len(keys)), _Components(len(keys))
+    by_copy, all_ = _Components(len(keys)), _Components(len(keys))
     first: dict[str, int] = {}
     for place, key in enumerate(keys):
         all_.join(place, first.setdefault(key, place))
@@ -211,18 +211,18 @@ def find_clusters(
     ]
     runs = [sketch.runs for sketch in sketches]
     for a, b in [*equal, *_sharing(openings), *_sharing(runs), *_nearly_same(sketches)]:
-        equals.join(a, b)
+        by_copy.join(a, b)
         all_.join(a, b)
     roots = list(map(all_.root, range(len(keys))))
-    least: dict[int, str] = {}
+    smallest: dict[int, str] = {}
     of_copies: dict[int, set[str]] = {}
     for place, key in enumerate(keys):
-        least[roots[place]] = min(least.get(roots[place], key), key)
-        of_copies.setdefault(equals.root(place), set()).add(key)
-    names = tuple(sorted(least.values()))
+        smallest[roots[place]] = min(smallest.get(roots[place], key), key)
+        of_copies.setdefault(by_copy.root(place), set()).add(key)
+    names = tuple(sorted(smallest.values()))
     number = {name: k for k, name in enumerate(names)}
-    numbers = np.array([number[least[root]] for root in roots], np.int64)
-    copies = tuple(place for place in range(len(keys)) if len(of_copies[equals.root(place)]) > 1)
+    numbers = np.array([number[smallest[root]] for root in roots], np.int64)
+    copies = tuple(place for place in range(len(keys)) if len(of_copies[by_copy.root(place)]) > 1)
     return Clusters(numbers, names, len(first), copies)
 
 

@@ -106,7 +106,7 @@ class Harper:
         # It searches for corrections of a word, and aborts the process on a very long one.
         text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
         british: set[tuple[int, int]] | None = None
-        kept = []
+        faults = []
         with _taken() as linters:
             lints = linters(self._dialects.AMERICAN).organized_lints(text)
             for rule, lint in ((rule, lint) for rule, group in lints.items() for lint in group):
@@ -133,8 +133,8 @@ class Harper:
                     if place not in british:
                         continue
                 likely = tuple(filter(None, (hint.replacement_text for hint in lint.suggestions)))
-                kept.append(Fault(place, lint.message, is_spelling, likely))
-        return sorted(kept, key=lambda fault: fault.place)
+                faults.append(Fault(place, lint.message, is_spelling, likely))
+        return sorted(faults, key=lambda fault: fault.place)
 
 
 Linters = Callable[[Any], Any]

@@ -70,9 +70,9 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
         pages = [_lines(page) for page in reader.pages]
         # Lines that the outline names on their pages are headings.
         for entry, level in _entries(reader.outline, 1):
-            number, wanted = reader.get_destination_page_number(entry), _folded(str(entry.title))
-            if number is not None and 0 <= number < len(pages) and wanted:
-                named = (line for line in pages[number] if _folded(line.words) == wanted)
+            number, heading = reader.get_destination_page_number(entry), _folded(str(entry.title))
+            if number is not None and 0 <= number < len(pages) and heading:
+                named = (line for line in pages[number] if _folded(line.words) == heading)
                 if (line := next(named, None)) is not None:
                     line.level = level
         about = reader.metadata
@@ -96,14 +96,14 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
     edges = [top + foot for top, foot in zip(tops, feet, strict=True)]
     counts = Counter(key for edge in edges for key in set(map(_key, edge)) if key)
     least = max(2, _REPEATED * len(pages))
-    gone = {id(line) for edge in edges for line in edge if counts[_key(line)] >= least}
+    repeated = {id(line) for edge in edges for line in edge if counts[_key(line)] >= least}
     for sides in (tops, feet):
         numbers = [[line for line in side if _number.fullmatch(line.words)] for side in sides]
         n = sum(any(not line.level for line in side) for side in numbers)
         # A number at the top of only a few pages is a chapter number.
         if 2 * n >= len(pages) and not (sides is tops and len(pages) <= 2):
-            gone |= {id(line) for side in numbers for line in side}
-    kept = [[line for line in page if id(line) not in gone or line.level] for page in pages]
+            repeated |= {id(line) for side in numbers for line in side}
+    kept = [[line for line in page if id(line) not in repeated or line.level] for page in pages]
     whole = Counter(word for page in kept for line in page for word in line.words.split())
     return ParsedText(list(_paragraphs(kept, whole)), _plain(title), _plain(author))
 
@@ -164,7 +164,7 @@ def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple
     full = sorted(len(line.words) for line in lines)[int(0.8 * (len(lines) - 1))]
     gaps = [a.y - b.y for page in pages for a, b in itertools.pairwise(page) if a.y > b.y]
     usual = median(gaps) if gaps else 0.0
-    held: list[_Line] = []
+    pending: list[_Line] = []
     for page in pages:
         # The x of lines without an indent; a single line further left is not the margin.
         counted = Counter(round(line.x) for line in page)
@@ -172,12 +172,12 @@ def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple
         margin = min(common or counted, default=0)
         for k, line in enumerate(page):
             before = page[k - 1] if k else None
-            if held and _begins(line, before, held[-1], margin, usual, full):
-                yield _joined(held, whole)
-                held = []
-            held.append(line)
-    if held:
-        yield _joined(held, whole)
+            if pending and _begins(line, before, pending[-1], margin, usual, full):
+                yield _joined(pending, whole)
+                pending = []
+            pending.append(line)
+    if pending:
+        yield _joined(pending, whole)
 
 
 def _begins(

@@ -147,19 +147,19 @@ class _Reader:
             for match in pattern.finditer(text, low, high)
         )
         for number, low, high, start, end in matches:
-            shown = text[start:end]
+            sign = text[start:end]
             head, after = self.before(start, low), self._neighbour(end, 1, high)
             before = self._neighbour(start - 1, -1, low)
-            opens, closes = _by_place(before, after, shown)
-            kind = next((kind for kind in "«‹" if shown in _PAIRS[kind]), "double")
-            if len(shown) == 1 and shown in _SINGLE:
+            opens, closes = _by_place(before, after, sign)
+            kind = next((kind for kind in "«‹" if sign in _PAIRS[kind]), "double")
+            if len(sign) == 1 and sign in _SINGLE:
                 kind = "single"
                 is_inner = text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
                 if is_inner or (before.isspace() and _CLITIC.match(text, end)):
                     continue
                 opens = self._opening(start, head) if opens else 0
                 closes = self._closing(start, head) if closes and head else 0
-            elif before.isdigit() and shown in '"＂':
+            elif before.isdigit() and sign in '"＂':
                 # Inches; they close a quotation only if nothing else does.
                 opens, closes = 0, 1
             if opens or closes:
@@ -266,8 +266,8 @@ class _Reader:
         # saying.
         n_words = len(WORD.findall(self.text[marks[k].end : marks[poor].start]))
         after = WORD.findall(self.after(marks[poor].end, len(self.text)))[:3]
-        may = n_words <= _MAX_SCARE_WORDS or any(word.lower() in SAYING for word in after)
-        return poor if may else None
+        may_close = n_words <= _MAX_SCARE_WORDS or any(word.lower() in SAYING for word in after)
+        return poor if may_close else None
 
     def _beyond(self, marks: Sequence[_Mark], k: int) -> tuple[int, int] | None:
         """The provisional end of a speech of several paragraphs, and the index of the next mark."""

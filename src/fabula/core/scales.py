@@ -81,9 +81,7 @@ class Scale:
     @property
     def range(self) -> str:
         """`1 to 5`; empty for a scale without bounds."""
-        if self.low is None or self.high is None:
-            return ""
-        return f"{self.low:g} to {self.high:g}"
+        return "" if self.low is None or self.high is None else f"{self.low:g} to {self.high:g}"
 
     @property
     def limits(self) -> Mapping[str, str]:

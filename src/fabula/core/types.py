@@ -123,9 +123,7 @@ def newer_version(signature: object) -> str | None:
 def _newer(signature: str) -> str | None:
     """Cached: the rows of a file have the same one, millions of times."""
     match = re.search(r"\|v:(\d+(?:\.\d+)*)", signature)
-    if match is None or _numbers(match[1]) <= _numbers(__version__):
-        return None
-    return match[1]
+    return match[1] if match and _numbers(match[1]) > _numbers(__version__) else None
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -207,9 +207,7 @@ def fence(frame: str, *texts: str) -> str:
     So a text that contains such a line, as a break or on purpose, does not end early.
     """
     longest = max((len(run) for text in texts for run in re.findall("=+", text)), default=0)
-    if longest < len(FENCE):
-        return frame
-    return frame.replace(FENCE, "=" * (longest + 1))
+    return frame if longest < len(FENCE) else frame.replace(FENCE, "=" * (longest + 1))
 
 
 T = TypeVar("T")

@@ -62,12 +62,12 @@ class Panel:
 
     def majority(self) -> dict[tuple[str, str], float]:
         """The verdict of more than half of the experts; ties are omitted."""
-        found = {}
+        majority = {}
         for subject, row in zip(self.subjects, self.ratings, strict=True):
-            given = row[~np.isnan(row)]
-            if len(given) and 2 * given.sum() != len(given):
-                found[subject] = float(2 * given.sum() > len(given))
-        return found
+            answers = row[~np.isnan(row)]
+            if len(answers) and 2 * answers.sum() != len(answers):
+                majority[subject] = float(2 * answers.sum() > len(answers))
+        return majority
 
     def on(self, documents: Collection[str]) -> Panel:
         """The part that covers these documents."""
@@ -190,31 +190,31 @@ def panel_of_labels(labels: Sequence[Measurement], rubric: Rubric, source: str) 
     """
     yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
     verdicts = (
-        (one.document_id, one.item, one.rater, float(one.value > 0.5))
-        for one in labels
-        if one.item in yes_no and isinstance(one.value, float) and one.value != 0.5
+        (label.document_id, label.item, label.rater, float(label.value > 0.5))
+        for label in labels
+        if label.item in yes_no and isinstance(label.value, float) and label.value != 0.5
     )
     return replace(panel_of(verdicts, source), authors=_authors(labels))
 
 
 def panel_of(verdicts: Iterable[tuple[str, str, str, float]], source: str) -> Panel:
     """A panel from story, item, expert and 1 or 0. Raises `InputError` for a second verdict."""
-    given: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    by_subject: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for story, item, rater, value in verdicts:
-        if rater in given[story, item]:
+        if rater in by_subject[story, item]:
             raise InputError(
                 f"{source}: expert {rater} has two verdicts on {item} of {story}; keep one of them"
             )
-        given[story, item][rater] = value
+        by_subject[story, item][rater] = value
     # Within a story an expert keeps the same column on every item, whatever the order of rows.
     seats: dict[str, list[str]] = {}
-    for (story, _), values in given.items():
+    for (story, _), values in by_subject.items():
         seats[story] = sorted({*seats.get(story, []), *values})
-    ratings = np.full((len(given), max(map(len, seats.values()), default=0)), np.nan)
-    for row, ((story, _), values) in zip(ratings, given.items(), strict=True):
+    ratings = np.full((len(by_subject), max(map(len, seats.values()), default=0)), np.nan)
+    for row, ((story, _), values) in zip(ratings, by_subject.items(), strict=True):
         for rater, value in values.items():
             row[seats[story].index(rater)] = value
-    return Panel(tuple(given), ratings, source)
+    return Panel(tuple(by_subject), ratings, source)
 
 
 def panel_agreement(
@@ -254,23 +254,23 @@ def judge_agreement(
 ) -> JudgeAgreement:
     """A judge's agreement with the majority, over the stories rated by both."""
     yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
-    measurements = [one for one in measurements if one.item in yes_no]
+    measurements = [verdict for verdict in measurements if verdict.item in yes_no]
     judge = ratings_of(measurements)
     truth = panel.majority()
     # A missing answer from the judge counts as missing; one that was never requested does not.
-    asked = {(one.document_id, one.item) for one in measurements}
+    asked = {(verdict.document_id, verdict.item) for verdict in measurements}
     subjects = [subject for subject in panel.subjects if subject in asked and subject in truth]
     if not subjects:
         raise InputError(
             f"{panel.source}: contains no verdicts on any story that was judged; check that "
             "the ids match"
         )
-    said = np.array([judge.get(subject, np.nan) for subject in subjects])
+    judged = np.array([judge.get(subject, np.nan) for subject in subjects])
     is_so = np.array([truth[subject] for subject in subjects])
     signature = f"{measurements[0].signature}|experts:{panel.source}"
     rows = []
     for name, places in _groups(subjects, rubric, by, {**panel.authors, **_authors(measurements)}):
-        a, b = said[places], is_so[places]
+        a, b = judged[places], is_so[places]
         stories, items = ([subjects[place][k] for place in places] for k in (0, 1))
         kappa, ac1 = (
             statistic.estimate(stories, seed=seed, method=method, signature=signature)
@@ -292,9 +292,9 @@ def judge_agreement(
         if document in counted and not np.isnan(row).all()
     }
     stories = list(passed)
-    mine, theirs = np.array([counted[story] for story in stories]), np.array([*passed.values()])
+    mine, means = np.array([counted[story] for story in stories]), np.array([*passed.values()])
     method = "Pearson of tests passed with the experts' mean"
-    correlation = stats.pearson(mine, theirs).estimate(
+    correlation = stats.pearson(mine, means).estimate(
         stories, seed=seed, method=method, signature=signature
     )
     why = "fewer than two stories have all verdicts of both"
@@ -307,7 +307,7 @@ def judge_agreement(
         rows=tuple(rows[:-1]),
         overall=rows[-1],
         pearson=correlation,
-        spearman=stats.spearman(mine, theirs).value,
+        spearman=stats.spearman(mine, means).value,
         n_stories=len(stories),
         n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
         why_no_correlation=None if correlation.value is not None else why,
@@ -329,17 +329,17 @@ def aggregates(
     if len({(item.scale.low, item.scale.high) for item in taken}) > 1:
         return {}
     items = [item.id for item in taken if asked is None or item.id in asked]
-    found = {}
+    values_of = {}
     for document in dict.fromkeys(document for document, _ in ratings) if items else ():
-        given = [ratings[document, item] for item in items if (document, item) in ratings]
-        if len(given) < len(items):
+        values = [ratings[document, item] for item in items if (document, item) in ratings]
+        if len(values) < len(items):
             continue
         if rubric.aggregate.rule == "count":
             counted = 1.0 if rubric.aggregate.counts == "Yes" else 0.0
-            found[document] = float(sum(value == counted for value in given))
+            values_of[document] = float(sum(value == counted for value in values))
         elif rubric.aggregate.rule == "mean":
-            found[document] = math.fsum(given) / len(given)
-    return found
+            values_of[document] = math.fsum(values) / len(values)
+    return values_of
 
 
 def pass_rates(
@@ -347,16 +347,16 @@ def pass_rates(
 ) -> dict[str, dict[str, float]]:
     """Percent of the verdicts that are Yes, by author and item."""
     authors = sorted({author_of(story) for story, _ in panel.subjects})
-    found: dict[str, dict[str, float]] = {author: {} for author in authors}
-    for author, rates in found.items():
+    rates_of: dict[str, dict[str, float]] = {author: {} for author in authors}
+    for author, rates in rates_of.items():
         for item in rubric.items:
-            mine = [
+            is_theirs = [
                 asked == item.id and author_of(story) == author for story, asked in panel.subjects
             ]
-            given = panel.ratings[mine]
-            if not np.isnan(given).all():
-                rates[item.id] = 100 * float(np.nanmean(given))
-    return found
+            ratings = panel.ratings[is_theirs]
+            if not np.isnan(ratings).all():
+                rates[item.id] = 100 * float(np.nanmean(ratings))
+    return rates_of
 
 
 def tests_passed(
@@ -366,14 +366,14 @@ def tests_passed(
     stories: dict[str, list[int]] = defaultdict(list)
     for place, (story, _) in enumerate(panel.subjects):
         stories[story].append(place)
-    found: dict[str, Counter[int]] = {}
+    counts_of: dict[str, Counter[int]] = {}
     for story, places in stories.items():
-        counts = found.setdefault(author_of(story), Counter())
+        counts = counts_of.setdefault(author_of(story), Counter())
         for total in panel.ratings[places].sum(axis=0):
             # NaN: who skipped a test has no known number of passed ones.
             if len(places) == len(rubric.items) and not np.isnan(total):
                 counts[int(total)] += 1
-    return {author: dict(sorted(counts.items())) for author, counts in sorted(found.items())}
+    return {author: dict(sorted(counts.items())) for author, counts in sorted(counts_of.items())}
 
 
 def expert_correlation(panel: Panel, rubric: Rubric, *, seed: int = 0) -> Estimate:
@@ -393,24 +393,24 @@ def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.f
     documents = list(dict.fromkeys(document for document, _ in panel.subjects))
     scores = []
     for column in panel.ratings.T.tolist():
-        given = zip(panel.subjects, column, strict=True)
-        scores.append(aggregates({k: value for k, value in given if not math.isnan(value)}, rubric))
-    table = [[own.get(document, np.nan) for own in scores] for document in documents]
+        pairs = zip(panel.subjects, column, strict=True)
+        scores.append(aggregates({k: value for k, value in pairs if not math.isnan(value)}, rubric))
+    table = [[of_rater.get(document, np.nan) for of_rater in scores] for document in documents]
     return documents, np.array(table, np.float64).reshape(len(documents), len(scores))
 
 
 def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
     """Yes or No by document and item; repeated answers count by majority, ties are dropped."""
     return {
-        (one.document_id, one.item): float(one.value > 0.5)
-        for one in measurements
-        if isinstance(one.value, float) and one.value != 0.5
+        (answer.document_id, answer.item): float(answer.value > 0.5)
+        for answer in measurements
+        if isinstance(answer.value, float) and answer.value != 0.5
     }
 
 
 def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:
-    said = ((one.document_id, one.details.get("author")) for one in measurements)
-    return {document: str(author) for document, author in said if author}
+    pairs = ((answer.document_id, answer.details.get("author")) for answer in measurements)
+    return {document: str(author) for document, author in pairs if author}
 
 
 def _groups(
@@ -441,15 +441,15 @@ def people_agreement(
     panel: Panel, documents: Collection[str], judge: Ratings | None = None
 ) -> dict[str, PeopleAgreement]:
     """By item, and `all`, over the documents; with a judge's verdicts on them if given."""
-    here = panel.on(documents)
+    shared = panel.on(documents)
     places: dict[str, list[int]] = {}
-    for k, (_, item) in enumerate(here.subjects):
+    for k, (_, item) in enumerate(shared.subjects):
         places.setdefault(item, []).append(k)
-    found = {item: _one_among(item, here, own, judge) for item, own in places.items()}
-    kappas = [one.fleiss for one in found.values() if one.fleiss is not None]
-    everything = _one_among("all", here, list(range(len(here.subjects))), judge)
+    by_item = {item: _one_among(item, shared, rows, judge) for item, rows in places.items()}
+    kappas = [row.fleiss for row in by_item.values() if row.fleiss is not None]
+    everything = _one_among("all", shared, list(range(len(shared.subjects))), judge)
     mean = float(np.mean(kappas)) if kappas else None
-    return found | {"all": replace(everything, fleiss_mean=mean)}
+    return by_item | {"all": replace(everything, fleiss_mean=mean)}
 
 
 def _one_among(
@@ -461,27 +461,27 @@ def _one_among(
     # left out if the others are tied or fewer than two; of only two people each is compared with
     # the other.
     n_least = 2 if ratings.shape[1] > 2 else 1
-    each: list[tuple[float, float]] = []
+    pairs: list[tuple[float, float]] = []
     subjects: list[int] = []
     for row, values in enumerate(ratings):
-        given = values[~np.isnan(values)]
-        for k, value in enumerate(given):
-            others = np.delete(given, k)
+        known = values[~np.isnan(values)]
+        for k, value in enumerate(known):
+            others = np.delete(known, k)
             if len(others) >= n_least and 2 * others.sum() != len(others):
-                each.append((value, 2 * others.sum() > len(others)))
+                pairs.append((value, 2 * others.sum() > len(others)))
                 subjects.append(row)
-    one, rest = np.array(each, np.float64).reshape(-1, 2).T
+    people, rest = np.array(pairs, np.float64).reshape(-1, 2).T
     among, strata = [documents[k] for k in subjects], [items[k] for k in subjects]
-    kappa, fleiss = stats.cohen(one, rest, strata).value, stats.fleiss(ratings, items).value
-    found = PeopleAgreement(item, len(set(documents)), kappa, fleiss)
+    kappa, fleiss = stats.cohen(people, rest, strata).value, stats.fleiss(ratings, items).value
+    agreement = PeopleAgreement(item, len(set(documents)), kappa, fleiss)
     if judge is None:
-        return found
-    mine = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])
-    theirs = np.where(np.isnan(mine), np.nan, one)
-    kappas = [(stats.cohen(answers, rest, strata), among) for answers in (mine, theirs)]
+        return agreement
+    judged = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])
+    answered = np.where(np.isnan(judged), np.nan, people)
+    kappas = [(stats.cohen(answers, rest, strata), among) for answers in (judged, answered)]
     method = "difference of Cohen kappas with the majorities of the others"
     less = stats.difference(*kappas, method=method, signature=f"experts:{panel.source}")
-    return replace(found, judge_less=less)
+    return replace(agreement, judge_less=less)
 
 
 # Other items: numbers, choices, places.
@@ -499,16 +499,16 @@ def graded_agreement(
     by_judge = by_rater(measurements)
     judges: dict[str, dict[str, JudgeWithPeople]] = {rater: {} for rater in by_judge}
     for item in graded_items(rubric):
-        said = numbers_said(labels, item)
-        if not said:
+        by_document = numbers_said(labels, item)
+        if not by_document:
             continue
-        people[item.id] = _people(said, item, labels[0].signature, seed)
-        for rater, found in judges.items():
-            mine = [one for one in by_judge[rater] if one.item == item.id]
-            given = {name: values[rater] for name, values in numbers_said(mine, item).items()}
-            if any(name in said for name in given):
-                found[item.id] = _judge(given, said, item, mine[0].signature, seed)
-    return GradedAgreement(people, {rater: found for rater, found in judges.items() if found})
+        people[item.id] = _people(by_document, item, labels[0].signature, seed)
+        for rater, rows in judges.items():
+            answers = [answer for answer in by_judge[rater] if answer.item == item.id]
+            judged = {name: values[rater] for name, values in numbers_said(answers, item).items()}
+            if any(name in by_document for name in judged):
+                rows[item.id] = _judge(judged, by_document, item, answers[0].signature, seed)
+    return GradedAgreement(people, {rater: kept for rater, kept in judges.items() if kept})
 
 
 def graded_pairs(
@@ -526,26 +526,26 @@ def graded_pairs(
     pairs = []
     for item in graded_items(rubric):
         people = numbers_said(labels, item)
-        given = {name: numbers_said(own, item) for name, own in judges.items()}
+        numbers = {name: numbers_said(rows, item) for name, rows in judges.items()}
         answers = {
-            name: {document: next(iter(one.values())) for document, one in own.items()}
-            for name, own in given.items()
+            name: {text: next(iter(by_judge.values())) for text, by_judge in by_text.items()}
+            for name, by_text in numbers.items()
         }
         for first, second in combinations([name for name in answers if answers[name]], 2):
-            both = [name for name in answers[first] if name in answers[second]]
-            if not both:
+            shared = [name for name in answers[first] if name in answers[second]]
+            if not shared:
                 continue
             signature = f"{judges[first][0].signature}|against:{second}"
             columns, sides = [], []
-            for mine in (answers[first], answers[second]):
-                columns.append(np.array([mine[name] for name in both]))
-                own, theirs, names = _with_people({name: mine[name] for name in both}, people)
-                sides.append((_statistic(own, theirs, item), names))
+            for by_text in (answers[first], answers[second]):
+                columns.append(np.array([by_text[name] for name in shared]))
+                a, b, names = _with_people({name: by_text[name] for name in shared}, people)
+                sides.append((_statistic(a, b, item), names))
             method = f"difference of the kappas of two judges with people, {_OVER}"
             apart = stats.difference(*sides, method=method, signature=signature)
-            agreement = _kappa(columns[0], columns[1], both, item, signature, seed)
+            agreement = _kappa(columns[0], columns[1], shared, item, signature, seed)
             alike = "a judge and people said the same"
-            if not any(name in people for name in both):
+            if not any(name in people for name in shared):
                 alike = "nobody labelled these documents"
             why = _reasons(difference=(apart, alike), agreement=(agreement, _SAME))
             details = {"agreement": agreement, "why_missing": why}
@@ -555,7 +555,7 @@ def graded_pairs(
 
 def graded_items(rubric: Rubric) -> list[Item]:
     """The items that are neither yes-no nor prose."""
-    return [one for one in rubric.items if one.scale.level and one.scale.agreement != "kappa"]
+    return [item for item in rubric.items if item.scale.level and item.scale.agreement != "kappa"]
 
 
 def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, dict[str, float]]:
@@ -564,16 +564,16 @@ def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, d
     Worths, ranks, or the number of an option.
     """
     scale = item.scale
-    found: dict[str, dict[str, float]] = {}
-    for one in measurements:
-        value = scale.decided(one.value) if one.item == item.id else None
+    numbers: dict[str, dict[str, float]] = {}
+    for answer in measurements:
+        value = scale.decided(answer.value) if answer.item == item.id else None
         if value is None:
             continue
         number = scale.worth(value)
         if number is None:
             number = scale.answers.index(value) if isinstance(value, str) else value
-        found.setdefault(one.document_id, {})[one.rater] = float(number)
-    return found
+        numbers.setdefault(answer.document_id, {})[answer.rater] = float(number)
+    return numbers
 
 
 def _statistic(a: Values, b: Values, item: Item) -> stats.Statistic:
@@ -581,11 +581,11 @@ def _statistic(a: Values, b: Values, item: Item) -> stats.Statistic:
 
 
 def _pairs_of_people(
-    said: Mapping[str, Mapping[str, float]], documents: Sequence[str]
+    people: Mapping[str, Mapping[str, float]], documents: Sequence[str]
 ) -> tuple[Values, Values, list[str]]:
     """All ordered pairs of two people of a document, and the documents of the pairs."""
     return _columns(
-        [(*pair, name) for name in documents for pair in permutations(said[name].values(), 2)]
+        [(*pair, name) for name in documents for pair in permutations(people[name].values(), 2)]
     )
 
 
@@ -596,14 +596,14 @@ def _columns(pairs: Sequence[tuple[float, float, str]]) -> tuple[Values, Values,
 
 
 def _people(
-    said: Mapping[str, Mapping[str, float]], item: Item, signature: str, seed: int
+    people: Mapping[str, Mapping[str, float]], item: Item, signature: str, seed: int
 ) -> AmongPeople:
-    several = [name for name, values in said.items() if len(values) > 1]
-    raters = list(dict.fromkeys(rater for name in several for rater in said[name]))
+    several = [name for name, values in people.items() if len(values) > 1]
+    raters = list(dict.fromkeys(rater for name in several for rater in people[name]))
     table = np.array(
-        [[said[name].get(rater, np.nan) for rater in raters] for name in several], np.float64
+        [[people[name].get(rater, np.nan) for rater in raters] for name in several], np.float64
     ).reshape(len(several), len(raters))
-    a, b, names = _pairs_of_people(said, several)
+    a, b, names = _pairs_of_people(people, several)
     level = item.scale.level or "nominal"
     apart = (a != b) if level == "nominal" else np.abs(a - b) / item.scale.span
     kappa = _kappa(a, b, names, item, signature, seed)
@@ -638,55 +638,55 @@ def _people(
 
 def _reasons(**figures: tuple[Estimate, str]) -> dict[str, str]:
     """By name, the reasons of the estimates without a value."""
-    return {name: why for name, (one, why) in figures.items() if one.value is None}
+    return {name: why for name, (estimate, why) in figures.items() if estimate.value is None}
 
 
 def _kappa(
     a: Values, b: Values, names: Sequence[str], item: Item, signature: str, seed: int
 ) -> Estimate:
     method = f"{_METHODS[item.scale.level or 'nominal']} {_OVER}"
-    found = _statistic(a, b, item).estimate(names, seed=seed, method=method, signature=signature)
-    return replace(found, n=len(set(names)))
+    estimate = _statistic(a, b, item).estimate(names, seed=seed, method=method, signature=signature)
+    return replace(estimate, n=len(set(names)))
 
 
 def _with_people(
-    given: Mapping[str, float], said: Mapping[str, Mapping[str, float]]
+    judged: Mapping[str, float], people: Mapping[str, Mapping[str, float]]
 ) -> tuple[Values, Values, list[str]]:
     """A judge's answers with each person's of the same document, and the documents."""
-    both = ((name, mine, said.get(name, {}).values()) for name, mine in given.items())
-    return _columns([(mine, value, name) for name, mine, values in both for value in values])
+    rows = ((name, answer, people.get(name, {}).values()) for name, answer in judged.items())
+    return _columns([(answer, value, name) for name, answer, values in rows for value in values])
 
 
 def _judge(
-    given: Mapping[str, float],
-    said: Mapping[str, Mapping[str, float]],
+    judged: Mapping[str, float],
+    labels: Mapping[str, Mapping[str, float]],
     item: Item,
     signature: str,
     seed: int,
 ) -> JudgeWithPeople:
-    both = [name for name in given if name in said]
-    mine, theirs, names = _with_people(given, said)
-    a, b, among = _pairs_of_people(said, both)
-    means = np.array([np.mean(list(said[name].values())) for name in both])
-    own = np.array([given[name] for name in both])
+    shared = [name for name in judged if name in labels]
+    answers, others, names = _with_people(judged, labels)
+    a, b, among = _pairs_of_people(labels, shared)
+    means = np.array([np.mean(list(labels[name].values())) for name in shared])
+    marks = np.array([judged[name] for name in shared])
     has_order = item.scale.level != "nominal"
-    kappa = _kappa(mine, theirs, names, item, signature, seed)
+    kappa = _kappa(answers, others, names, item, signature, seed)
     people = _kappa(a, b, among, item, signature, seed)
-    sides = (_statistic(mine, theirs, item), names), (_statistic(a, b, item), among)
+    sides = (_statistic(answers, others, item), names), (_statistic(a, b, item), among)
     apart = stats.difference(*sides, method=f"difference of kappas, {_OVER}", signature=signature)
     ordered = means if has_order else np.full(len(means), np.nan)
-    correlation = stats.pearson(own, ordered).estimate(
-        both, seed=seed, method="Pearson with people's means over documents", signature=signature
+    correlation = stats.pearson(marks, ordered).estimate(
+        shared, seed=seed, method="Pearson with people's means over documents", signature=signature
     )
     alone = _SAME if among else _ALONE
-    no_correlation = f"{'people' if np.ptp(own) else 'the judge'} said the same of every document"
+    no_correlation = f"{'people' if np.ptp(marks) else 'the judge'} said the same of every document"
     if not has_order:
         no_correlation = "the options have no order"
-    elif len(own) < 2:
+    elif len(marks) < 2:
         no_correlation = "judge and people answered about one document only"
     return JudgeWithPeople(
         item.id,
-        n=len(both),
+        n=len(shared),
         kappa=kappa,
         people=people,
         difference=apart,

@@ -99,8 +99,8 @@ class Correction:
             "overall": self.overall.to_json(),
             "items": {row.name: row.to_json() for row in (*self.items, *self.numbers)},
             "groups": {row.name: row.to_json() for row in self.groups},
-            "differences": [one.to_json() for one in self.differences],
-            "transfers": [one.to_json() for one in self.transfers],
+            "differences": [contrast.to_json() for contrast in self.differences],
+            "transfers": [contrast.to_json() for contrast in self.transfers],
             "about": self.about,
             "n_labels_for_width": {"width": self.width, "n": self.n_labels_for_width},
             "to_label": list(self.to_label),
@@ -128,21 +128,21 @@ class _Table:
     labelled: Means
 
     def of(self, documents: Sequence[str]) -> _Table:
-        here = set(documents)
+        kept = set(documents)
         return _Table(
-            {name: value for name, value in self.judged.items() if name in here},
-            {name: value for name, value in self.labelled.items() if name in here},
+            {name: value for name, value in self.judged.items() if name in kept},
+            {name: value for name, value in self.labelled.items() if name in kept},
         )
 
     def split(self) -> tuple[list[str], tuple[Values, Values, Values]]:
         """The documents, those with both first; their labels and predictions, and the rest's."""
-        both = [name for name in self.judged if name in self.labelled]
-        rest = [name for name in self.judged if name not in self.labelled]
-        known = (self.labelled, both), (self.judged, both), (self.judged, rest)
-        labels, predicted, others = (
+        shared = [name for name in self.judged if name in self.labelled]
+        unlabelled = [name for name in self.judged if name not in self.labelled]
+        known = (self.labelled, shared), (self.judged, shared), (self.judged, unlabelled)
+        labels, predicted, unknown = (
             np.array([means[name] for name in names], np.float64) for means, names in known
         )
-        return both + rest, (labels, predicted, others)
+        return shared + unlabelled, (labels, predicted, unknown)
 
 
 def correct(
@@ -166,13 +166,13 @@ def correct(
     for labelling next. Raises `InputError` if no item can be averaged, or nothing is labelled.
     """
     items = averaged_items(rubric)
-    said = _decided(measurements, rubric)
+    judged = _decided(measurements, rubric)
     known = _decided(labels, rubric)
-    for name, given in known.items() if truth == "majority" else ():
+    for name, means in known.items() if truth == "majority" else ():
         if rubric.item(name).scale.is_test:
-            known[name] = {text: float(mean > 0.5) for text, mean in given.items() if mean != 0.5}
+            known[name] = {text: float(mean > 0.5) for text, mean in means.items() if mean != 0.5}
     tables = {
-        item.id: _Table(said.get(item.id, {}), known.get(item.id, {}))
+        item.id: _Table(judged.get(item.id, {}), known.get(item.id, {}))
         for item in rubric.items
         if item.scale.is_test or item.scale.is_grade or item.scale.values
     }
@@ -182,41 +182,41 @@ def correct(
         raise InputError(
             "no document has both an answer of the judge and a label; check that the ids match"
         )
-    documents = list(dict.fromkeys(one.document_id for one in measurements))
+    documents = list(dict.fromkeys(answer.document_id for answer in measurements))
     by_group: dict[str, list[str]] = {}
     for name in documents:
         if group_of is not None and name in table.judged:
             by_group.setdefault(group_of(name), []).append(name)
     groups = dict(sorted(by_group.items()))
     how = _Method(about == "texts", cluster_of)
-    parts = {name: _row(name, table.of(members), how) for name, members in groups.items()}
-    overall, found = _stratified(table, parts, how)
+    rows = {name: _row(name, table.of(members), how) for name, members in groups.items()}
+    overall, overall_mean = _stratified(table, rows, how)
     scale = items[0].scale
-    numbers = {name: one for name, one in tables.items() if one.judged}
-    answered = {one.item for one in measurements if one.value is not None}
+    numbers = {name: answers for name, answers in tables.items() if answers.judged}
+    answered = {answer.item for answer in measurements if answer.value is not None}
     corrected = {*by_item, *numbers}
     differences = []
-    for (a, (row_a, mine)), (b, (row_b, other)) in combinations(parts.items(), 2):
+    for (a, (row_a, own)), (b, (row_b, other)) in combinations(rows.items(), 2):
         if row_a.raw is not None and row_b.raw is not None:
             apart, p = Estimate(None, None, None, row_a.n + row_b.n, "", ""), None
-            if mine is not None and other is not None:
-                apart, p = powered.corrected_difference(mine, other)
+            if own is not None and other is not None:
+                apart, p = powered.corrected_difference(own, other)
             raw = {"raw": row_a.raw - row_b.raw}
             differences.append(Contrast("mean", a, b, apart, p, test="Welch", details=raw))
     return Correction(
         judge=measurements[0].rater,
         overall=overall,
-        items=tuple(_row(name, one, how)[0] for name, one in by_item.items() if one.judged),
-        numbers=tuple(_row(name, one, how)[0] for name, one in numbers.items()),
-        groups=tuple(row for row, _ in parts.values()),
+        items=tuple(_row(name, both, how)[0] for name, both in by_item.items() if both.judged),
+        numbers=tuple(_row(name, answers, how)[0] for name, answers in numbers.items()),
+        groups=tuple(row for row, _ in rows.values()),
         differences=tuple(adjusted(differences)),
         transfers=tuple(_transfers(table, groups, how)),
         about=about,
         width=width * scale.span,
         n_labels_for_width=None
-        if found is None
-        else powered.n_labels_for(found, width * scale.span),
-        to_label=_next(table, groups, parts, n_next, seed),
+        if overall_mean is None
+        else powered.n_labels_for(overall_mean, width * scale.span),
+        to_label=_next(table, groups, rows, n_next, seed),
         left_out=tuple(
             item.id for item in rubric.items if item.id in answered and item.id not in corrected
         ),
@@ -249,10 +249,10 @@ def _decided(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, d
     """By item and document, the mean over raters of what each decided, without ties."""
     known = {item.id: item.scale for item in rubric.items}
     decided = [
-        replace(one, value=value)
-        for one in measurements
-        if one.item in known and one.value is not None
-        if (value := known[one.item].decided(one.value)) is not None
+        replace(answer, value=value)
+        for answer in measurements
+        if answer.item in known and answer.value is not None
+        if (value := known[answer.item].decided(answer.value)) is not None
     ]
     return mean_scores(score_table(decided, rubric))
 
@@ -266,9 +266,9 @@ def _overall(by_item: Mapping[str, _Table]) -> tuple[_Table, int]:
             for name, value in means.items():
                 values_of.setdefault(name, []).append(value)
     n_items = sum(bool(table.labelled) for table in by_item.values())
-    whole = {name: values for name, values in labelled.items() if len(values) == n_items}
-    n_partly = sum(name in judged and name not in whole for name in labelled)
-    sides = ({name: fmean(of_items[name]) for name in of_items} for of_items in (judged, whole))
+    complete = {name: values for name, values in labelled.items() if len(values) == n_items}
+    n_partly = sum(name in judged and name not in complete for name in labelled)
+    sides = ({name: fmean(of_items[name]) for name in of_items} for of_items in (judged, complete))
     return _Table(*sides), n_partly
 
 
@@ -286,11 +286,11 @@ def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Correcte
         reason = "labelled documents are unlike the others"
         return CorrectedRow(name, raw, None, None, None, n_labelled, n, reason=reason), None
     sides = labels, predicted, others
-    found = powered.corrected_mean(*sides, is_finite=how.is_finite, clusters=clusters)
-    assert found is not None
-    row = _of(name, raw, found)
-    if found.n_worth is None:
-        return row, found
+    mean = powered.corrected_mean(*sides, is_finite=how.is_finite, clusters=clusters)
+    assert mean is not None
+    row = _of(name, raw, mean)
+    if mean.n_worth is None:
+        return row, mean
     r = pearson(labels, predicted).estimate(clusters[:n_labelled], seed=0, method="", signature="")
     # Predictions that run against the labels get no weight, so they are worth nothing.
     least, most = (
@@ -298,59 +298,59 @@ def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Correcte
         for end in (r.low, r.high)
     )
     if least is not None and most is not None:
-        least, most = min(least, found.n_worth), max(most, found.n_worth)
-    return replace(row, n_worth_low=least, n_worth_high=most), found
+        least, most = min(least, mean.n_worth), max(most, mean.n_worth)
+    return replace(row, n_worth_low=least, n_worth_high=most), mean
 
 
-def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
+def _of(name: str, raw: float | None, mean: Corrected) -> CorrectedRow:
     why = f"fewer than {MIN_LABELS} labels, {MIN_VERDICTS} of one test; a cluster counts once"
-    reason = None if found.low is not None else why
-    figures = found.value, found.low, found.high, found.n_labelled, found.n, found.n_worth
-    return CorrectedRow(name, raw, *figures, weight=found.weight, reason=reason)
+    reason = None if mean.low is not None else why
+    figures = mean.value, mean.low, mean.high, mean.n_labelled, mean.n, mean.n_worth
+    return CorrectedRow(name, raw, *figures, weight=mean.weight, reason=reason)
 
 
 def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method) -> list[Contrast]:
     tested = []
     for name, members in groups.items():
-        mine = set(members)
-        here, of_mine = table.of(members).split()
-        rest, of_rest = table.of([one for one in table.judged if one not in mine]).split()
+        own = set(members)
+        inside, of_mine = table.of(members).split()
+        outside, of_rest = table.of([name_ for name_ in table.judged if name_ not in own]).split()
         if min(len(of_mine[0]), len(of_rest[0])) >= MIN_LABELS:
-            clusters = how.clusters(here), how.clusters(rest)
+            clusters = how.clusters(inside), how.clusters(outside)
             level, apart, p = powered.transfer(of_mine, of_rest, clusters)
             if p is not None:
                 about = {"level": level, "n_labelled": len(of_mine[0])}
                 names = name, "by the others' labels"
                 tested.append(Contrast("mean", *names, apart, p, test="Welch", details=about))
     return [
-        replace(one, details={**one.details, "level": None})
-        if (one.p_adjusted or 0) < P_TRANSFER
-        else one
-        for one in adjusted(tested)
+        replace(contrast, details={**contrast.details, "level": None})
+        if (contrast.p_adjusted or 0) < P_TRANSFER
+        else contrast
+        for contrast in adjusted(tested)
     ]
 
 
 def _stratified(
-    table: _Table, parts: Mapping[str, tuple[CorrectedRow, Corrected | None]], how: _Method
+    table: _Table, rows: Mapping[str, tuple[CorrectedRow, Corrected | None]], how: _Method
 ) -> tuple[CorrectedRow, Corrected | None]:
     """Over all documents; group by group where there are groups, since bias may differ."""
-    whole, found = _row("all", table, how)
-    if not parts:
-        return whole, found
-    known = [one for _, one in parts.values() if one is not None]
-    if len(known) < len(parts):
-        lacking = [name for name, (_, one) in parts.items() if one is None]
-        n = whole.n_labelled, whole.n
+    row, mean = _row("all", table, how)
+    if not rows:
+        return row, mean
+    known = [estimate for _, estimate in rows.values() if estimate is not None]
+    if len(known) < len(rows):
+        lacking = [name for name, (_, estimate) in rows.items() if estimate is None]
+        n = row.n_labelled, row.n
         why = f"see {', '.join(lacking)}"
-        return CorrectedRow("all", whole.raw, None, None, None, *n, reason=why), None
-    found = powered.stratified(known)
-    return _of("all", whole.raw, found), found
+        return CorrectedRow("all", row.raw, None, None, None, *n, reason=why), None
+    mean = powered.stratified(known)
+    return _of("all", row.raw, mean), mean
 
 
 def _next(
     table: _Table,
     groups: Mapping[str, Sequence[str]],
-    parts: Mapping[str, tuple[CorrectedRow, Corrected | None]],
+    rows: Mapping[str, tuple[CorrectedRow, Corrected | None]],
     n_next: int,
     seed: int,
 ) -> tuple[str, ...]:
@@ -360,24 +360,24 @@ def _next(
     labelled documents unrepresentative. A group without an estimate comes first.
     """
     rng = np.random.default_rng(seed)
-    found = {name: one for name, (_, one) in parts.items()}
+    means = {name: mean for name, (_, mean) in rows.items()}
     free = {}
     for name, members in (groups or {"all": list(table.judged)}).items():
-        left = [one for one in members if one not in table.labelled]
-        free[name] = [left[k] for k in rng.permutation(len(left))]
-    n_labelled = Counter({name: one.n_labelled for name, one in found.items() if one})
+        unlabelled = [text for text in members if text not in table.labelled]
+        free[name] = [unlabelled[k] for k in rng.permutation(len(unlabelled))]
+    n_labelled = Counter({name: mean.n_labelled for name, mean in means.items() if mean})
 
     def gain(name: str) -> float:
         """How much another label reduces the variance of the mean over all documents (Neyman)."""
-        one, n = found.get(name), n_labelled[name]
-        return math.inf if one is None or n < 2 else one.n**2 * one.spread * (1 / n - 1 / (n + 1))
+        own, n = means.get(name), n_labelled[name]
+        return math.inf if own is None or n < 2 else own.n**2 * own.spread * (1 / n - 1 / (n + 1))
 
-    taken: list[str] = []
-    while len(taken) < n_next and any(free.values()):
+    chosen: list[str] = []
+    while len(chosen) < n_next and any(free.values()):
         best = max((name for name in free if free[name]), key=gain)
-        taken.append(free[best].pop())
+        chosen.append(free[best].pop())
         n_labelled[best] += 1
-    return tuple(taken)
+    return tuple(chosen)
 
 
 def _signature(
@@ -388,8 +388,8 @@ def _signature(
     *,
     is_grouped: bool,
 ) -> str:
-    said = sorted((one.document_id, one.item, one.rater, str(one.value)) for one in labels)
-    digest = hashlib.sha256(repr(said).encode()).hexdigest()[:8]
+    answers = sorted((each.document_id, each.item, each.rater, str(each.value)) for each in labels)
+    digest = hashlib.sha256(repr(answers).encode()).hexdigest()[:8]
     source = labels[0].signature.removeprefix("labels:")
     strata = "groups" if is_grouped else "none"
     return (

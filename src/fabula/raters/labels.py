@@ -49,16 +49,16 @@ def read_labels(path: Path, rubric: Rubric) -> list[Measurement]:
     rows = (
         (
             {
-                "document": one.story_id,
-                "item": str(one.index),
-                "rater": one.expert,
-                "value": "Yes" if one.passed else "No",
-                "reason": one.rationale,
-                "author": split_story_id(one.story_id)[1],
+                "document": verdict.story_id,
+                "item": str(verdict.index),
+                "rater": verdict.expert,
+                "value": "Yes" if verdict.passed else "No",
+                "reason": verdict.rationale,
+                "author": split_story_id(verdict.story_id)[1],
             },
             f"{path}, row {number}",
         )
-        for number, one in enumerate(read_expert_verdicts(path), 1)
+        for number, verdict in enumerate(read_expert_verdicts(path), 1)
     )
     return labels_of(rows, rubric, path.name)
 
@@ -72,31 +72,31 @@ def labels_of(
     its number in place of its id. Raises `InputError` as `read_labels` does.
     """
     items = {str(name): item for item in rubric.items for name in (item.index, item.id)}
-    found: dict[tuple[str, str, str], Measurement] = {}
+    labels: dict[tuple[str, str, str], Measurement] = {}
     for row, where in rows:
-        own = [item.id for item in rubric.items if item.id in row]
+        names = [item.id for item in rubric.items if item.id in row]
         answers = [row]
-        if own and not any(name in row for name in COLUMNS["item"]):
+        if names and not any(name in row for name in COLUMNS["item"]):
             # A column for each item.
-            kept = {name: row[name] for name in row if name in _KEPT}
+            about = {name: row[name] for name in row if name in _KEPT}
             answers = [
-                kept | {"item": id_, "value": row[id_], "reason": row.get(f"{id_}.why")}
-                for id_ in own
+                about | {"item": id_, "value": row[id_], "reason": row.get(f"{id_}.why")}
+                for id_ in names
             ]
         for answer in answers:
             label = _label(where, answer, items, rubric, source)
             if label is None:
                 continue
             key = label.document_id, label.item, label.rater
-            if key in found:
+            if key in labels:
                 raise InputError(
                     f"{where}: {label.rater} has a second answer on {label.item} of "
                     f"{label.document_id}; keep one of them"
                 )
-            found[key] = label
-    if not any(one.value is not None for one in found.values()):
+            labels[key] = label
+    if not any(each.value is not None for each in labels.values()):
         raise InputError(f"{source}: contains no answers to items of {rubric.id}")
-    return list(found.values())
+    return list(labels.values())
 
 
 def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
@@ -105,10 +105,10 @@ def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
     This makes a judge of pairs comparable with people, who say which story they prefer.
     """
     return [
-        replace(one, value=side)
-        if isinstance(one.value, str) and (side := _side(one.document_id, one.value)) is not None
-        else one
-        for one in measurements
+        replace(m, value=side)
+        if isinstance(m.value, str) and (side := _side(m.document_id, m.value)) is not None
+        else m
+        for m in measurements
     ]
 
 
@@ -132,7 +132,7 @@ def _label(
             return None
         raise InputError(
             f"{where}: {rubric.id} has no item {name!r}; its items are "
-            f"{', '.join(one.id for one in rubric.items)}"
+            f"{', '.join(allowed.id for allowed in rubric.items)}"
         )
     document = str(_cell(row, "document", where)).strip()
     answer = _cell(row, "value", where, may_lack=True)
@@ -145,8 +145,8 @@ def _label(
         else:
             if scale.form == "option":
                 # An apostrophe keeps spreadsheets from treating an answer as a formula.
-                said = (word.casefold(), word.removeprefix("'").casefold())
-                word = next((one for one in scale.answers if one.casefold() in said), word)
+                forms = (word.casefold(), word.removeprefix("'").casefold())
+                word = next((own for own in scale.answers if own.casefold() in forms), word)
             with contextlib.suppress(ValueError):
                 value = scale.read(word.replace(",", ".") if scale.form == "number" else word)
         if value is None:
@@ -174,10 +174,10 @@ def _cell(row: Mapping[str, Any], holds: str, where: str, *, may_lack: bool = Fa
     # Arrow's tables have separate columns for numbers and words: use the first that is filled.
     value = next((row[name] for name in names if row[name] not in (None, "")), None)
     if value is None and not (may_lack and (names or holds == "reason")):
-        there = ", ".join(map(repr, row)) or "none"
-        what = "is empty" if names else "is missing"
+        columns = ", ".join(map(repr, row)) or "none"
+        fault = "is empty" if names else "is missing"
         raise InputError(
-            f"{where}: the column {holds!r} {what}; labels have document, item, rater, value and, "
-            f"optionally, reason, but the columns here are {there}"
+            f"{where}: the column {holds!r} {fault}; labels have document, item, rater, value and, "
+            f"optionally, reason, but the columns here are {columns}"
         )
     return value

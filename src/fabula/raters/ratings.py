@@ -53,20 +53,20 @@ def score_table(
 ) -> dict[str, dict[str, list[float]]]:
     """Values by item and document, in the rubric's order of items."""
     items = {item.id: item for item in rubric.items}
-    found: dict[str, dict[str, list[float]]] = {item: {} for item in items}
-    for one in measurements:
-        if one.item in items:
-            value = value_of(items[one.item], one.value)
+    table: dict[str, dict[str, list[float]]] = {item: {} for item in items}
+    for answer in measurements:
+        if answer.item in items:
+            value = value_of(items[answer.item], answer.value)
             if value is not None:
-                found[one.item].setdefault(one.document_id, []).append(value)
-    return found
+                table[answer.item].setdefault(answer.document_id, []).append(value)
+    return table
 
 
 def mean_scores(scores: Scores) -> dict[str, dict[str, float]]:
     """Each document's mean over its raters, by item."""
     return {
-        item: {document: statistics.fmean(values) for document, values in given.items()}
-        for item, given in scores.items()
+        item: {document: statistics.fmean(values) for document, values in by_document.items()}
+        for item, by_document in scores.items()
     }
 
 
@@ -75,8 +75,8 @@ def _members(
 ) -> dict[str, dict[str, list[str]]]:
     """By group, then by item: the documents with a mean; those whose group is None are excluded."""
     members: dict[str, dict[str, list[str]]] = {}
-    for item, given in means.items():
-        for document in given:
+    for item, by_document in means.items():
+        for document in by_document:
             group = group_of(document)
             if group is not None:
                 members.setdefault(group, {}).setdefault(item, []).append(document)
@@ -87,16 +87,16 @@ def group_means(
     means: Mapping[str, Mapping[str, float]], group_of: Callable[[str], str | None]
 ) -> dict[str, dict[str, GroupMean]]:
     """By group, then by item: the mean of the documents' means and its standard error."""
-    found: dict[str, dict[str, GroupMean]] = {}
+    rows: dict[str, dict[str, GroupMean]] = {}
     for group, by_item in _members(means, group_of).items():
-        found[group] = {}
-        for item, given in means.items():
-            values = [given[document] for document in by_item.get(item, ())]
+        rows[group] = {}
+        for item, by_document in means.items():
+            values = [by_document[document] for document in by_item.get(item, ())]
             n = len(values)
             mean = statistics.fmean(values) if n else None
             error = statistics.stdev(values) / math.sqrt(n) if n > 1 else None
-            found[group][item] = GroupMean(n, mean, error)
-    return found
+            rows[group][item] = GroupMean(n, mean, error)
+    return rows
 
 
 def group_estimates(
@@ -131,17 +131,17 @@ def item_agreement(scores: Scores, rubric: Rubric) -> dict[str, AmongPeople]:
     Similarity is the mean over pairs of 1 - |a - b|, relative to the scale's span; the distance of
     Krippendorff's alpha is |a - b|.
     """
-    found = {}
-    for item, given in scores.items():
-        several = [values for values in given.values() if len(values) > 1]
+    rows = {}
+    for item, by_document in scores.items():
+        several = [values for values in by_document.values() if len(values) > 1]
         span = rubric.item(item).scale.span
         near = [1 - abs(a - b) / span for values in several for a, b in combinations(values, 2)]
         table = np.array(list(zip_longest(*several, fillvalue=np.nan)), np.float64).T
         value = alpha(table, "absolute").value if several else None
         alphas = Estimate(value, None, None, len(several), "Krippendorff's alpha (|a - b|)", "")
         similar = statistics.fmean(near) if near else None
-        found[item] = AmongPeople(item, len(several), alpha=alphas, similarity=similar)
-    return found
+        rows[item] = AmongPeople(item, len(several), alpha=alphas, similarity=similar)
+    return rows
 
 
 def rater_agreement(
@@ -157,12 +157,12 @@ def rater_agreement(
 
     Over what both rated; intervals are over stories. `span` is the largest distance of two values.
     """
-    both = [document for document in mine if document in theirs]
-    a, b = (np.array([side[name] for name in both], np.float64) for side in (mine, theirs))
-    stories = list(map(story_of, both))
+    shared = [document for document in mine if document in theirs]
+    a, b = (np.array([side[name] for name in shared], np.float64) for side in (mine, theirs))
+    stories = list(map(story_of, shared))
     similarity = pooled_estimate(
         1 - np.abs(a - b) / span,
-        np.ones(len(both)),
+        np.ones(len(shared)),
         stories,
         method="mean of 1 - |a - b| over stories",
         signature=signature,
@@ -185,17 +185,17 @@ def agreements_with_people(
     return {
         rater: {
             item: rater_agreement(
-                given,
+                own,
                 people[item],
                 story_of,
                 span=rubric.item(item).scale.span,
                 seed=seed,
-                signature=mine[0].signature,
+                signature=answers[0].signature,
             )
-            for item, given in mean_scores(score_table(mine, rubric)).items()
+            for item, own in mean_scores(score_table(answers, rubric)).items()
             if people.get(item)
         }
-        for rater, mine in by_rater(measurements).items()
+        for rater, answers in by_rater(measurements).items()
     }
 
 
@@ -226,25 +226,25 @@ def category_shares(
     groups: dict[tuple[str, ...], list[str]] = {}
     for document in labels:
         groups.setdefault(group_of(document), []).append(document)
-    found = []
+    rows = []
     for group, members in groups.items():
-        given = [one for one in members if labels[one] is not None]
-        counts = Counter(labels[one] for one in given)
-        n = len(given)
+        labelled = [text for text in members if labels[text] is not None]
+        counts = Counter(labels[text] for text in labelled)
+        n = len(labelled)
         shares = {name: counts[name] / n for name in categories} if n else {}
         intervals = {
             name: pooled_estimate(
-                np.array([labels[one] == name for one in given], np.float64),
+                np.array([labels[text] == name for text in labelled], np.float64),
                 np.ones(n),
-                list(map(story_of, given)),
+                list(map(story_of, labelled)),
                 method="share of labels over stories",
                 signature=signature,
                 is_share=True,
             )
             for name in shares
         }
-        found.append(CategoryShares(group, n, len(members) - n, shares, intervals))
-    return found
+        rows.append(CategoryShares(group, n, len(members) - n, shares, intervals))
+    return rows
 
 
 def read_gold(
@@ -254,10 +254,10 @@ def read_gold(
 
     rows: each with its place. Raises `InputError`, also for a label that is not a category.
     """
-    found: dict[str, frozenset[str]] = {}
+    gold: dict[str, frozenset[str]] = {}
     for row, where in rows:
-        given = row.get("labels", row.get("label"))
-        labels = [given] if isinstance(given, str) else given
+        value = row.get("labels", row.get("label"))
+        labels = [value] if isinstance(value, str) else value
         if not isinstance(row.get("id"), str) or not isinstance(labels, list) or not labels:
             raise InputError(f"{where}: a gold row needs an id and labels")
         unknown = [label for label in labels if label not in categories]
@@ -266,12 +266,12 @@ def read_gold(
                 f"{where}: {unknown[0]!r} is not a category; the categories are "
                 f"{', '.join(categories)}"
             )
-        if row["id"] in found:
+        if row["id"] in gold:
             raise InputError(f"{where}: the id {row['id']!r} occurs twice")
-        found[row["id"]] = frozenset(labels)
-    if not found:
+        gold[row["id"]] = frozenset(labels)
+    if not gold:
         raise InputError(f"{source}: contains no gold labels")
-    return found
+    return gold
 
 
 def label_accuracy(
@@ -285,11 +285,11 @@ def label_accuracy(
 
     A piece without a label is neither right nor wrong. The interval is over stories.
     """
-    both = [document for document in gold if labels.get(document) is not None]
+    shared = [document for document in gold if labels.get(document) is not None]
     return pooled_estimate(
-        np.array([labels[document] in gold[document] for document in both], np.float64),
-        np.ones(len(both)),
-        [story_of(document) for document in both],
+        np.array([labels[document] in gold[document] for document in shared], np.float64),
+        np.ones(len(shared)),
+        [story_of(document) for document in shared],
         method="share of labels among the gold ones, over stories",
         signature=signature,
         is_share=True,

@@ -43,7 +43,7 @@ def means_table(
         return f"{mean.mean:.3f}" + ("" if mean.error is None else f" ±{mean.error:.2f}")
 
     columns = [Column(title), *(Column(item.replace("_", " "), ".3f", name=item) for item in items)]
-    rows = [[group, *(shown(own.get(item)) for item in items)] for group, own in means.items()]
+    rows = [[group, *(shown(row.get(item)) for item in items)] for group, row in means.items()]
     return Sheet(f"means_{title}", columns, rows)
 
 
@@ -57,9 +57,9 @@ def estimates_table(title: str, groups: Mapping[str, Mapping[str, Estimate]]) ->
         Column("mean", ".3f", with_interval=True),
     ]
     rows: list[list[Cell]] = [
-        [group, item.replace("_", " "), one.n, one.n_units, one]
+        [group, item.replace("_", " "), mean.n, mean.n_units, mean]
         for group, by_item in groups.items()
-        for item, one in by_item.items()
+        for item, mean in by_item.items()
     ]
     return Sheet(f"means_{title}", columns, rows).with_notes("stories")
 
@@ -84,7 +84,7 @@ def people_table(rater: str, agreement: Mapping[str, Mapping[str, Estimate]]) ->
         Column("1 - |a - b|", ".2f", with_interval=True, name="similarity"),
         Column("Pearson", "+.2f", with_interval=True, of="correlation"),
     ]
-    rows: list[dict[str, Any]] = [{"item": item, **one} for item, one in agreement.items()]
+    rows: list[dict[str, Any]] = [{"item": item, **figures} for item, figures in agreement.items()]
     return Sheet.of("people", rows, columns, about=("rater", rater)).with_notes("stories")
 
 
@@ -109,7 +109,7 @@ def graded_tables(graded: GradedAgreement) -> list[Block]:
         Column("similarity", ".2f"),
     ]
     people = Sheet.of("people", graded.people.values(), columns)
-    parts: list[Block] = [
+    blocks: list[Block] = [
         "items that are not yes-no: kappa between two people (with quadratic weights for "
         "numbers), Krippendorff's alpha at the scale's level, ICC(2,1)",
         "",
@@ -118,13 +118,13 @@ def graded_tables(graded: GradedAgreement) -> list[Block]:
     estimates = list(people.estimates())
     columns = [Column("judge", name="item"), Column("n", ",", of="on_item.n"), *ON_ITEM]
     for rater, by_item in graded.judges.items():
-        things = [{"item": item, "on_item": one} for item, one in by_item.items()]
-        sheet = Sheet.of("judges_graded", things, columns, about=("rater", rater))
+        rows = [{"item": item, "on_item": agreement} for item, agreement in by_item.items()]
+        sheet = Sheet.of("judges_graded", rows, columns, about=("rater", rater))
         heading = f"{rater} with people, and people among themselves on the same documents"
-        parts += ["", heading, "", sheet]
+        blocks += ["", heading, "", sheet]
         estimates += sheet.estimates()
     why = missing_lines(graded.people.items())
-    return [*parts, *why, *judge_reasons(graded), *interval_notes(estimates, "documents")]
+    return [*blocks, *why, *judge_reasons(graded), *interval_notes(estimates, "documents")]
 
 
 def missing_lines(
@@ -132,9 +132,9 @@ def missing_lines(
 ) -> list[str]:
     """Why estimates about named rows (of a judge) are missing: each reason once, with the rows."""
     lacking: dict[tuple[str, str], list[str]] = {}
-    for name, one in rows:
+    for name, row in rows:
         why: dict[str, list[str]] = {}
-        for figure, reason in one.why_missing.items():
+        for figure, reason in row.why_missing.items():
             why.setdefault(reason, []).append(_SHOWN.get(figure, figure))
         for reason, figures in why.items():
             lacking.setdefault((" and ".join(figures), reason), []).append(name)
@@ -146,8 +146,8 @@ def missing_lines(
 
 def judge_reasons(graded: GradedAgreement) -> list[str]:
     """Why figures of judges on items that are not yes-no are missing."""
-    each = (missing_lines(by_item.items(), rater) for rater, by_item in graded.judges.items())
-    return [line for lines in each for line in lines]
+    groups = (missing_lines(by_item.items(), rater) for rater, by_item in graded.judges.items())
+    return [line for lines in groups for line in lines]
 
 
 def category_tables(
@@ -157,34 +157,34 @@ def category_tables(
     signature: str,
 ) -> list[Block]:
     """A table for each writer: corruptions in columns, categories in percent."""
-    parts: list[Block] = []
-    for writer in dict.fromkeys(one.group[0] for one in shares):
-        mine = [one for one in shares if one.group[0] == writer]
+    blocks: list[Block] = []
+    for writer in dict.fromkeys(row.group[0] for row in shares):
+        shown = [row for row in shares if row.group[0] == writer]
         columns = [Column("% of its feedback", name="category")]
-        for one in mine:
-            method = one.group[1]
+        for group in shown:
+            method = group.group[1]
             columns += [Column(method, ".0f"), Column("95 %", name=f"{method}_interval")]
         rows: list[list[Cell]] = []
         for category in categories:
             rows.append([category])
-            for one in mine:
-                percent = 100 * one.shares[category] if one.shares else None
-                interval = interval_shown(one.intervals[category], ".0%") if one.shares else ""
+            for group in shown:
+                percent = 100 * group.shares[category] if group.shares else None
+                interval = interval_shown(group.intervals[category], ".0%") if group.shares else ""
                 rows[-1] += [percent, interval.replace("%", "")]
-        rows.append(["n", *(cell for one in mine for cell in (one.n, ""))])
-        if any(one.n_missing for one in mine):
-            rows.append(["no label", *(cell for one in mine for cell in (one.n_missing, ""))])
-        notes = interval_notes((e for one in mine for e in one.intervals.values()), "stories")
-        parts += [writer, Sheet("categories", columns, rows, about=("writer", writer)), *notes, ""]
+        rows.append(["n", *(cell for row in shown for cell in (row.n, ""))])
+        if any(row.n_missing for row in shown):
+            rows.append(["no label", *(cell for row in shown for cell in (row.n_missing, ""))])
+        notes = interval_notes((e for row in shown for e in row.intervals.values()), "stories")
+        blocks += [writer, Sheet("categories", columns, rows, about=("writer", writer)), *notes, ""]
     if accuracy is not None:
-        parts.append(
+        blocks.append(
             f"right on the labels given: {number(accuracy.value, '.0%')} of {accuracy.n:,} "
             f"(95 %: {interval_shown(accuracy, '.0%')}); the paper's labeller: 84 % of 480"
         )
-        parts += interval_notes([accuracy], "stories")
+        blocks += interval_notes([accuracy], "stories")
     else:
-        parts.append("no labels by people were given (`labels`): how often it is right is unknown")
-    return [*parts, signature]
+        blocks.append("no labels by people were given (`labels`): how often it is right is unknown")
+    return [*blocks, signature]
 
 
 def save_categories(
@@ -202,7 +202,7 @@ def save_categories(
         height = 0.8 / len(methods)
         places = np.arange(len(categories))
         for axes, writer in zip(panels, writers, strict=True):
-            for group in (one for one in shares if one.group[0] == writer):
+            for group in (row for row in shares if row.group[0] == writer):
                 k = methods.index(group.group[1])
                 axes.barh(
                     places + (k - (len(methods) - 1) / 2) * height,
@@ -223,45 +223,45 @@ def save_categories(
 _ABOUT = {"texts": "these texts", "source": "the source of these texts"}
 
 
-def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
+def correction_tables(result: Correction, rubric: Rubric) -> list[Block]:
     """Groups and all, items, differences of groups; then the effect of more labels."""
-    form = ".1%" if found.unit == "share of Yes" else ".2f"
+    form = ".1%" if result.unit == "share of Yes" else ".2f"
     items = item_column(rubric)
-    parts: list[Block] = [
-        f"{found.judge}, {found.unit}: as judged, and corrected by experts' labels; "
-        f"intervals are about {_ABOUT[found.about]}",
+    blocks: list[Block] = [
+        f"{result.judge}, {result.unit}: as judged, and corrected by experts' labels; "
+        f"intervals are about {_ABOUT[result.about]}",
         "",
-        _rows("corrected", [*found.groups, found.overall], replace(items, of="name"), form),
+        _rows("corrected", [*result.groups, result.overall], replace(items, of="name"), form),
         "",
-        _rows("corrected_items", found.items, items, form),
+        _rows("corrected_items", result.items, items, form),
     ]
-    if found.numbers:
-        parts += ["", _rows("corrected_numbers", found.numbers, items, ".2f")]
-    if found.differences:
+    if result.numbers:
+        blocks += ["", _rows("corrected_numbers", result.numbers, items, ".2f")]
+    if result.differences:
         raw = Column("judge", f"+{form}", name="raw", of="details.raw")
         sheet = contrast_sheet(
-            "differences", found.differences, f"+{form}", number=None, more=[raw], p=""
+            "differences", result.differences, f"+{form}", number=None, more=[raw], p=""
         )
-        parts += ["", "differences of groups, as experts would give them", "", sheet]
-    if found.transfers:
+        blocks += ["", "differences of groups, as experts would give them", "", sheet]
+    if result.transfers:
         columns = [
             Column("group", of="a"),
             Column(
                 "by the others' labels",
                 form,
                 name="level",
-                of=lambda one: known(one.details["level"], "does not hold"),
+                of=lambda contrast: known(contrast.details["level"], "does not hold"),
             ),
             Column("own labels differ by", f"+{form}", with_interval=True, name="difference"),
             Column("p (Holm)", ".3f", name="p_adjusted"),
         ]
-        parts += ["", Sheet.of("transfers", found.transfers, columns)]
-    overall = found.overall
+        blocks += ["", Sheet.of("transfers", result.transfers, columns)]
+    overall = result.overall
     lines = []
     if overall.n_worth is not None and overall.n_labelled:
         saved, *ends = (
-            None if one is None else max(0.0, one - overall.n_labelled)
-            for one in (overall.n_worth, overall.n_worth_low, overall.n_worth_high)
+            None if n is None else max(0.0, n - overall.n_labelled)
+            for n in (overall.n_worth, overall.n_worth_low, overall.n_worth_high)
         )
         low, high = (f"{end:.0f}" if end is not None else "" for end in ends)
         interval = f" (95 % interval {low} to {high})" if low else ", with no interval"
@@ -270,36 +270,36 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
             f"{overall.n_labelled} that are labelled"
         )
     if overall.n_labelled:
-        wanted, width = found.n_labels_for_width, number(found.width, form)
+        n_labels, width = result.n_labels_for_width, number(result.width, form)
         lines.append(
             f"an interval {width} wide needs more labels than there are documents"
-            if wanted is None
-            else f"an interval {width} wide needs about {wanted} labelled documents"
+            if n_labels is None
+            else f"an interval {width} wide needs about {n_labels} labelled documents"
         )
-    if found.to_label:
-        lines.append(f"label next: {', '.join(found.to_label)}")
-    rows = (*found.items, *found.numbers, *found.groups, overall)
+    if result.to_label:
+        lines.append(f"label next: {', '.join(result.to_label)}")
+    rows = (*result.items, *result.numbers, *result.groups, overall)
     reasons = {row.reason for row in rows if row.reason}
     lines += [f"no interval: {reason}" for reason in sorted(reasons) if reason.startswith("fewer")]
-    broken = [one.a for one in found.transfers if one.details["level"] is None]
+    broken = [contrast.a for contrast in result.transfers if contrast.details["level"] is None]
     if broken:
         lines.append(
             f"what the other groups' labels teach about the judge does not hold for "
             f"{', '.join(broken)}, so a group without labels of its own has no level"
         )
-    if found.n_without_verdict:
-        lines.append(f"missing: the judge gave no answer on {found.n_without_verdict} documents")
-    if found.n_partly_labelled:
+    if result.n_without_verdict:
+        lines.append(f"missing: the judge gave no answer on {result.n_without_verdict} documents")
+    if result.n_partly_labelled:
         lines.append(
-            f"{found.n_partly_labelled} documents have labels on some items only; they count for "
+            f"{result.n_partly_labelled} documents have labels on some items only; they count for "
             "these items, and not overall"
         )
     if lines:
         lines.append("")
-    if found.left_out:
-        left = ", ".join(f"{one.index} {one.title}" for one in map(rubric.item, found.left_out))
-        lines += [f"not corrected: {left}", ""]
-    return [*parts, "", *lines, found.signature]
+    if result.left_out:
+        names = ", ".join(f"{one.index} {one.title}" for one in map(rubric.item, result.left_out))
+        lines += [f"not corrected: {names}", ""]
+    return [*blocks, "", *lines, result.signature]
 
 
 def _rows(name: str, rows: Sequence[CorrectedRow], names: Column, form: str) -> Sheet:

@@ -19,7 +19,7 @@ COUNTERS = {"counts", "missing"}
 ALLOWED: dict[str, set[str]] = {
     "judging/agreement.py": {"sum(value.values())"},
     "stories/job.py": {"sum(there.values())"},
-    "judging/judges.py": {"sum(each, Usage())"},
+    "judging/judges.py": {"sum(usages, Usage())"},
     "evals/rubrics.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
     "linguistic/metrics.py": {

@@ -94,8 +94,8 @@ class CorrectedRun(Result):
 
     def rows(self) -> list[Row]:
         """A row for `all`, each item and each group: raw and corrected mean, interval, and n."""
-        found = self.to_json()
-        kinds = {"all": {"all": found["overall"]}, "item": found["items"], "group": found["groups"]}
+        data = self.to_json()
+        kinds = {"all": {"all": data["overall"]}, "item": data["items"], "group": data["groups"]}
         return [
             {"kind": kind, "name": name, **row}
             for kind, rows in kinds.items()
@@ -117,7 +117,7 @@ def correct(run: Run, settings: CorrectSettings) -> CorrectedRun:
     Raises `InputError`, `SettingsError`.
     """
     rubric, measurements = run.read()
-    if any("orders" in one.details for one in measurements):
+    if any("orders" in answer.details for answer in measurements):
         raise InputError(
             f"{run.name}: compares stories, and has no answer about a story that could be "
             f"corrected; `fabula judge agreement` says how far the judge prefers the same stories "
@@ -141,26 +141,26 @@ def correct_measurements(
 
     if not labels:
         raise SettingsError("labels", "are needed: what people said of some of the documents")
-    mine = [one for one in measurements if not one.document_id.endswith(RETEST)]
-    judges = list(dict.fromkeys(one.rater for one in mine))
+    answers = [answer for answer in measurements if not answer.document_id.endswith(RETEST)]
+    judges = list(dict.fromkeys(answer.rater for answer in answers))
     if settings.judge is not None or len(judges) != 1:
         if settings.judge not in judges:
             known = ", ".join(judges) or "none: nobody judged"
             raise SettingsError("judge", f"must be one of {known}")
-        mine = [one for one in mine if one.rater == settings.judge]
-    found = correct(
-        mine,
+        answers = [answer for answer in answers if answer.rater == settings.judge]
+    correction = correct(
+        answers,
         labels,
         rubric,
-        group_of=_field_of(settings.by, [*labels, *mine], documents),
-        cluster_of=_field_of(settings.cluster, [*labels, *mine], documents),
+        group_of=_field_of(settings.by, [*labels, *answers], documents),
+        cluster_of=_field_of(settings.cluster, [*labels, *answers], documents),
         truth=settings.truth,
         about=settings.about,
         width=settings.width,
         n_next=settings.n_next,
         seed=settings.seed,
     )
-    return CorrectedRun(found, rubric)
+    return CorrectedRun(correction, rubric)
 
 
 def _field_of(
@@ -168,11 +168,11 @@ def _field_of(
 ) -> Callable[[str], str] | None:
     if by is None:
         return None
-    known: dict[str, Any] = {one.id: one.fields.get(by) for one in documents}
+    known: dict[str, Any] = {text.id: text.fields.get(by) for text in documents}
     if not documents and by == "author":
-        known = {one.document_id: one.details.get("author") for one in measurements}
-        named = (one for one in measurements if one.details.get("author"))
-        known |= {one.document_id: one.details["author"] for one in named}
+        known = {answer.document_id: answer.details.get("author") for answer in measurements}
+        named = (answer for answer in measurements if answer.details.get("author"))
+        known |= {answer.document_id: answer.details["author"] for answer in named}
 
     def field_of(document: str) -> str:
         if (value := known.get(document)) is None:
@@ -215,8 +215,8 @@ class Calibration(Result):
 
     def rows(self) -> list[Row]:
         """The trust of each judge in each item."""
-        trusts = [one for _, mine in self.judges for one in mine]
-        return [asdict(one) for one in [*trusts, *self.graded_trusts]]
+        trusts = [trust for _, trusts_ in self.judges for trust in trusts_]
+        return [asdict(trust) for trust in [*trusts, *self.graded_trusts]]
 
     def tables(self) -> list[Block]:
         from fabula.judging.tables import calibration_tables
@@ -224,18 +224,18 @@ class Calibration(Result):
         from fabula.raters.tables import graded_tables
 
         plan, panel = self.judged.plan, self.panel
-        parts: list[Block] = []
+        blocks: list[Block] = []
         if self.judges:
-            here = panel.on({one.document_id for one in self.judged.said})
+            shared = panel.on({answer.document_id for answer in self.judged.said})
             ours, everywhere = (
-                panel_agreement(one, plan.rubric, "item", seed=plan.seed) for one in (here, panel)
+                panel_agreement(one, plan.rubric, "item", seed=plan.seed) for one in (shared, panel)
             )
             correlation = expert_correlation(panel, plan.rubric, seed=plan.seed)
-            counts = _n_documents(here), _n_documents(panel)
-            parts += calibration_tables(
+            counts = _n_documents(shared), _n_documents(panel)
+            blocks += calibration_tables(
                 self.judges, ours, everywhere, correlation, plan.rubric, counts
             )
-        return parts + (graded_tables(self.graded) if self.graded.people else [])
+        return blocks + (graded_tables(self.graded) if self.graded.people else [])
 
     def notices(self) -> Sequence[str]:
         return self.judged.notices()
@@ -285,27 +285,27 @@ def calibrate(
             "labels", "are needed for stories; without them, give the one released folder"
         )
     plan = judging.plan_of(settings.judging)
-    given = labels.read(plan.rubric)
-    labelled = {one.document_id for one in given}
-    asked = [one for one in documents if one.id in labelled]
+    answers = labels.read(plan.rubric)
+    labelled = {answer.document_id for answer in answers}
+    asked = [story for story in documents if story.id in labelled]
     if not asked:
         raise InputError(f"{labels}: labels none of the stories; check that the ids match")
-    plan, _ = judging.with_examples(plan, asked, given, settings.n_shots)
+    plan, _ = judging.with_examples(plan, asked, answers, settings.n_shots)
     judged = judging.ask_judges(asked, plan, settings, progress=progress, confirm=confirm)
-    judged = replace(judged, people=given)
-    panel = panel_of_labels(given, plan.rubric, labels.name)
+    judged = replace(judged, people=answers)
+    panel = panel_of_labels(answers, plan.rubric, labels.name)
     today = datetime.now(UTC).date().isoformat()
     book = TrustBook()
-    said = [one for one in judged.said if plan.rubric.item(one.item).scale.agreement == "kappa"]
+    said = [each for each in judged.said if plan.rubric.item(each.item).scale.agreement == "kappa"]
     judges = calibrated(said, panel, plan, book, today) if panel.subjects and said else []
-    graded = graded_agreement(judged.said, given, plan.rubric, seed=plan.seed)
-    rest = graded_trust(judged.said, graded, plan, book, labels.name, today)
+    graded = graded_agreement(judged.said, answers, plan.rubric, seed=plan.seed)
+    others = graded_trust(judged.said, graded, plan, book, labels.name, today)
     if settings.html is not None:
         # Its verdicts carry the trust that was just measured.
         judged.save_page(settings.html)
-    trusts = [*rest, *(trust for _, many in judges for trust in many)]
+    trusts = [*others, *(trust for _, many in judges for trust in many)]
     is_kept = any(is_identified(trust.model) for trust in trusts)
-    return Calibration(judged, panel, judges, graded, rest, book.path if is_kept else None)
+    return Calibration(judged, panel, judges, graded, others, book.path if is_kept else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +356,8 @@ class JudgeComparison:
     def rows(self) -> list[dict[str, Any]]:
         """One entry per judge and panel."""
         rows, costs = [], ("n_calls", "n_input", "n_output", "cost")
-        for one in self.judges:
-            judge, counts, place = one.judge, one.confusion, one.judge.place
+        for figures in self.judges:
+            judge, counts, place = figures.judge, figures.confusion, figures.judge.place
             corrected, cost = self.corrected.get(judge.rater), self.costs.get(judge.rater)
             # By item: agreement with people and among them, and with each other judge.
             graded: dict[str, dict[str, Any]] = {}
@@ -373,33 +373,33 @@ class JudgeComparison:
                 }
             pairs = () if self.graded is None else self.graded_pairs
             for item in dict.fromkeys(pair.number for pair in pairs):
-                mine = [pair for pair in pairs if pair.number == item]
-                graded.setdefault(item, {})["against"] = _seen_from(judge.rater, mine)
+                of_item = [pair for pair in pairs if pair.number == item]
+                graded.setdefault(item, {})["against"] = _seen_from(judge.rater, of_item)
             row = {
                 "rater": judge.rater,
                 "kind": judge.kind,
-                **_ends(one.kappa, "kappa"),
-                "n": one.kappa.n,
-                "n_documents": one.kappa.n_units,
-                "baseline": one.baseline,
+                **_ends(figures.kappa, "kappa"),
+                "n": figures.kappa.n,
+                "n_documents": figures.kappa.n_units,
+                "baseline": figures.baseline,
                 "sensitivity": counts.recall,
                 "specificity": counts.specificity,
                 "accuracy": counts.accuracy,
-                "share_yes": one.share_yes,
+                "share_yes": figures.share_yes,
                 "corrected": None if corrected is None else corrected.to_json(),
                 "n_answers": judge.n_answers,
                 "missing": dict(judge.missing),
-                "retest": _ends(one.retest, "kappa") | {"n": one.retest.n},
-                "wordings": _ends(one.wordings, "kappa") | {"n": one.wordings.n},
-                "length": _ends(one.length, "correlation"),
-                "own_family": _ends(one.own_family, "difference"),
+                "retest": _ends(figures.retest, "kappa") | {"n": figures.retest.n},
+                "wordings": _ends(figures.wordings, "kappa") | {"n": figures.wordings.n},
+                "length": _ends(figures.length, "correlation"),
+                "own_family": _ends(figures.own_family, "difference"),
                 "first_place": None if place is None else place.first_share,
                 "turned": None if place is None else place.n_turned / place.n_pairs,
                 **{name: cost and getattr(cost, name) for name in costs},
                 "against": _seen_from(judge.rater, self.pairs),
                 "graded": graded,
-                "why_missing": dict(one.why_missing),
-                "signature": one.kappa.signature,
+                "why_missing": dict(figures.why_missing),
+                "signature": figures.kappa.signature,
             }
             rows.append(row)
         return rows
@@ -407,7 +407,7 @@ class JudgeComparison:
 
 def _seen_from(rater: str, pairs: Sequence[Contrast]) -> dict[str, dict[str, Any]]:
     """By other judge: how much better this one is, and how far the two agree."""
-    found: dict[str, dict[str, Any]] = {}
+    by_judge: dict[str, dict[str, Any]] = {}
     for pair in pairs:
         if rater not in (pair.a, pair.b):
             continue
@@ -419,8 +419,8 @@ def _seen_from(rater: str, pairs: Sequence[Contrast]) -> dict[str, dict[str, Any
         agreement = pair.details["agreement"]
         alike = {"agreement": agreement.value}
         alike |= {f"agreement_{name}": getattr(agreement, name) for name in ("low", "high", "n")}
-        found[pair.b if is_first else pair.a] = {**ends, "n": pair.difference.n, **alike}
-    return found
+        by_judge[pair.b if is_first else pair.a] = {**ends, "n": pair.difference.n, **alike}
+    return by_judge
 
 
 def _ends(estimate: Estimate, name: str) -> dict[str, float | None]:
@@ -443,31 +443,31 @@ class WithPeople:
         from fabula.judging.tables import agreement_tables
         from fabula.raters.tables import graded_tables
 
-        parts: list[Block] = []
+        blocks: list[Block] = []
         correlation = self.expert_correlation
         if correlation is not None:
-            parts += agreement_tables(self.judges, self.experts, correlation, self.rubric)
-        return parts + (graded_tables(self.graded) if self.graded else [])
+            blocks += agreement_tables(self.judges, self.experts, correlation, self.rubric)
+        return blocks + (graded_tables(self.graded) if self.graded else [])
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {} if self.graded is None else {"graded": asdict(self.graded)}
+        data: dict[str, Any] = {} if self.graded is None else {"graded": asdict(self.graded)}
         if self.expert_correlation is None:
-            return found
+            return data
         judges = []
         for judge in self.judges:
             entry = asdict(judge)
             del entry["why_no_correlation"]
             entry["rows"] = [*entry["rows"], entry.pop("overall")]
-            for row, kept in zip((*judge.rows, judge.overall), entry["rows"], strict=True):
+            for row, fields in zip((*judge.rows, judge.overall), entry["rows"], strict=True):
                 counts = row.confusion
-                kept |= picked(counts, "balanced_accuracy", "precision", "recall", "f1", "phi")
-                kept["percent"] = None if counts.accuracy is None else 100 * counts.accuracy
+                fields |= picked(counts, "balanced_accuracy", "precision", "recall", "f1", "phi")
+                fields["percent"] = None if counts.accuracy is None else 100 * counts.accuracy
             judges.append(entry)
         return {
             "experts": [asdict(row) for row in self.experts],
             "experts_pearson": asdict(self.expert_correlation),
             "judges": judges,
-            **found,
+            **data,
         }
 
 
@@ -481,8 +481,8 @@ class Agreements(Result):
     """None without labels."""
 
     def tables(self) -> list[Block]:
-        parts = [one.tables() for one in (self.comparison, self.people) if one is not None]
-        return [*parts[0], *(block for part in parts[1:] for block in ("", *part))]
+        tables = [side.tables() for side in (self.comparison, self.people) if side is not None]
+        return [*tables[0], *(block for table in tables[1:] for block in ("", *table))]
 
     def rows(self) -> list[Row]:
         """A row for each judge and panel."""
@@ -504,8 +504,8 @@ class Agreements(Result):
                 elif isinstance(value, dict) and "low" in value:
                     # Those with an interval have columns for its ends.
                     key = name if name in value else next(iter(value))
-                    rest = {f"{name}_{end}": n for end, n in value.items() if end != key}
-                    row |= {name: value[key], **rest}
+                    ends = {f"{name}_{end}": n for end, n in value.items() if end != key}
+                    row |= {name: value[key], **ends}
                 elif not isinstance(value, dict | list | tuple):
                     row[name] = value
             rows.append(row)
@@ -549,14 +549,14 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
     said: list[tuple[str, str, list[Measurement], JudgeCost | None]] = []
     rubric = None
     for run, name in zip(runs, names, strict=True):
-        own, measurements = run.read()
-        rubric = rubric or own
-        if {item.id for item in own.items} != {item.id for item in rubric.items}:
-            raise MixError(f"{name}: judged on different items ({own.key}) from {names[0]}")
+        asked, measurements = run.read()
+        rubric = rubric or asked
+        if {item.id for item in asked.items} != {item.id for item in rubric.items}:
+            raise MixError(f"{name}: judged on different items ({asked.key}) from {names[0]}")
         costs = run.costs(settings.prices())
         said += [
-            (name, rater, mine, costs.get(rater))
-            for rater, mine in by_rater(sides(measurements)).items()
+            (name, rater, answers, costs.get(rater))
+            for rater, answers in by_rater(sides(measurements)).items()
         ]
     rubric = rubric or load_rubric("ttcw")
     if not any(item.scale.level for item in rubric.items):
@@ -565,28 +565,28 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
     source = "" if settings.labels is None else settings.labels.name
     comparison = None
     if runs:
-        stories = [one for run in runs for one in run.documents()]
+        stories = [story for run in runs for story in run.documents()]
         if settings.texts:
             stories = settings.texts.read()
         comparison = compare_runs(said, rubric, labels, source, stories, seed=settings.seed)
     if settings.labels is None:
         return Agreements(comparison, None)
-    by, seed, everything = settings.by, settings.seed, [one for *_, mine, _ in said for one in mine]
+    by, seed, everything = settings.by, settings.seed, [each for *_, own, _ in said for each in own]
     graded = graded_agreement(everything, labels, rubric, seed=seed)
-    rest = graded if graded.people else None
+    others = graded if graded.people else None
     panel = panel_of_labels(labels, rubric, source)
     if not panel.subjects:
-        return Agreements(comparison, WithPeople(rubric, [], [], None, rest))
+        return Agreements(comparison, WithPeople(rubric, [], [], None, others))
     truth = panel.majority()
     judges = [
-        judge_agreement(mine, panel, rubric, by, seed=seed)
-        for *_, mine, _ in said
+        judge_agreement(answers, panel, rubric, by, seed=seed)
+        for *_, answers, _ in said
         # The comparison of judges says that the others have no document in common with people.
-        if any((one.document_id, one.item) in truth for one in mine)
+        if any((each.document_id, each.item) in truth for each in answers)
     ]
     experts = panel_agreement(panel, rubric, by, seed=seed)
     correlation = expert_correlation(panel, rubric, seed=seed)
-    return Agreements(comparison, WithPeople(rubric, judges, experts, correlation, rest))
+    return Agreements(comparison, WithPeople(rubric, judges, experts, correlation, others))
 
 
 def compare_runs(
@@ -615,16 +615,16 @@ def compare_runs(
     from fabula.text import count_words
 
     n_runs = Counter(rater for _, rater, _, _ in runs)
-    said: dict[str, list[Measurement]] = {}
+    answers_of: dict[str, list[Measurement]] = {}
     costs: dict[str, JudgeCost] = {}
-    for run, rater, mine, cost in runs:
+    for run, rater, answers, cost in runs:
         name = rater if n_runs[rater] == 1 else f"{rater} ({run})"
-        if name in said:
+        if name in answers_of:
             raise InputError(f"{run}: is named twice; name each run once")
-        said[name] = mine
+        answers_of[name] = answers
         if cost is not None:
             costs[name] = cost
-    judges = [judge_answers(name, mine, rubric) for name, mine in said.items()]
+    judges = [judge_answers(name, own, rubric) for name, own in answers_of.items()]
     n_words = {story.id: count_words(story.text) for story in stories}
     panel = panel_of_labels(labels, rubric, source)
     yardstick = Yardstick(panel if labels else None, n_words, seed)
@@ -637,19 +637,19 @@ def compare_runs(
     ]
     figures = [judge_figures(judge, yardstick) for judge in everybody]
     corrected = {
-        name: row for name, mine in said.items() if (row := _corrected(mine, labels, rubric))
+        name: row for name, own in answers_of.items() if (row := _corrected(own, labels, rubric))
     }
     first = {
         # Answers about pairs, and repeats, are not about documents that people have labelled.
         name: [
-            replace(one, rater=name)
-            for one in mine
-            if not one.document_id.endswith(RETEST) and "orders" not in one.details
+            replace(answer, rater=name)
+            for answer in own
+            if not answer.document_id.endswith(RETEST) and "orders" not in answer.details
         ]
-        for name, mine in said.items()
+        for name, own in answers_of.items()
     }
     is_graded = bool(graded_items(rubric))
-    everything = [one for many in first.values() for one in many]
+    everything = [answer for many in first.values() for answer in many]
     return JudgeComparison(
         figures,
         pairs,
@@ -662,7 +662,7 @@ def compare_runs(
 
 
 def _corrected(
-    said: Sequence[Measurement], labels: Sequence[Measurement], rubric: Rubric
+    answers: Sequence[Measurement], labels: Sequence[Measurement], rubric: Rubric
 ) -> CorrectedRow | None:
     """The mean that experts would have given, over the items that can be averaged, if any."""
     from fabula.raters.corrected_means import averaged_items
@@ -672,13 +672,13 @@ def _corrected(
     except InputError:
         return None
     ids = {item.id for item in items}
-    own, people = ([one for one in many if one.item in ids] for many in (said, labels))
-    known = {one.document_id for one in people}
-    if not any(one.document_id in known and one.value is not None for one in own):
+    own, people = ([answer for answer in many if answer.item in ids] for many in (answers, labels))
+    known = {label.document_id for label in people}
+    if not any(answer.document_id in known and answer.value is not None for answer in own):
         return None
     settings = CorrectSettings(judge=own[0].rater)
-    part = replace(rubric, items=tuple(items))
-    return correct_measurements(own, people, part, settings).correction.overall
+    averaged = replace(rubric, items=tuple(items))
+    return correct_measurements(own, people, averaged, settings).correction.overall
 
 
 _LABEL_TOKENS = 60
@@ -716,8 +716,8 @@ class GroupedReasons(Result):
         from fabula.judging.tables import theme_lines
 
         written = f"written: {self.out}; edit the labels there and run this again to see them"
-        found = theme_lines(self.themes, self.rubric)
-        return found if self.out is None else [*found, written]
+        lines = theme_lines(self.themes, self.rubric)
+        return lines if self.out is None else [*lines, written]
 
 
 def themes(
@@ -740,7 +740,7 @@ def themes(
     rubric, rationales = read_rationales(sources, items.split(",") if items else None)
     progress.begin("grouping reasons", len(rationales))
     terms = settings.models.options()
-    found = find_themes(
+    groups = find_themes(
         rationales,
         rubric,
         n_themes=settings.n_themes,
@@ -749,9 +749,9 @@ def themes(
         agree=confirm_prompts(spec, terms.prices, _LABEL_TOKENS, confirm),
         meter=progress.advance,
     )
-    others: list[Row] = []
+    foreign: list[Row] = []
     if out is not None:
         if out.exists():
-            found, others = keep_labels(found, out)
-        write_rows(out, [*map(asdict, found), *others])
-    return GroupedReasons(found, rubric, out)
+            groups, foreign = keep_labels(groups, out)
+        write_rows(out, [*map(asdict, groups), *foreign])
+    return GroupedReasons(groups, rubric, out)

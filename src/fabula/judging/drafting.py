@@ -58,12 +58,12 @@ def read_measures(path: Path) -> list[Measure]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
-    kept = [measure for measure in measures if TextSettings().has_words(measure.text)]
-    if not kept:
+    worded = [measure for measure in measures if TextSettings().has_words(measure.text)]
+    if not worded:
         raise InputError(f"{path}: contains no measures")
-    if len(kept) > _MAX_MEASURES:
+    if len(worded) > _MAX_MEASURES:
         raise InputError(f"{path}: more than {_MAX_MEASURES:,} measures")
-    return kept
+    return worded
 
 
 def draft_rubric(
@@ -95,11 +95,11 @@ def draft_rubric(
     if model is not None:
         agree([prompt for group in texts for prompt in _wording_prompts(group) if prompt])
     names = asyncio.run(_worded(texts, model, options))
-    taken: Counter[str] = Counter()
+    n_of: Counter[str] = Counter()
     items, sources = list[Item](), ["The measures behind each test:"]
     for (dimension, members), (title, question) in zip(groups, names, strict=True):
-        taken[_id(title)] += 1
-        n = taken[_id(title)]
+        n_of[_id(title)] += 1
+        n = n_of[_id(title)]
         # Numbered where two would be the same.
         id_ = _id(title) + (f"_{n}" if n > 1 else "")
         items.append(Item(id_, len(items) + 1, title, question, dimension))
@@ -218,7 +218,7 @@ async def expand_rubric(
     rubric: Rubric, model: Model, n_paraphrases: int = 0, *, meter: Meter = lambda _: None
 ) -> Expanded:
     """Fill in what the rubric's items lack. Raises `ModelError` if no call can succeed."""
-    wanted = [
+    requests = [
         (item, field, prompt)
         for item in rubric.items
         for field, prompt in expansion_prompts(item, n_paraphrases).items()
@@ -236,10 +236,10 @@ async def expand_rubric(
         written = read_written(answer)
         return written.text, written.missing_reason
 
-    answers = await in_turn([partial(ask, prompt) for _, _, prompt in wanted], model.n_parallel)
+    answers = await in_turn([partial(ask, prompt) for _, _, prompt in requests], model.n_parallel)
     missing: Counter[str] = Counter()
     filled: dict[str, dict[str, str | tuple[str, ...]]] = {}
-    for (item, field, _), (text, reason) in zip(wanted, answers, strict=True):
+    for (item, field, _), (text, reason) in zip(requests, answers, strict=True):
         value: str | tuple[str, ...] = " ".join((text or "").split())
         if field == "paraphrases":
             asked = list(item.paraphrases)

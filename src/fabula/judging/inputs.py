@@ -95,7 +95,7 @@ class Run:
             return costs_of(self.folder, prices)
         # Existing answers were not counted.
         return {
-            one.model: JudgeCost(one.n_calls, one.usage.n_input, one.usage.n_output, one.cost)
-            for one in self.judged.spent
-            if one.n_calls
+            m.model: JudgeCost(m.n_calls, m.usage.n_input, m.usage.n_output, m.cost)
+            for m in self.judged.spent
+            if m.n_calls
         }

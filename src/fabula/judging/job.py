@@ -243,7 +243,7 @@ class Judged(Result):
         from fabula.core.store import measurement_row
         from fabula.judging.pairs import ranking_row
 
-        return [measurement_row(one) for one in self.said] + [
+        return [measurement_row(answer) for answer in self.said] + [
             ranking_row(ranking, rater)
             for rater, rankings in self.rankings(by_item=True).items()
             for ranking in rankings
@@ -251,12 +251,12 @@ class Judged(Result):
 
     def frame_rows(self) -> list[Row]:
         """A row per text and judge: `id`, `rater`, each item, and the text's own fields."""
-        found: dict[tuple[str, str], Row] = {}
-        for one in self.said:
-            key = one.document_id, one.rater
-            found.setdefault(key, {"id": key[0], "rater": key[1]})[one.item] = one.value
+        by_text: dict[tuple[str, str], Row] = {}
+        for answer in self.said:
+            key = answer.document_id, answer.rater
+            by_text.setdefault(key, {"id": key[0], "rater": key[1]})[answer.item] = answer.value
         known = {document.id: document for document in self.documents}
-        return [known[r["id"]].beside(r) if r["id"] in known else r for r in found.values()]
+        return [known[r["id"]].beside(r) if r["id"] in known else r for r in by_text.values()]
 
     def rankings(self, *, by_item: bool = False) -> dict[str, list[PairRanking]]:
         """The stories of pairs, and their groups, ranked by each judge's answers.
@@ -274,11 +274,11 @@ class Judged(Result):
         budget = "" if n is None else f"|choice:{CHOICE}|max-pairs:{n}"
         rankings: dict[str, list[PairRanking]] = {}
         terms: Any = {"seed": self.plan.seed, "by_item": by_item, "extra": budget}
-        for rater, mine in by_rater(self.said).items():
-            rankings[rater] = rank_stories(mine, pairs, by, **terms)
+        for rater, answers in by_rater(self.said).items():
+            rankings[rater] = rank_stories(answers, pairs, by, **terms)
             if by:
                 of = settings.rank_by or "author"
-                rankings[rater] += rank_groups(mine, pairs, by, of, **terms)
+                rankings[rater] += rank_groups(answers, pairs, by, of, **terms)
         return rankings
 
     def measurements(self) -> list[Measurement]:
@@ -302,8 +302,8 @@ class Judged(Result):
         usual = CorrectSettings(n_next=0) if has_examples else CorrectSettings()
         people, rubric = self.labels, self.rubric
         return {
-            rater: correct_measurements(mine, people, rubric, replace(usual, judge=rater))
-            for rater, mine in by_rater(self.said).items()
+            rater: correct_measurements(answers, people, rubric, replace(usual, judge=rater))
+            for rater, answers in by_rater(self.said).items()
         }
 
     def tables(self) -> list[Block]:
@@ -315,18 +315,18 @@ class Judged(Result):
         if settings is not None and settings.pairwise:
             of_pairs: list[Block] = []
             for rater, rankings in self.rankings().items():
-                mine = [one for one in self.said if one.rater == rater]
-                of_pairs += pair_table(summarise_pairs(mine), mine[0].signature)
+                answers = [answer for answer in self.said if answer.rater == rater]
+                of_pairs += pair_table(summarise_pairs(answers), answers[0].signature)
                 for ranking in rankings:
                     of_pairs += ["", *ranking_tables(ranking, rater, settings.by)]
             return of_pairs
-        parts = judge_tables(self.summaries(), self.said, self.rubric)
+        blocks = judge_tables(self.summaries(), self.said, self.rubric)
         for run in self.corrected().values():
-            parts += ["", *run.tables()]
+            blocks += ["", *run.tables()]
         if self.people and not self.labels:
             why = "every labelled story was shown as an example (`n_shots`)"
-            parts += ["", f"not corrected: {why}, so none is left to measure the judge"]
-        return parts
+            blocks += ["", f"not corrected: {why}, so none is left to measure the judge"]
+        return blocks
 
     def notices(self) -> Sequence[str]:
         """What each model used and cost."""
@@ -340,10 +340,10 @@ class Judged(Result):
 
     def lacking(self) -> str | None:
         """That calls failed, and the reason of the first."""
-        failed = [one for one in self.said if one.missing_reason == "failed"]
+        failed = [answer for answer in self.said if answer.missing_reason == "failed"]
         if not failed:
             return None
-        why = next((str(one.details["note"]) for one in failed if "note" in one.details), "")
+        why = next((str(each.details["note"]) for each in failed if "note" in each.details), "")
         return (
             f"{len(failed):,} of {len(self.said):,} answers are missing, since calls "
             f"failed{f' ({why})' if why else ''}; run the same command again to retry them"
@@ -426,8 +426,8 @@ def with_examples(
     style, seed = plan.template.style, plan.seed
     template = example_template(style, documents, labels, plan.rubric, n_shots, seed)
     shown = {story.id for document in documents for story in template.examples(document)}
-    left = {document.id for document in documents} - shown
-    return replace(plan, template=template), [one for one in labels if one.document_id in left]
+    unseen = {document.id for document in documents} - shown
+    return replace(plan, template=template), [each for each in labels if each.document_id in unseen]
 
 
 def labels_of_some(
@@ -438,11 +438,11 @@ def labels_of_some(
 
     if labels is None:
         return []
-    found = labels.read(rubric)
+    given = labels.read(rubric)
     averaged_items(rubric)
-    if not {one.document_id for one in found} & {one.id for one in documents}:
+    if not {label.document_id for label in given} & {text.id for text in documents}:
         raise InputError(f"{labels}: labels none of the stories; check that the ids match")
-    return found
+    return given
 
 
 def ask_judges(
@@ -499,8 +499,8 @@ def plan_of(
     only = _names(questions.items)
     known = [item.id for item in rubric.items]
     if unknown := [name for name in only if name not in known]:
-        there = f"the items of {rubric.id} are {', '.join(known)}"
-        raise SettingsError("items", f"has {unknown[0]}, but {there}")
+        hint = f"the items of {rubric.id} are {', '.join(known)}"
+        raise SettingsError("items", f"has {unknown[0]}, but {hint}")
     for item in rubric.items:
         if only and item.id not in only:
             continue

@@ -98,8 +98,8 @@ class JudgeFigures:
 
     @property
     def share_yes(self) -> float | None:
-        said = list(self.judge.answers.values())
-        return float(np.mean(said)) if said else None
+        answers = list(self.judge.answers.values())
+        return float(np.mean(answers)) if answers else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,30 +116,30 @@ class JudgeCost:
 def costs_of(folder: Path, prices: Prices) -> dict[str, JudgeCost]:
     """What the answers that a run keeps cost, by model."""
     path = folder / "answers.jsonl"
-    found: dict[str, list[Usage]] = {}
+    by_model: dict[str, list[Usage]] = {}
     for row in read_rows(path) if path.exists() else ():
         usage = Usage() if row.get("failed") else recorded(row).usage
-        found.setdefault(row["model"], []).append(usage)
+        by_model.setdefault(row["model"], []).append(usage)
     costs = {}
-    for model, each in found.items():
-        usage = sum(each, Usage())
+    for model, usages in by_model.items():
+        usage = sum(usages, Usage())
         # After `@` comes what the server reported.
         price = prices.of(model) or prices.of(model.rpartition("@")[0])
         cost = None if price is None else price.of(usage)
-        costs[model] = JudgeCost(len(each), usage.n_input, usage.n_output, cost)
+        costs[model] = JudgeCost(len(usages), usage.n_input, usage.n_output, cost)
     return costs
 
 
 def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubric) -> JudgeAnswers:
     """The answers of one rater in a run of stories, or of pairs of them."""
     signature = measurements[0].signature
-    if any("orders" in one.details for one in measurements):
+    if any("orders" in answer.details for answer in measurements):
         return JudgeAnswers(rater, signature, {}, {}, place=summarise_pairs(measurements)[-1])
     answers: dict[Subject, float] = {}
     again: dict[Subject, float] = {}
     wordings: dict[Subject, list[float | None]] = {}
     missing: Counter[str] = Counter()
-    own: dict[str, bool] = {}
+    is_own: dict[str, bool] = {}
     n_graded = 0
     for one in measurements:
         scale = rubric.item(one.item).scale
@@ -159,9 +159,9 @@ def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubri
             decided = map(scale.decided, one.details["wordings"])
             wordings[document, one.item] = [v if isinstance(v, float) else None for v in decided]
         if one.details.get("author"):
-            own[document] = bool(one.details.get("own_story"))
+            is_own[document] = bool(one.details.get("own_story"))
     return JudgeAnswers(
-        rater, signature, answers, missing, "judge", again, wordings, own, n_graded=n_graded
+        rater, signature, answers, missing, "judge", again, wordings, is_own, n_graded=n_graded
     )
 
 
@@ -201,8 +201,8 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
             why["kappa"] = "no document has both an answer and a label; check that the ids match"
         else:
             why["kappa"] = "judge and experts gave the same answer to everything"
-    mine, theirs = (np.array([of[one] for one in subjects]) for of in (judge.answers, truth))
-    counts = Confusion.of(mine, theirs)
+    judged, expected = (np.array([of[each] for each in subjects]) for of in (judge.answers, truth))
+    counts = Confusion.of(judged, expected)
     for name, rate in (("sensitivity", counts.recall), ("specificity", counts.specificity)):
         if rate is None:
             passed = "passed" if name == "sensitivity" else "failed"
@@ -212,14 +212,14 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
         why["baseline"] = why.get("kappa") or "no verdict by one person with two others who agree"
     retested = [subject for subject in judge.again if subject in judge.answers]
     method = "Cohen kappa of first and second answers"
-    both = judge.answers, judge.again
-    retest = _kappa(retested, *both, yardstick.seed, judge.signature, method)
+    two_answers = judge.answers, judge.again
+    retest = _kappa(retested, *two_answers, yardstick.seed, judge.signature, method)
     if retest.value is None:
         why["retest"] = "all answers are the same" if retested else "no document was judged twice"
     n_wordings = max(map(len, judge.wordings.values()), default=0)
     ratings = np.full((len(judge.wordings), n_wordings), np.nan)
-    for row, said in zip(ratings, judge.wordings.values(), strict=True):
-        row[: len(said)] = [np.nan if value is None else value for value in said]
+    for row, answers in zip(ratings, judge.wordings.values(), strict=True):
+        row[: len(answers)] = [np.nan if value is None else value for value in answers]
     wordings = fleiss(ratings, [item for _, item in judge.wordings]).estimate(
         [document for document, _ in judge.wordings],
         seed=yardstick.seed,
@@ -234,23 +234,23 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     documents = [document for document in measured if document in yardstick.n_words]
     ranked = scipy("stats").rankdata([yardstick.n_words[d] for d in documents])
     ranks = dict(zip(documents, ranked, strict=True))
-    what = "rank correlation of Yes with words"
-    length = _association(judge, truth, ranks, what, kind="correlation")
+    measure = "rank correlation of Yes with words"
+    length = _association(judge, truth, ranks, measure, kind="correlation")
     if length.value is None:
         known = "answers or lengths never differ" if documents else "the texts were not given"
         why["length"] = known if judge.answers else nothing
     # How much more often it says Yes to documents by models of its own family.
     of_known = {document for document in measured if document in judge.own}
     sides = Counter(judge.own[document] for document in of_known)
-    what = "difference in the share of Yes, own family and others"
+    measure = "difference in the share of Yes, own family and others"
     n_units = min(sides[True], sides[False])
-    own = _association(judge, truth, judge.own, what, kind="slope", n_units=n_units)
-    if own.value is None:
+    own_family = _association(judge, truth, judge.own, measure, kind="slope", n_units=n_units)
+    if own_family.value is None:
         one_side = "all documents are by its own family" if sides[True] else "none is by its family"
         why["own_family"] = one_side if of_known else "the authors of the documents are unknown"
         if judge.kind == "panel":
             why["own_family"] = "a panel has no family"
-    return JudgeFigures(judge, kappa, baseline, counts, retest, wordings, length, own, why)
+    return JudgeFigures(judge, kappa, baseline, counts, retest, wordings, length, own_family, why)
 
 
 def _kappa(
@@ -271,19 +271,19 @@ def _association(
     judge: JudgeAnswers,
     truth: Mapping[Subject, float],
     of_document: Mapping[str, float],
-    what: str,
+    measure: str,
     **options: Any,
 ) -> Estimate:
     """How Yes goes with a property of documents, within items and experts' verdicts."""
     subjects = [s for s in _measured(judge, truth) if s[0] in of_document]
-    given = "within item and experts' verdict" if truth else "within item"
+    within = "within item and experts' verdict" if truth else "within item"
     return association_within(
         np.array([of_document[document] for document, _ in subjects], np.float64),
         np.array([judge.answers[subject] for subject in subjects], np.float64),
         [(item, truth.get((document, item))) for document, item in subjects],
         [document for document, _ in subjects],
         signature=judge.signature,
-        method=f"{what}, {given}, jackknife over documents",
+        method=f"{measure}, {within}, jackknife over documents",
         **options,
     )
 
@@ -297,8 +297,8 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
     (`agreement`)."""
     common = [subject for subject in first.answers if subject in second.answers]
     signature = f"{first.signature}|against:{second.rater}"
-    both = first.answers, second.answers
-    agreement = _kappa(common, *both, yardstick.seed, signature, "Cohen kappa of two judges")
+    sides_ = first.answers, second.answers
+    agreement = _kappa(common, *sides_, yardstick.seed, signature, "Cohen kappa of two judges")
     truth = yardstick.truth()
     judged = [subject for subject in common if subject in truth]
     is_so = np.array([truth[subject] for subject in judged])

@@ -41,11 +41,11 @@ def to_measurements(
     signature = str(plan.signature(model, judged))
     documents = list(check_documents(documents))
     authors = {document.id: document.author for document in documents}
-    grouped = groupby(judged, key=lambda one: (one.asked.document_id, one.asked.item))
+    grouped = groupby(judged, key=lambda answer: (answer.asked.document_id, answer.asked.item))
     for (document_id, id_), group in grouped:
         answers, author, item = list(group), authors[document_id], plan.rubric.item(id_)
-        values = [one.verdict.value for one in answers if one.verdict.value is not None]
-        missing = Counter(filter(None, (one.verdict.missing_reason for one in answers)))
+        values = [answer.verdict.value for answer in answers if answer.verdict.value is not None]
+        missing = Counter(filter(None, (answer.verdict.missing_reason for answer in answers)))
         # Of five answers with four refusals, one speaks for none of them.
         is_enough = values and 2 * len(values) >= len(answers)
         value = item.scale.combine(values) if is_enough else None
@@ -56,8 +56,8 @@ def to_measurements(
         # P(Yes) normalised over Yes and No at the verdict, from models that report it.
         p_yes = [
             masses["Yes"] / total
-            for one in answers
-            if one.answer and "Yes" in (masses := one.answer.masses)
+            for answer in answers
+            if answer.answer and "Yes" in (masses := answer.answer.masses)
             if (total := masses["Yes"] + masses.get("No", 0.0)) > 0
         ]
         if p_yes:
@@ -71,25 +71,25 @@ def to_measurements(
             if plan.n_paraphrases:
                 # The answer to each wording, the item's own first; None if there was none.
                 said: dict[int, list[float | str]] = {}
-                for one in answers:
-                    of_wording = said.setdefault(one.asked.sample // WORDING_STEP, [])
-                    if one.verdict.value is not None:
-                        of_wording.append(one.verdict.value)
+                for each in answers:
+                    of_wording = said.setdefault(each.asked.sample // WORDING_STEP, [])
+                    if each.verdict.value is not None:
+                        of_wording.append(each.verdict.value)
                 details["wordings"] = [
                     item.scale.combine(said[k]) if said[k] else None for k in sorted(said)
                 ]
             if missing:
                 details["missing"] = dict(sorted(missing.items()))
-        if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):
+        if any(answer.verdict.is_cut for answer in answers if answer.verdict.value is not None):
             details["rationale_is_cut"] = True
-        if n_clarified := sum(one.verdict.is_clarified for one in answers):
+        if n_clarified := sum(answer.verdict.is_clarified for answer in answers):
             details["n_clarified"] = n_clarified
         if reason in ("too_long", "blocked", "failed"):
-            notes = (one.answer.note if one.answer else one.failure for one in answers)
+            notes = (answer.answer.note if answer.answer else answer.failure for answer in answers)
             if note := next(filter(None, notes), ""):
                 details["note"] = note
-        if own := own_story(model, author):
-            details["own_story"] = own
+        if kinship := own_story(model, author):
+            details["own_story"] = kinship
         if author is not None:
             details["author"] = author
         if not plan.template.is_fenced:
@@ -116,24 +116,24 @@ def own_story(model: str, author: str | None) -> str | None:
     if not writer:
         return None
     # Words and versions: `gpt`, `4o`.
-    mine, theirs = (re.findall(r"[a-z]+|\d[\d.]*[a-z]*", name) for name in (judge, writer))
-    if mine == theirs:
+    words, others = (re.findall(r"[a-z]+|\d[\d.]*[a-z]*", name) for name in (judge, writer))
+    if words == others:
         return "same model"
     named = _MODEL_NAME.fullmatch(writer)
     if named is None or named[1] not in judge:
         return None
-    n = min(len(mine), len(theirs))
-    return "same model" if n > 1 and mine[:n] == theirs[:n] else "same family"
+    n = min(len(words), len(others))
+    return "same model" if n > 1 and words[:n] == others[:n] else "same family"
 
 
-def answer_shown(one: Measurement, scale: Scale) -> str:
+def answer_shown(answer: Measurement, scale: Scale) -> str:
     """The answer about one document: `Yes`, `67% Yes of 3`, `4 (1 to 5)`, a choice."""
-    if one.value is None:
-        return f"missing: {explain(one.missing_reason)}"
-    n_samples = one.details.get("n_samples", 1)
-    if n_samples == 1:
-        return scale.shown(one.value)
-    return scale.shown_repeated(one.value, one.details.get("n_answered", n_samples), one.details)
+    value, details = answer.value, answer.details
+    if value is None:
+        return f"missing: {explain(answer.missing_reason)}"
+    if (n_samples := details.get("n_samples", 1)) == 1:
+        return scale.shown(value)
+    return scale.shown_repeated(value, details.get("n_answered", n_samples), details)
 
 
 def score_range(rubric: Rubric, asked: Collection[str] | None = None) -> str:

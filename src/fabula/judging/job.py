@@ -438,11 +438,11 @@ def labels_of_some(
 
     if labels is None:
         return []
-    given = labels.read(rubric)
+    answers = labels.read(rubric)
     averaged_items(rubric)
-    if not {label.document_id for label in given} & {text.id for text in documents}:
+    if not {label.document_id for label in answers} & {text.id for text in documents}:
         raise InputError(f"{labels}: labels none of the stories; check that the ids match")
-    return given
+    return answers
 
 
 def ask_judges(

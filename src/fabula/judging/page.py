@@ -38,11 +38,11 @@ def write_judging_page(
     page = {
         "title": shown[0].title if len(documents) == 1 else f"{len(documents):,} stories",
         "rubric": rubric,
-        "judges": [judge_view(one, measurements, shown, rubric, people) for one in summaries],
+        "judges": [judge_view(s, measurements, shown, rubric, people) for s in summaries],
         "n_left_out": len(documents) - len(shown),
         "never_checked": NEVER_CHECKED,
         "one": len(documents) == 1,
-        "corrected": {rater: Markup(html_of(parts[1:])) for rater, parts in corrected.items()},
+        "corrected": {rater: Markup(html_of(blocks[1:])) for rater, blocks in corrected.items()},
         "is_plain": all(item.scale.is_test for item in rubric.items),
     }
     write_page_file(path, "judging.html.j2", page)
@@ -56,35 +56,35 @@ def judge_view(
     people: Sequence[Measurement] = (),
 ) -> dict[str, Any]:
     """A judge as a page shows it, with its verdicts on these texts, and people's next to them."""
-    said: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for one in people:
-        answer = {
-            "rater": one.rater,
-            "shown": answer_shown(one, rubric.item(one.item).scale),
-            "rationale": one.rationale or "",
+    labels: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for label in people:
+        row = {
+            "rater": label.rater,
+            "shown": answer_shown(label, rubric.item(label.item).scale),
+            "rationale": label.rationale or "",
         }
-        said.setdefault((one.document_id, one.item), []).append(answer)
-    mine: dict[str, dict[str, Measurement]] = {}
-    for one in measurements:
-        if one.rater == summary.rater and not one.document_id.endswith(RETEST):
-            mine.setdefault(one.document_id, {})[one.item] = one
+        labels.setdefault((label.document_id, label.item), []).append(row)
+    by_document: dict[str, dict[str, Measurement]] = {}
+    for answer in measurements:
+        if answer.rater == summary.rater and not answer.document_id.endswith(RETEST):
+            by_document.setdefault(answer.document_id, {})[answer.item] = answer
     trust = {row.item.id: row.trust for row in summary.items}
     range_ = score_range(rubric, trust)
     stories = []
     for document in documents:
-        given = mine.get(document.id, {})
+        answers = by_document.get(document.id, {})
         verdicts = []
         for item in rubric.items:
-            if item.id not in given:
+            if item.id not in answers:
                 continue
-            one, value = given[item.id], given[item.id].value
+            answer, value, scale = answers[item.id], answers[item.id].value, item.scale
             if value is None:
-                kind, short, shown = "miss", "?", explain(one.missing_reason)
+                kind, short, shown = "miss", "?", explain(answer.missing_reason)
             else:
-                kind, short, shown = "other", item.scale.short(value), answer_shown(one, item.scale)
-                if item.scale.is_test and isinstance(value, float):
+                kind, short, shown = "other", scale.short(value), answer_shown(answer, scale)
+                if scale.is_test and isinstance(value, float):
                     kind = "pass" if value > 0.5 else "fail"
-            rationale = one.rationale or ""
+            rationale = answer.rationale or ""
             is_truncated = rationale and rationale[-1] not in '.!?…"”’)]*'
             verdict = {
                 "item": item,
@@ -92,30 +92,30 @@ def judge_view(
                 # For a cell of the grid.
                 "short": short,
                 "kind": kind,
-                "p_yes": one.details.get("p_yes"),
+                "p_yes": answer.details.get("p_yes"),
                 "rationale": f"{rationale} …" if is_truncated else rationale,
                 "trust": trust.get(item.id),
-                "people": said.get((document.id, item.id), ()),
+                "people": labels.get((document.id, item.id), ()),
             }
             verdicts.append(verdict)
         # The aggregate with its maximum; if there is none, the number of tests passed.
-        answered = [one for one in given.values() if one.value is not None]
+        answered = [each for each in answers.values() if each.value is not None]
         if (aggregate := summary.scores.get(document.id)) is not None:
             score = f"{aggregate:.4g} " + (range_ if range_.startswith("of ") else f"({range_})")
-        elif answered and all(rubric.item(one.item).scale.is_test for one in answered):
-            score = f"{sum(one.value == 1.0 for one in answered)} of {len(answered)}"
+        elif answered and all(rubric.item(each.item).scale.is_test for each in answered):
+            score = f"{sum(each.value == 1.0 for each in answered)} of {len(answered)}"
         else:
             score = f"{len(answered)} answers"
-        if n_missing := len(given) - len(answered):
+        if n_missing := len(answers) - len(answered):
             score += f", {n_missing} without verdict"
-        details = (one.details for one in given.values())
-        own = next((one["own_story"] for one in details if "own_story" in one), None)
+        details = (each.details for each in answers.values())
+        kin = next((each["own_story"] for each in details if "own_story" in each), None)
         story = {
             "title": document.title,
             "author": document.author or "",
             "score": score,
             "verdicts": verdicts,
-            "notice": f"Written by the {own} as the judge; judges prefer their own." if own else "",
+            "notice": f"Written by the {kin} as the judge; judges prefer their own." if kin else "",
         }
         stories.append(story)
     missing = [f"{n} {explain(reason)}" for reason, n in summary.missing.items()]

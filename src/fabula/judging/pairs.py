@@ -104,25 +104,25 @@ async def judge_pairs(
     caller = Caller(model, plan, book, meter, max_unreadable)
     calls = [partial(_judge_pair, pair, caller, plan) for pair in pairs]
     by_pair = await in_turn(calls, model.n_parallel)
-    judged = [one for of_pair in by_pair for both in of_pair for one in both]
+    judged = [answer for of_pair in by_pair for orders in of_pair for answer in orders]
     signature = str(plan.signature(model.name, judged))
-    found = []
+    rows = []
     for pair, of_pair in zip(pairs, by_pair, strict=True):
         for item, (straight, turned) in zip(plan.items, of_pair, strict=True):
-            said = straight.verdict.value, turned.verdict.value
+            answers = straight.verdict.value, turned.verdict.value
             value: str | None = None
             reason: str | None = None
-            if said[0] is None or said[1] is None:
+            if answers[0] is None or answers[1] is None:
                 reason = straight.verdict.missing_reason or turned.verdict.missing_reason
-            elif said[0] == said[1]:
+            elif answers[0] == answers[1]:
                 reason = "order"
             else:
-                value = pair[0 if said[0] == "A" else 1].id
-            details = {"orders": list(said), "turned_rationale": turned.verdict.rationale}
+                value = pair[0 if answers[0] == "A" else 1].id
+            details = {"orders": list(answers), "turned_rationale": turned.verdict.rationale}
             why = straight.verdict.rationale
             about = _key(*pair), plan.rubric.key, item.id, model.name
-            found.append(Measurement(*about, value, reason, (), why, signature, details))
-    return found
+            rows.append(Measurement(*about, value, reason, (), why, signature, details))
+    return rows
 
 
 _Row = tuple[int, int, float]
@@ -136,7 +136,7 @@ def _rows(a: int, b: int, orders: Sequence[object]) -> list[_Row]:
     """
     shown = ((a, b), (b, a))
     outcomes = {"A": 1.0, "B": 0.0, "tie": 0.5}
-    return [(*shown[k], outcomes[str(said)]) for k, said in enumerate(orders) if said is not None]
+    return [(*shown[k], outcomes[str(pick)]) for k, pick in enumerate(orders) if pick is not None]
 
 
 def _comparisons(rows: Sequence[_Row], cluster: Sequence[int] | None = None) -> Comparisons:
@@ -149,7 +149,7 @@ def _comparisons(rows: Sequence[_Row], cluster: Sequence[int] | None = None) -> 
 async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: JudgePlan) -> _Both:
     """Each item's answers, with the stories in order and reversed."""
     first, second = pair
-    if not all(TextSettings().has_words(one.text) for one in pair):
+    if not all(TextSettings().has_words(story.text) for story in pair):
         nothing = Judged(Asked("", "", 0, "", 0), Verdict(None, "no_words", None), None)
         return [(nothing, nothing)] * len(plan.items)
     by_order: list[list[Judged]] = []
@@ -161,8 +161,8 @@ async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: Jud
             for item, prompt in zip(plan.items, prompts, strict=True)
         ]
         head = await caller.call(*calls[0])
-        rest = await all_of([caller.call(*call) for call in calls[1:]])
-        by_order.append([head, *rest])
+        others = await all_of([caller.call(*call) for call in calls[1:]])
+        by_order.append([head, *others])
     return list(zip(*by_order, strict=True))
 
 
@@ -170,15 +170,15 @@ def summarise_pairs(measurements: Iterable[Measurement]) -> list[PairSummary]:
     """Summarise each item, then all together."""
     by_item = _by_item(measurements)
     by_item["all"] = by_item.pop("all")
-    found = []
+    rows = []
     for item, of_item in by_item.items():
-        places = [place for one in of_item for place in one.details["orders"] if place]
-        preferred = [str(one.value) for one in of_item if one.value is not None]
-        n_turned = sum(one.missing_reason == "order" for one in of_item)
+        places = [place for each in of_item for place in each.details["orders"] if place]
+        preferred = [str(answer.value) for answer in of_item if answer.value is not None]
+        n_turned = sum(answer.missing_reason == "order" for answer in of_item)
         share = places.count("A") / len(places) if places else None
         wins = dict(Counter(preferred))
-        found.append(PairSummary(item, len(of_item), len(preferred), n_turned, share, wins))
-    return found
+        rows.append(PairSummary(item, len(of_item), len(preferred), n_turned, share, wins))
+    return rows
 
 
 def rank_stories(
@@ -199,21 +199,21 @@ def rank_stories(
     """
     ids, places = numbered(pairs)
     pair_of = {_key(*pair): place for pair, place in zip(pairs, places, strict=True)}
-    shared = {one.id: _field(one, by) or "" for pair in pairs for one in pair} if by else {}
-    found = []
+    shared = {story.id: _field(story, by) or "" for pair in pairs for story in pair} if by else {}
+    rankings = []
     for item, of_item in _rankable(measurements, by_item=by_item):
         rows: list[_Row] = []
         units: list[object] = []
-        for one in of_item:
-            own = _rows(*pair_of[one.document_id], one.details["orders"])
-            rows += own
-            units += [one.details[cluster]] * len(own) if cluster else []
+        for answer in of_item:
+            added = _rows(*pair_of[answer.document_id], answer.details["orders"])
+            rows += added
+            units += [answer.details[cluster]] * len(added) if cluster else []
         clusters = Units.by(units).of.tolist() if cluster else None
         signature = f"{of_item[0].signature}|ranking:{METHOD}"
         signature += f"|clusters:{cluster}{extra}" if cluster else extra
         ranking = rank(_comparisons(rows, clusters), len(ids), seed=seed, signature=signature)
-        found.append(PairRanking(item, "story", tuple(ids), shared, ranking))
-    return found
+        rankings.append(PairRanking(item, "story", tuple(ids), shared, ranking))
+    return rankings
 
 
 def rank_groups(
@@ -231,44 +231,44 @@ def rank_groups(
     What stories of a pair share (`by`), such as a prompt, is a cluster. A pair within one group, or
     with a story that lacks the field, does not count. Empty if there are not two groups.
     """
-    fields = {_key(*pair): tuple(_field(one, of) for one in pair) for pair in pairs}
+    fields = {_key(*pair): tuple(_field(story, of) for story in pair) for pair in pairs}
     across = {key: (a, b) for key, (a, b) in fields.items() if a and b and a != b}
     shared = {_key(*pair): str(_field(pair[0], by)) for pair in pairs}
     clusters = {name: k for k, name in enumerate(dict.fromkeys(shared.values()))}
-    names = sorted({name for both in across.values() for name in both})
+    names = sorted({name for groups in across.values() for name in groups})
     if not names:
         return []
     places = {name: place for place, name in enumerate(names)}
-    found = []
+    rankings = []
     for item, of_item in _rankable(measurements, by_item=by_item):
         rows: list[_Row] = []
         cluster: list[int] = []
-        for one in of_item:
-            if one.document_id in across:
-                a, b = (places[name] for name in across[one.document_id])
-                own = _rows(a, b, one.details["orders"])
-                rows += own
-                cluster += [clusters[shared[one.document_id]]] * len(own)
+        for answer in of_item:
+            if answer.document_id in across:
+                a, b = (places[name] for name in across[answer.document_id])
+                added = _rows(a, b, answer.details["orders"])
+                rows += added
+                cluster += [clusters[shared[answer.document_id]]] * len(added)
         signature = f"{of_item[0].signature}|ranking:{METHOD}|groups:{of}|clusters:{by}{extra}"
         ranking = rank(_comparisons(rows, cluster), len(names), seed=seed, signature=signature)
-        found.append(PairRanking(item, of, tuple(names), {}, ranking))
-    return found
+        rankings.append(PairRanking(item, of, tuple(names), {}, ranking))
+    return rankings
 
 
-def ranking_row(found: PairRanking, rater: str) -> dict[str, Any]:
+def ranking_row(pair_ranking: PairRanking, rater: str) -> dict[str, Any]:
     """A ranking as a JSON row, the strongest first."""
-    ranking, names = found.ranking, found.names
-    own = ("n", "n_units", "units", "p_chance", "is_told_from_chance")
+    ranking, names = pair_ranking.ranking, pair_ranking.names
+    fields = ("n", "n_units", "units", "p_chance", "is_told_from_chance")
     return {
-        "ranking": found.of,
-        "item": found.item,
+        "ranking": pair_ranking.of,
+        "item": pair_ranking.item,
         "rater": rater,
-        **{name: getattr(ranking, name) for name in own},
+        **{name: getattr(ranking, name) for name in fields},
         "place": _ends(ranking.place) | {"missing_reason": ranking.place_reason},
         "strengths": [
-            {"name": names[one.thing], "part": one.part, **_ends(one.estimate)}
-            | {"share": one.share, "missing_reason": one.missing_reason}
-            for one in ranking.strengths
+            {"name": names[strength.thing], "part": strength.part, **_ends(strength.estimate)}
+            | {"share": strength.share, "missing_reason": strength.missing_reason}
+            for strength in ranking.strengths
         ],
         "gaps": [
             replace(gap, a=names[int(gap.a)], b=names[int(gap.b)]).to_json()
@@ -301,6 +301,6 @@ def _key(first: Document, second: Document) -> str:
 def _by_item(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     """All measurements, then those of each item."""
     by_item: dict[str, list[Measurement]] = {"all": list(measurements)}
-    for one in by_item["all"]:
-        by_item.setdefault(one.item, []).append(one)
+    for answer in by_item["all"]:
+        by_item.setdefault(answer.item, []).append(answer)
     return by_item

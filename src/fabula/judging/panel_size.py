@@ -24,14 +24,14 @@ _MAX_SIZES = 100
 
 
 def _fault(text: str) -> str | None:
-    numbers = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and 0 < int(part) <= 100_000 for part in numbers):
+    numbers = [numeral.strip() for numeral in text.split(",")]
+    if not all(numeral.isdecimal() and 0 < int(numeral) <= 100_000 for numeral in numbers):
         return f"must be whole numbers from 1 to 100,000, separated by commas, got {text!r}"
     return f"must be at most {_MAX_SIZES} numbers" if len(numbers) > _MAX_SIZES else None
 
 
 def _numbers(text: str) -> list[int]:
-    return sorted({int(part) for part in text.split(",")})
+    return sorted({int(numeral) for numeral in text.split(",")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,13 @@ class PlannedItem:
         def first(reaches: Sequence[bool]) -> int | None:
             return next((s.n_stories for s, does in zip(sizes, reaches, strict=True) if does), None)
 
-        found = {}
+        smallest = {}
         for name, target in {"mean": self.mean_width, "kappa": settings.kappa_width}.items():
             known = [getattr(size, f"{name}_width") for size in sizes]
-            found[name] = first([width is not None and width <= target for width in known])
+            smallest[name] = first([width is not None and width <= target for width in known])
         if self.groups:
-            found["power"] = first([(size.power or 0.0) >= settings.power for size in sizes])
-        return found
+            smallest["power"] = first([(size.power or 0.0) >= settings.power for size in sizes])
+        return smallest
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -136,35 +136,35 @@ class Plan(Result):
     why_missing: Mapping[str, str]
     """Items whose answers cannot be planned for, and `tests`."""
 
-    def readings(self, one: PlannedItem, n_stories: int, n_raters: int) -> int:
+    def readings(self, item: PlannedItem, n_stories: int, n_raters: int) -> int:
         """One rater reading one story, however many items it has."""
-        return n_stories * n_raters * max(1, len(one.groups))
+        return n_stories * n_raters * max(1, len(item.groups))
 
     def rows(self) -> list[Row]:
         """A row for each item and size; `item` is missing for all yes-no items together."""
-        return [row for one in self.items for row in self._sizes(one)]
+        return [row for item in self.items for row in self._sizes(item)]
 
-    def _sizes(self, one: PlannedItem) -> Iterator[Row]:
+    def _sizes(self, item: PlannedItem) -> Iterator[Row]:
         per_person = self.settings.per_person
-        for size in one.sizes:
-            n = self.readings(one, size.n_stories, size.n_raters)
+        for size in item.sizes:
+            n = self.readings(item, size.n_stories, size.n_raters)
             n_people = None if per_person is None else math.ceil(n / per_person)
-            yield {"item": one.item, **asdict(size), "n_readings": n, "n_people": n_people}
+            yield {"item": item.item, **asdict(size), "n_readings": n, "n_people": n_people}
 
     def to_json(self) -> dict[str, Any]:
         settings = self.settings
         pilots = [
             {
-                "item": one.item,
-                "groups": list(one.groups),
-                "n_stories": list(one.n_pilot),
-                **picked(one, "n_raters", "mean_width"),
+                "item": item.item,
+                "groups": list(item.groups),
+                "n_stories": list(item.n_pilot),
+                **picked(item, "n_raters", "mean_width"),
                 "smallest": [
-                    {"n_raters": m, **one.smallest(m, settings)}
-                    for m in dict.fromkeys(size.n_raters for size in one.sizes)
+                    {"n_raters": m, **item.smallest(m, settings)}
+                    for m in dict.fromkeys(size.n_raters for size in item.sizes)
                 ],
             }
-            for one in self.items
+            for item in self.items
         ]
         return {
             "targets": picked(settings, "mean_width", "kappa_width", "power"),
@@ -176,9 +176,9 @@ class Plan(Result):
     def tables(self) -> list[Block]:
         from fabula.show.sheet import Column, Sheet
 
-        parts: list[Block] = []
-        for one in self.items:
-            has_people, has_groups = self.settings.per_person is not None, bool(one.groups)
+        blocks: list[Block] = []
+        for item in self.items:
+            has_people, has_groups = self.settings.per_person is not None, bool(item.groups)
             columns = [
                 Column("raters", "d", name="n_raters"),
                 Column("stories of each" if has_groups else "stories", ",d", name="n_stories"),
@@ -190,38 +190,38 @@ class Plan(Result):
             if has_groups:
                 difference = Column("difference: width", ".3f", name="difference_width")
                 columns += [difference, Column("power", ".0%")]
-            about = ("item", one.item) if one.item else None
+            about = ("item", item.item) if item.item else None
             of_whom = " and ".join(
                 f"{n:,} stories{f' by {name}' if name else ''}"
-                for n, name in zip(one.n_pilot, one.groups or ("",), strict=True)
+                for n, name in zip(item.n_pilot, item.groups or ("",), strict=True)
             )
-            parts += [
-                f"{f'{one.item}: ' if one.item else ''}the pilot has {of_whom}, and {one.n_raters} "
-                f"raters per story",
+            blocks += [
+                f"{f'{item.item}: ' if item.item else ''}the pilot has {of_whom}, and "
+                f"{item.n_raters} raters per story",
                 "",
-                Sheet.of("plan", self._sizes(one), columns, about=about),
+                Sheet.of("plan", self._sizes(item), columns, about=about),
                 "",
             ]
             # For each target, the smallest size that reaches it with each number of raters.
             settings = self.settings
-            kappa = "quadratic-weighted kappa" if one.item else "Fleiss's kappa"
+            kappa = "quadratic-weighted kappa" if item.item else "Fleiss's kappa"
             targets = {
-                "mean": f"{'mean' if one.item else 'share of Yes'} within {one.mean_width:g}",
+                "mean": f"{'mean' if item.item else 'share of Yes'} within {item.mean_width:g}",
                 "kappa": f"{kappa} within {settings.kappa_width:g}",
             }
             if has_groups:
                 targets["power"] = f"difference found in {settings.power:.0%}"
             for name, target in targets.items():
                 reached = []
-                for m in dict.fromkeys(size.n_raters for size in one.sizes):
-                    if (n := one.smallest(m, settings).get(name)) is not None:
-                        readings = self.readings(one, n, m)
+                for m in dict.fromkeys(size.n_raters for size in item.sizes):
+                    if (n := item.smallest(m, settings).get(name)) is not None:
+                        readings = self.readings(item, n, m)
                         reached.append(f"{n:,} stories with {m} ({readings:,} readings)")
-                parts.append(f"{target}: {'; '.join(reached) or 'by none of these sizes'}")
-            parts.append("")
-        parts += [f"not planned: {name}, {reason}" for name, reason in self.why_missing.items()]
+                blocks.append(f"{target}: {'; '.join(reached) or 'by none of these sizes'}")
+            blocks.append("")
+        blocks += [f"not planned: {name}, {reason}" for name, reason in self.why_missing.items()]
         return [
-            *parts,
+            *blocks,
             "widths: of 95 % intervals; resampled from the pilot, and as good as it: other stories "
             "or raters may vary more, and so do stories if few people read them all",
         ]
@@ -243,26 +243,26 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
     from fabula.text import read_documents
 
     rubric = load_rubric(settings.rubric)
-    given = labels.read(rubric)
-    panel = panel_of_labels(given, rubric, labels.name)
+    answers = labels.read(rubric)
+    panel = panel_of_labels(answers, rubric, labels.name)
     stories = [] if settings.documents is None else read_documents([settings.documents])
-    authors = {one.id: one.author for one in stories if one.author} | dict(panel.authors)
+    authors = {text.id: text.author for text in stories if text.author} | dict(panel.authors)
     known = list(dict.fromkeys(authors.values()))
     # The two authors that are compared; none if the pilot has no two.
     groups = tuple(sorted(known)) if len(known) == 2 else ()
     if settings.authors is not None:
         groups = tuple(name.strip() for name in settings.authors.split(","))
         if len(set(groups)) != 2 or not set(groups) <= set(known):
-            there = ", ".join(sorted(known)) or "none, since the labels have no `author`"
-            raise SettingsError("authors", f"must be two of the pilot's authors: {there}")
+            hint = ", ".join(sorted(known)) or "none, since the labels have no `author`"
+            raise SettingsError("authors", f"must be two of the pilot's authors: {hint}")
     why, items = dict[str, str](), list[PlannedItem]()
 
     def add(item: str | None, ratings: Mapping[str, NDArray[np.float64]], span: float) -> None:
-        found = _planned(item, ratings, groups, authors, span, settings)
-        if isinstance(found, str):
-            why[item or "tests"] = found
+        planned = _planned(item, ratings, groups, authors, span, settings)
+        if isinstance(planned, str):
+            why[item or "tests"] = planned
         else:
-            items.append(found)
+            items.append(planned)
 
     # By story, of shape (n_items, n_raters), NaN where missing.
     ratings: dict[str, NDArray[np.float64]] = {}
@@ -272,13 +272,13 @@ def plan(labels: Labels, settings: PlanSettings) -> Plan:
     if ratings:
         add(None, ratings, 1.0)
     for item in graded_items(rubric):
-        said = numbers_said(given, item)
-        if said and item.scale.level != "interval":
+        by_story = numbers_said(answers, item)
+        if by_story and item.scale.level != "interval":
             why[item.id] = "only yes-no items and numbers are planned"
-        elif said:
-            n_most = max(map(len, said.values()))
-            ratings = {story: np.full((1, n_most), np.nan) for story in said}
-            for story, numbers in said.items():
+        elif by_story:
+            n_most = max(map(len, by_story.values()))
+            ratings = {story: np.full((1, n_most), np.nan) for story in by_story}
+            for story, numbers in by_story.items():
                 ratings[story][0, : len(numbers)] = list(numbers.values())
             add(item.id, ratings, item.scale.span)
     if not items:
@@ -301,12 +301,12 @@ def _planned(
     from fabula.stats.planning import most_raters, plan_sizes, too_little
 
     of_groups = [
-        [own for story, own in ratings.items() if not groups or authors.get(story) == group]
+        [values for story, values in ratings.items() if not groups or authors.get(story) == group]
         for group in groups or ("",)
     ]
     if not all(of_groups):
         return "no answers about stories of one of the groups"
-    arrays = [np.stack(own) for own in of_groups]
+    arrays = [np.stack(values) for values in of_groups]
     if few := too_little(arrays):
         # Nobody asked for these groups; all stories together may be enough.
         alone = groups and settings.authors is None

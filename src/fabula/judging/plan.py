@@ -73,9 +73,9 @@ class JudgePlan:
 
     def signature(self, model: str, judged: Iterable[Judged] = ()) -> Signature:
         """All that determines a verdict of this model, including the identity in its answers."""
-        answers = [one.answer for one in judged if one.answer is not None]
+        answers = [judgement.answer for judgement in judged if judgement.answer is not None]
         # Several names if the model was changed or updated during the run.
-        served = "+".join(sorted({one.served for one in answers if one.served}))
+        served = "+".join(sorted({answer.served for answer in answers if answer.served}))
         others = [word.question for item in self.items for word in self.wordings(item)[1:]]
         worded = hashlib.sha256("\n".join(others).encode()).hexdigest()[:8]
         parts = {
@@ -83,7 +83,7 @@ class JudgePlan:
             "items": "+".join(sorted(self.only)),
             "pairwise": "both-orders" if self.kind == "pairs" else "",
             "model": identity(model, served),
-            "run": "+".join(sorted({one.runtime for one in answers if one.runtime})),
+            "run": "+".join(sorted({answer.runtime for answer in answers if answer.runtime})),
             "style": self.template.style,
             "prompt": f"{_plain_name(self.template.name)}@{self.template.digest}",
             "temperature": f"{self.temperature:g}",
@@ -106,15 +106,15 @@ def identity(model: str, served: str = "") -> str:
     may report one name for several models; a URL alone is not an identity. A provider's model name
     is made specific by the one in its answers.
     """
-    told = _plain_name(served) if served else ""
+    reported = _plain_name(served) if served else ""
     if model.startswith(("http://", "https://")):
         name = model.partition("#")[2]
         asked = _plain_name(name) if name else ""
-        told = "/".join(dict.fromkeys(filter(None, (asked, told))))
-        return f"{model}@{told}" if told else model
-    if not told or told == model.rpartition("/")[2] or "@" in model:
+        reported = "/".join(dict.fromkeys(filter(None, (asked, reported))))
+        return f"{model}@{reported}" if reported else model
+    if not reported or reported == model.rpartition("/")[2] or "@" in model:
         return model
-    return f"{model}@{model.partition('/')[0]}/{told}"
+    return f"{model}@{model.partition('/')[0]}/{reported}"
 
 
 def is_identified(model: str) -> bool:

@@ -119,11 +119,11 @@ class Template:
         return Prompt(prefix, self._question(pair, f"{_PAIR_QUESTION}{item.question}"))
 
     def _question(self, item: Item, question: str) -> str:
-        parts = [item.background, f"Question: {question}"]
+        paragraphs = [item.background, f"Question: {question}"]
         if self.style == "reason-first":
-            parts.append(item.list_first)
-        parts.append(_ending(item.scale, self.style))
-        return "\n" + "\n\n".join(part for part in parts if part) + "\n"
+            paragraphs.append(item.list_first)
+        paragraphs.append(_ending(item.scale, self.style))
+        return "\n" + "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
 
 
 def _n_shared(text: str) -> int:
@@ -173,17 +173,17 @@ def read_template(path: Path, style: Style) -> Template:
 
 def _ending(scale: Scale, style: Style) -> str:
     """The instruction on how to answer."""
-    what = scale.allowed
-    if not what:
+    verdict = scale.allowed
+    if not verdict:
         return "Answer in a few sentences."
     if style == "verdict-first":
         return (
-            f"Begin your answer with {what}, and nothing before it. Then give the reason in one "
+            f"Begin your answer with {verdict}, and nothing before it. Then give the reason in one "
             f"or two sentences."
         )
     return (
         f"Give your reasons first, from the text, in at most ten sentences. Then end with a line "
-        f'of the form "Verdict: ..." that holds {what} and nothing else.'
+        f'of the form "Verdict: ..." that holds {verdict} and nothing else.'
     )
 
 
@@ -216,44 +216,44 @@ class ExampleTemplate(Template):
     @property
     def digest(self) -> str:
         items = sorted({item for _, item in self.answers})
-        said = [self.answers.get((story.id, item), "") for story in self.stories for item in items]
-        own = [*(story.text for story in self.stories), *said, Template(self.style).digest]
-        words = "\0".join([_SHOTS, _EXAMPLE, _JUDGED_STORY, _ANSWERS, *own])
+        texts = [_SHOTS, _EXAMPLE, _JUDGED_STORY, _ANSWERS, *(story.text for story in self.stories)]
+        texts += [self.answers.get((story.id, id_), "") for story in self.stories for id_ in items]
+        words = "\0".join([*texts, Template(self.style).digest])
         return hashlib.sha256(words.encode()).hexdigest()[:8]
 
     def examples(self, document: Document) -> list[Document]:
         """The stories shown before this one."""
         prompt = document.prompt_id
-        others = (
+        allowed = (
             story
             for story in self.stories
             if story.id != document.id and (prompt is None or story.prompt_id != prompt)
         )
-        return list(islice(others, self.n))
+        return list(islice(allowed, self.n))
 
     def shown(self, document: Document) -> str:
         return self._texts(self.examples(document), document)
 
     def prompt(self, document: Document, item: Item) -> Prompt:
         examples = self.examples(document)
-        said = [
+        answers = [
             f"Example {number}: {answer}"
             for number, story in enumerate(examples, 1)
             if (answer := self.answers.get((story.id, item.id)))
         ]
-        before = "\n" + "\n".join([_ANSWERS, *said]) + "\n" if said else ""
+        before = "\n" + "\n".join([_ANSWERS, *answers]) + "\n" if answers else ""
         return Prompt(self._texts(examples, document), before + self._question(item, item.question))
 
     def _texts(self, examples: Sequence[Document], document: Document) -> str:
         many = "a story" if len(examples) == 1 else f"{len(examples)} stories"
         all_texts = [story.text for story in (*examples, document)]
-        parts = [_SHOTS.format(n=many)]
-        parts += [
+        texts = [_SHOTS.format(n=many)]
+        texts += [
             fence(_EXAMPLE, *all_texts).format(number=number, text=story.text.strip("\n"))
             for number, story in enumerate(examples, 1)
         ]
         judged = fence(_JUDGED_STORY, *all_texts).format(text=document.text.strip("\n"))
-        return "".join([*parts, judged])
+        return "".join([*texts, judged])
 
 
 def example_template(
@@ -270,22 +270,22 @@ def example_template(
     the first person who agrees with the result. Raises `InputError` if too few other documents are
     left for a document.
     """
-    given: dict[tuple[str, str], list[Measurement]] = {}
-    for one in labels:
-        if one.value is not None:
-            given.setdefault((one.document_id, one.item), []).append(one)
+    by_question: dict[tuple[str, str], list[Measurement]] = {}
+    for label in labels:
+        if label.value is not None:
+            by_question.setdefault((label.document_id, label.item), []).append(label)
     answers: dict[tuple[str, str], str] = {}
-    for (name, item), many in given.items():
+    for (name, item), many in by_question.items():
         scale = rubric.item(item).scale
-        value = scale.decided(scale.combine([one.value for one in many if one.value is not None]))
+        value = scale.decided(scale.combine([m.value for m in many if m.value is not None]))
         # A tie among readers does not show how to answer.
         if value is not None:
-            reasons = (one.rationale for one in many if scale.decided(one.value) == value)
+            reasons = (m.rationale for m in many if scale.decided(m.value) == value)
             reason = " ".join(next(filter(None, reasons), "").split())
             answers[name, item] = ". ".join(filter(None, (scale.word(value), reason)))
     labelled = {document for document, _ in answers}
-    stories = [one for one in documents if one.id in labelled and one.text.strip()]
-    stories.sort(key=lambda one: one.id)
+    stories = [story for story in documents if story.id in labelled and story.text.strip()]
+    stories.sort(key=lambda story: story.id)
     random.Random(f"examples {seed}").shuffle(stories)
     template = ExampleTemplate(style, "", f"examples-{n}", n, tuple(stories), answers)
     for document in documents:
@@ -331,15 +331,15 @@ class FeedbackTemplate(Template):
     @property
     def digest(self) -> str:
         parts = [_RATING, _FEEDBACK_STORY if self.with_story else "", _FEEDBACK, _REVEALED]
-        own = Template(self.style).digest
-        return hashlib.sha256("".join([*parts, own]).encode()).hexdigest()[:8]
+        plain = Template(self.style).digest
+        return hashlib.sha256("".join([*parts, plain]).encode()).hexdigest()[:8]
 
     def shown(self, document: Document) -> str:
         story = str(document.meta.get("story", ""))
         frame = fence(_FEEDBACK_STORY, *_all_of(document))
         before = frame.format(story=story.strip("\n")) if self.with_story else ""
-        said = fence(_FEEDBACK, *_all_of(document)).format(feedback=document.text.strip("\n"))
-        return _RATING + before + said
+        feedback = fence(_FEEDBACK, *_all_of(document)).format(feedback=document.text.strip("\n"))
+        return _RATING + before + feedback
 
     def prompt(self, document: Document, item: Item) -> Prompt:
         revealed = ""

@@ -76,13 +76,13 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
         faults: list[str] = []
         for file in names:
             try:
-                own = rubric_toml(load_rubric(file)).encode() if file in builtin_rubrics() else None
-                found = rubric_faults(own or Path(file).read_bytes(), file)
+                raw = rubric_toml(load_rubric(file)).encode() if file in builtin_rubrics() else None
+                errors = rubric_faults(raw or Path(file).read_bytes(), file)
             except OSError as error:
-                found = [f"{file}: cannot be read ({error.strerror})"]
-            faults += found
-            rows.append({"file": file, "faults": found})
-            if not found:
+                errors = [f"{file}: cannot be read ({error.strerror})"]
+            faults += errors
+            rows.append({"file": file, "faults": errors})
+            if not errors:
                 good = load_rubric(file)
                 counts = Counter(item.dimension for item in good.items if item.dimension)
                 dimensions = ", ".join(f"{name} {n}" for name, n in counts.items())
@@ -114,10 +114,10 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
             lines.append("")
         return Rubrics(["\n".join(lines)], [], rubric)
     for name in builtin_rubrics():
-        one = load_rubric(name)
-        n = len(one.items)
-        rows.append({"name": name, "key": one.key, "title": one.title, "n_items": n})
-        lines.append(f"{name:<14} {one.title}, {n} items about a {one.unit}")
+        rubric = load_rubric(name)
+        n = len(rubric.items)
+        rows.append({"name": name, "key": rubric.key, "title": rubric.title, "n_items": n})
+        lines.append(f"{name:<14} {rubric.title}, {n} items about a {rubric.unit}")
     return Rubrics(lines, rows)
 
 
@@ -202,7 +202,7 @@ def make(
     comments: Sequence[str] = ()
     if published is not None:
         rubric, n = published, len(published.items)
-        said, content = f"{rubric.key}, {n} items", {"key": rubric.key, "n_items": n}
+        summary, content = f"{rubric.key}, {n} items", {"key": rubric.key, "n_items": n}
     elif ending == ".csv":
         # Yes/no tests from experts' measures, and which measures each is from.
         (spec, *_), terms = settings.models.models, settings.models.options()
@@ -217,12 +217,12 @@ def make(
             agree=confirm_prompts(spec, terms.prices, _LINE_TOKENS, confirm),
         )
         content = {"n_items": len(rubric.items), "n_measures": len(rows)}
-        said = f"{len(rubric.items)} tests from {len(rows)} measures"
+        summary = f"{len(rubric.items)} tests from {len(rows)} measures"
     else:
-        rubric, said, content = _expanded(source, settings, progress, confirm)
+        rubric, summary, content = _expanded(source, settings, progress, confirm)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, (rubric_toml(rubric) + "".join(f"# {one}\n" for one in comments)).encode())
-    lines = [f"written: {out} ({said})"]
+    write_whole(out, (rubric_toml(rubric) + "".join(f"# {line}\n" for line in comments)).encode())
+    lines = [f"written: {out} ({summary})"]
     if ending != ".json":
         lines[0] += f"; {'edit' if ending == '.csv' else 'verify'} it, then run"
         lines.append(f"  fabula rubric show {out} --check")
@@ -259,14 +259,14 @@ def _expanded(
                 rubric, model, settings.n_paraphrases, meter=progress.advance
             )
 
-    found = asyncio.run(ask())
-    if not found.n_written:
+    expanded = asyncio.run(ask())
+    if not expanded.n_written:
         raise ModelError(f"{spec}: returned no usable text; nothing was written")
     by = f"expanded by {spec}; to be verified by experts"
     wording = f"{rubric.wording}; {by}" if rubric.wording else by
-    text = rubric_toml(replace(found.rubric, wording=wording))
+    text = rubric_toml(replace(expanded.rubric, wording=wording))
     rubric = parse_rubric(text.encode(), str(settings.out))
-    lacking = ", ".join(f"{n} {explain(reason)}" for reason, n in found.missing.items())
-    said = f"{found.n_written} texts for {len(rubric.items)} items"
-    said += f"; missing: {lacking}" if lacking else ""
-    return rubric, said, {"key": rubric.key, **picked(found, "n_written", "missing")}
+    lacking = ", ".join(f"{n} {explain(reason)}" for reason, n in expanded.missing.items())
+    summary = f"{expanded.n_written} texts for {len(rubric.items)} items"
+    summary += f"; missing: {lacking}" if lacking else ""
+    return rubric, summary, {"key": rubric.key, **picked(expanded, "n_written", "missing")}

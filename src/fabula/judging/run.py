@@ -55,7 +55,7 @@ async def judge_stories(
     succeed, and after `max_unreadable` new answers in a row without a verdict (0: never).
     """
     caller = Caller(model, plan, book, meter, max_unreadable)
-    calls = [partial(_judge_story, one, caller, plan) for one in check_documents(documents)]
+    calls = [partial(_judge_story, story, caller, plan) for story in check_documents(documents)]
     by_story = await in_turn(calls, model.n_parallel)
     return [judged for of_story in by_story for judged in of_story]
 
@@ -87,19 +87,19 @@ class Caller:
         plan = self._plan
         seed = call_seed(plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
         asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
-        kept = self._book.find(asked, self._model.name)
-        verdict = None if kept is None else read_verdict(kept, item.scale, self._style)
+        stored = self._book.find(asked, self._model.name)
+        verdict = None if stored is None else read_verdict(stored, item.scale, self._style)
         if verdict is None or verdict.missing_reason in _UNCLEAR:
             async with self._places.take(prompt.prefix):
                 if self._error is not None:
                     raise self._error
                 choice = choice_of(item.scale, self._style)
                 try:
-                    answer = kept or await self._ask(prompt, asked, choice)
+                    answer = stored or await self._ask(prompt, asked, choice)
                     verdict = read_verdict(answer, item.scale, self._style)
                     if verdict.missing_reason in _UNCLEAR and item.scale.allowed:
                         verdict = await self._clarified(verdict, prompt, answer, asked, item)
-                    if kept is None:
+                    if stored is None:
                         self._check_readable(answer, verdict.missing_reason)
                     judged = Judged(asked, verdict, answer)
                 except CallFailed as error:
@@ -108,7 +108,7 @@ class Caller:
                     self._error = error
                     raise
         else:
-            judged = Judged(asked, verdict, kept)
+            judged = Judged(asked, verdict, stored)
         self._meter(1)
         return judged
 
@@ -121,15 +121,16 @@ class Caller:
         # By the answer that is unclear: if it is asked for again, so is what it meant.
         number = CLARIFYING_STEP + int(digest[:7], 16)
         again = replace(asked, sample=number, prompt_digest=digest, seed=int(digest[:8], 16) >> 1)
-        said = self._book.find(again, self._model.name)
+        reply = self._book.find(again, self._model.name)
+        choice = choice_of(item.scale, "verdict-first")
         try:
-            said = said or await self._ask(question, again, choice_of(item.scale, "verdict-first"))
+            reply = reply or await self._ask(question, again, choice)
         except CallFailed:
             return verdict
-        found = read_verdict(said, item.scale, "verdict-first")
-        if found.value is None:
+        meant = read_verdict(reply, item.scale, "verdict-first")
+        if meant.value is None:
             return verdict
-        return replace(verdict, value=found.value, missing_reason=None, is_clarified=True)
+        return replace(verdict, value=meant.value, missing_reason=None, is_clarified=True)
 
     async def _ask(self, prompt: Prompt, asked: Asked, choice: Choice | None) -> Answer:
         """Raises `CallFailed` if this call failed, `ModelError` if the run must stop."""
@@ -163,11 +164,11 @@ class Caller:
                 "include a reasoning model's thinking"
             )
         else:
-            wanted = "after its reasons, as `Verdict: Yes`"
+            form = "after its reasons, as `Verdict: Yes`"
             if self._style == "verdict-first":
-                wanted = "at its beginning, as `Yes. ...`"
+                form = "at its beginning, as `Yes. ...`"
             remedy = (
-                f"the style {self._style} expects a verdict {wanted}: try the other "
+                f"the style {self._style} expects a verdict {form}: try the other "
                 "style, another template or another model"
             )
         raise ModelError(
@@ -183,15 +184,15 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
         # An empty page passes no test and fails none; and the model would invent a story.
         nothing = Verdict(None, "no_words", None)
         return [Judged(Asked(document.id, item.id, 0, "", 0), nothing, None) for item in plan.items]
-    found: dict[str, list[Judged]] = {}
+    by_item: dict[str, list[Judged]] = {}
     answers: dict[str, object] = {name: document.meta.get(name) for name in plan.rubric.facts}
     # Shuffled by the seed; those with a condition once the others are answered.
-    left = list(plan.items)
-    random.Random(f"{plan.seed} {document.id}").shuffle(left)
-    while left:
-        names = {item.id for item in left}
-        ready = [item for item in left if not depends_on(item) & names]
-        left = [item for item in left if item not in ready]
+    unasked = list(plan.items)
+    random.Random(f"{plan.seed} {document.id}").shuffle(unasked)
+    while unasked:
+        names = {item.id for item in unasked}
+        ready = [item for item in unasked if not depends_on(item) & names]
+        unasked = [item for item in unasked if item not in ready]
         wave = [item for item in ready if is_asked(item, answers)]
         calls = [
             (item, WORDING_STEP * number + sample, plan.template.prompt(document, wording))
@@ -200,25 +201,25 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
             for sample in range(plan.n_samples)
         ]
         results: list[Judged] = []
-        if not found and calls:
+        if not by_item and calls:
             # Alone, so that the story is read once rather than once per parallel call.
             results.append(await caller.call(document.id, *calls[0]))
         results += await all_of([caller.call(document.id, *call) for call in calls[len(results) :]])
         for (item, *_), judged in zip(calls, results, strict=True):
-            found.setdefault(item.id, []).append(judged)
+            by_item.setdefault(item.id, []).append(judged)
         for item in wave:
-            values = [j.verdict.value for j in found[item.id] if j.verdict.value is not None]
+            values = [j.verdict.value for j in by_item[item.id] if j.verdict.value is not None]
             answers[item.id] = item.scale.named(item.scale.combine(values) if values else None)
     open_gates = {name for name, answer in answers.items() if answer is None}
     for item in plan.items:
-        if item.id not in found:
+        if item.id not in by_item:
             # An unknown answer to the condition does not rule the item out.
             is_open = bool(depends_on(item) & open_gates)
             open_gates |= {item.id} if is_open else set()
             reason = "gate_missing" if is_open else "not_asked"
             asked = Asked(document.id, item.id, 0, "", 0)
-            found[item.id] = [Judged(asked, Verdict(None, reason, None), None)]
-    return [judged for item in plan.items for judged in found[item.id]]
+            by_item[item.id] = [Judged(asked, Verdict(None, reason, None), None)]
+    return [judged for item in plan.items for judged in by_item[item.id]]
 
 
 def depends_on(item: Item) -> frozenset[str]:
@@ -246,4 +247,4 @@ def with_retest(documents: Sequence[Document], n_retest: int, seed: int) -> list
     documents = list(check_documents(documents))
     rng, n_stories = random.Random(f"retest {seed}"), len(documents)
     again = [documents[k] for k in sorted(rng.sample(range(n_stories), min(n_retest, n_stories)))]
-    return [*documents, *(replace(one, id=one.id + RETEST) for one in again)]
+    return [*documents, *(replace(story, id=story.id + RETEST) for story in again)]

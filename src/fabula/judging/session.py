@@ -134,7 +134,7 @@ class RunFolder:
         limit = dict(was.parts).get("tokens", "")
         if "truncated" in self._again and limit.isdecimal() and int(limit) < self._plan.max_tokens:
             free.append("tokens:")
-        differences = [one for one in was.differences(now) if not one.startswith(tuple(free))]
+        differences = [part for part in was.differences(now) if not part.startswith(tuple(free))]
         if differences:
             raise InputError(
                 f"{self.path}: was judged with other settings ({'; '.join(differences)}); choose "
@@ -226,7 +226,7 @@ def run_session(
                 folder.begin()
             if session.pairs is not None:
                 begin(name, 2 * len(plan.items) * len(session.pairs))
-                found = await judge_pairs(
+                answers = await judge_pairs(
                     session.pairs, model, plan, book, meter=meter, max_unreadable=most
                 )
             else:
@@ -234,9 +234,9 @@ def run_session(
                 judged = await judge_stories(
                     documents, model, plan, book, meter=meter, max_unreadable=most
                 )
-                found = list(to_measurements(judged, documents, model.name, plan))
+                answers = list(to_measurements(judged, documents, model.name, plan))
             budget, n_new = model.budget, book.n_new - n_before
-            return found, Spent(model.name, n_new, budget.usage, budget.cost, budget.is_free)
+            return answers, Spent(model.name, n_new, budget.usage, budget.cost, budget.is_free)
 
     measurements: list[Measurement] = []
     spent: list[Spent] = []
@@ -244,8 +244,8 @@ def run_session(
     with opened as book:
         shared_budget = SharedBudget(session.max_cost, book.ledger)
         for spec in dict.fromkeys(session.models):
-            found, cost = asyncio.run(judge(spec, book, shared_budget))
-            measurements += found
+            judged, cost = asyncio.run(judge(spec, book, shared_budget))
+            measurements += judged
             spent.append(cost)
         if folder is not None:
             folder.finish(measurements)

@@ -106,17 +106,17 @@ class JudgeSummary:
         from fabula.web import notebook_table
 
         lines: list[tuple[str, str | None, str | None]] = []
-        for one in self.items:
-            without = ", ".join(f"{reason} {n}" for reason, n in one.missing.items())
+        for summary in self.items:
+            without = ", ".join(f"{reason} {n}" for reason, n in summary.missing.items())
             shown = None
-            if one.n:
-                shown = f"{one.shown}, n {one.n}"
-                if one.item.scale.is_test:
-                    shown = f"{sum(value == 1.0 for value in one.values)} of {one.n} Yes"
+            if summary.n:
+                shown = f"{summary.shown}, n {summary.n}"
+                if summary.item.scale.is_test:
+                    shown = f"{sum(value == 1.0 for value in summary.values)} of {summary.n} Yes"
                 shown += f"; missing: {without}" if without else ""
-                kappa = NEVER_CHECKED if one.trust is None else f"kappa {one.trust.shown}"
+                kappa = NEVER_CHECKED if summary.trust is None else f"kappa {summary.trust.shown}"
                 shown += f" ({kappa})"
-            lines.append((one.item.title, shown, None if one.n else without or None))
+            lines.append((summary.item.title, shown, None if summary.n else without or None))
         trust = self.overall_trust
         worth = self.unchecked if trust is None else f"kappa {trust.shown}. {trust.worth}"
         lines.append(("agreement with experts, all items", worth, None))
@@ -130,78 +130,78 @@ def summarise(
     book: TrustBook,
 ) -> list[JudgeSummary]:
     """One summary for each judge, in order of appearance."""
-    found = []
-    for mine in by_rater(measurements).values():
-        first = [one for one in mine if not one.document_id.endswith(RETEST)]
+    summaries = []
+    for answers in by_rater(measurements).values():
+        first = [answer for answer in answers if not answer.document_id.endswith(RETEST)]
         again = {
-            (one.document_id.removesuffix(RETEST), one.item): _side(one, rubric)
-            for one in mine
-            if one.document_id.endswith(RETEST)
+            (answer.document_id.removesuffix(RETEST), answer.item): _side(answer, rubric)
+            for answer in answers
+            if answer.document_id.endswith(RETEST)
         }
-        signature = mine[0].signature
+        signature = answers[0].signature
         trust = book.of_judge(signature, rubric.key)
         ratings = {
-            (one.document_id, one.item): side
-            for one in first
-            if isinstance(side := _side(one, rubric), float)
+            (answer.document_id, answer.item): side
+            for answer in first
+            if isinstance(side := _side(answer, rubric), float)
         }
-        counted = aggregates(ratings, rubric, {one.item for one in first})
-        scores = {one.document_id: counted.get(one.document_id) for one in first}
-        pairs = [(_side(one, rubric), again.get((one.document_id, one.item))) for one in first]
+        counted = aggregates(ratings, rubric, {answer.item for answer in first})
+        scores = {answer.document_id: counted.get(answer.document_id) for answer in first}
+        pairs = [(_side(each, rubric), again.get((each.document_id, each.item))) for each in first]
         flips = [before != after for before, after in pairs if None not in (before, after)]
         # A story's measurements have the same author.
-        own = {one.document_id: str(own) for one in first if (own := one.details.get("own_story"))}
+        kin = {m.document_id: str(story) for m in first if (story := m.details.get("own_story"))}
         lengths = [
             (score, count_words(document.text))
             for document in documents
             if (score := scores.get(document.id)) is not None
         ]
         table = np.array(lengths, np.float64)
-        found.append(
+        summaries.append(
             JudgeSummary(
-                rater=mine[0].rater,
+                rater=answers[0].rater,
                 signature=signature,
                 items=tuple(
                     _item(item, first, trust, rubric)
                     for item in rubric.items
-                    if any(one.item == item.id for one in first)
+                    if any(answer.item == item.id for answer in first)
                 ),
                 scores=scores,
                 n_flips=sum(flips),
                 n_retested=len(flips),
                 length_rho=spearman(table[:, 0], table[:, 1]).value if len(lengths) > 2 else None,
-                own_stories=dict(sorted(Counter(own.values()).items())),
+                own_stories=dict(sorted(Counter(kin.values()).items())),
                 overall_trust=trust.get("all"),
-                is_unfenced=any("unfenced" in one.details for one in first),
+                is_unfenced=any("unfenced" in answer.details for answer in first),
                 wordings=_wordings(first, rubric),
             )
         )
-    return found
+    return summaries
 
 
-def _side(one: Measurement, rubric: Rubric) -> float | str | None:
+def _side(answer: Measurement, rubric: Rubric) -> float | str | None:
     """The value of a measurement for comparison; None for a tie or free text."""
-    scale = rubric.item(one.item).scale
-    return None if scale.form == "prose" else scale.decided(one.value)
+    scale = rubric.item(answer.item).scale
+    return None if scale.form == "prose" else scale.decided(answer.value)
 
 
 def _item(
     item: Item, measurements: Sequence[Measurement], trust: Mapping[str, Trust], rubric: Rubric
 ) -> ItemSummary:
-    mine = [one for one in measurements if one.item == item.id]
-    decided = [item.scale.decided(one.value) for one in mine]
+    answers = [answer for answer in measurements if answer.item == item.id]
+    decided = [item.scale.decided(answer.value) for answer in answers]
     reasons = [
-        "tie" if value is None and one.value is not None else one.missing_reason
-        for one, value in zip(mine, decided, strict=True)
+        "tie" if value is None and answer.value is not None else answer.missing_reason
+        for answer, value in zip(answers, decided, strict=True)
     ]
-    p_yes = [one.details["p_yes"] for one in mine if "p_yes" in one.details]
+    p_yes = [answer.details["p_yes"] for answer in answers if "p_yes" in answer.details]
     return ItemSummary(
         item=item,
         values=tuple(value for value in decided if value is not None),
         mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
         missing=dict(sorted(Counter(reason for reason in reasons if reason).items())),
         trust=trust.get(item.id),
-        wordings=_wordings(mine, rubric),
+        wordings=_wordings(answers, rubric),
     )
 
 
@@ -209,21 +209,21 @@ def _wordings(measurements: Sequence[Measurement], rubric: Rubric) -> WordingSpr
     """The effect of wordings; None if there was only one, or answers cannot be compared."""
     answers: list[tuple[float | str, ...]] = []
     of_tests: list[tuple[float, ...]] = []
-    for one in measurements:
-        scale = rubric.item(one.item).scale
-        if scale.form == "prose" or "wordings" not in one.details:
+    for answer in measurements:
+        scale = rubric.item(answer.item).scale
+        if scale.form == "prose" or "wordings" not in answer.details:
             continue
-        decided = [scale.decided(value) for value in one.details["wordings"]]
+        decided = [scale.decided(value) for value in answer.details["wordings"]]
         answered = tuple(value for value in decided if value is not None)
         if len(answered) < len(decided):
             continue
         answers.append(answered)
         if scale.is_test:
             of_tests.append(tuple(float(value) for value in answered))
-    if not any("wordings" in one.details for one in measurements):
+    if not any("wordings" in each.details for each in measurements):
         return None
     return WordingSpread(
         n=len(answers),
         n_same=sum(len(set(answered)) == 1 for answered in answers),
-        shares_yes=tuple(math.fsum(said) / len(said) for said in zip(*of_tests, strict=True)),
+        shares_yes=tuple(math.fsum(votes) / len(votes) for votes in zip(*of_tests, strict=True)),
     )

@@ -75,44 +75,44 @@ def judge_tables(
     summaries: Sequence[JudgeSummary], measurements: Sequence[Measurement], rubric: Rubric
 ) -> list[Block]:
     """The verdicts of a single story; for more, answers by item and the score of each story."""
-    parts: list[Block] = []
+    blocks: list[Block] = []
     for summary in summaries:
-        parts += [f"{rubric.title}, by {summary.rater}", ""]
+        blocks += [f"{rubric.title}, by {summary.rater}", ""]
         about = ("judge", summary.rater)
         if len(summary.scores) == 1:
-            said = {one.item: one for one in measurements if one.rater == summary.rater}
+            by_item = {each.item: each for each in measurements if each.rater == summary.rater}
             rows = [
                 [
                     row.item.dimension,
                     row.item.title,
-                    answer_shown(one, row.item.scale),
-                    one.details.get("p_yes"),
+                    answer_shown(answer, row.item.scale),
+                    answer.details.get("p_yes"),
                     _TRUST.cell(row),
                 ]
                 for row in summary.items
-                if (one := said.get(row.item.id)) is not None
+                if (answer := by_item.get(row.item.id)) is not None
             ]
             verdict = Column("verdict"), Column("P(Yes)", ".2f", name="p_yes")
             columns = [_DIMENSION, _TEST, *verdict, _TRUST]
-            parts.append(Sheet("verdicts", columns, rows, about=about))
+            blocks.append(Sheet("verdicts", columns, rows, about=about))
         else:
             columns = list(_ANSWERS)
             if all(row.item.scale.is_test for row in summary.items):
                 columns[2] = Column("passed", ".1%", of="pass_rate")
             if not summary.wordings:
                 del columns[-2]
-            parts.append(Sheet.of("answers", summary.items, columns, about=about))
+            blocks.append(Sheet.of("answers", summary.items, columns, about=about))
             if score_range(rubric):
                 range_ = score_range(rubric, {row.item.id for row in summary.items})
                 title = ", ".join(filter(None, [rubric.aggregate.title or "score", range_]))
-                score = Column(title, ".4g", name="score", of=lambda it: known(it[1], _LACKS_ONE))
-                columns = [Column("story", of=lambda it: it[0]), score]
+                score = Column(title, ".4g", name="score", of=lambda row: known(row[1], _LACKS_ONE))
+                columns = [Column("story", of=lambda row: row[0]), score]
                 scores = summary.scores.items()
-                parts += ["", Sheet.of("scores", scores, columns, about=about, many="stories")]
+                blocks += ["", Sheet.of("scores", scores, columns, about=about, many="stories")]
             elif rubric.aggregate.rule == "mean":
-                parts += ["", _NO_MEAN]
-        parts += ["", *_remarks(summary, rubric), summary.signature, ""]
-    return parts
+                blocks += ["", _NO_MEAN]
+        blocks += ["", *_remarks(summary, rubric), summary.signature, ""]
+    return blocks
 
 
 def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
@@ -135,8 +135,8 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
                 f"question ({spread.share_same:.1%})"
             )
         if spread.n and spread.shares_yes:
-            own, *others = (f"{share:.1%}" for share in spread.shares_yes)
-            shown += f"; Yes in the rubric's words {own}, in the others {', '.join(others)}"
+            first, *more = (f"{share:.1%}" for share in spread.shares_yes)
+            shown += f"; Yes in the rubric's words {first}, in the others {', '.join(more)}"
         remarks.append(f"wordings: {shown}")
     if summary.flip_rate is not None:
         remarks.append(
@@ -153,8 +153,8 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
             "no fence: the template has no [FENCE] around [STORY], so a story can pretend to end "
             "early"
         )
-    for who, n in summary.own_stories.items():
-        remarks.append(f"own stories: {n} written by the {who}; judges prefer their own")
+    for writer, n in summary.own_stories.items():
+        remarks.append(f"own stories: {n} written by the {writer}; judges prefer their own")
     return remarks
 
 
@@ -186,15 +186,15 @@ _NO_STRENGTH = {"one_sided": "infinite", "not_compared": "not compared"}
 _IS_APART = {True: "yes", False: "no", None: None}
 
 
-def _strength(one: Strength) -> Cell:
-    return Missing(_NO_STRENGTH[one.missing_reason]) if one.missing_reason else one.estimate
+def _strength(row: Strength) -> Cell:
+    return Missing(_NO_STRENGTH[row.missing_reason]) if row.missing_reason else row.estimate
 
 
-def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block]:
+def ranking_tables(result: PairRanking, rater: str, by: str | None) -> list[Block]:
     """The ranking of stories or groups over all items; a sentence if there is none."""
-    ranking = found.ranking
-    about = "stories" if found.of == "story" else f"groups by {found.of}"
-    title = f"ranking of {len(found.names)} {about}, over all items, by {rater}"
+    ranking = result.ranking
+    about = "stories" if result.of == "story" else f"groups by {result.of}"
+    title = f"ranking of {len(result.names)} {about}, over all items, by {rater}"
     units = "pairs" if ranking.units == "pairs" else f"values of {by}"
     how = f"{ranking.n:,} answers about {ranking.n_units:,} {units}"
     if ranking.p_chance is not None:
@@ -203,33 +203,33 @@ def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block
     if ranking.is_told_from_chance:
         above = {int(gap.a): _IS_APART[is_told_apart(gap)] for gap in ranking.gaps}
         columns = [
-            Column(found.of, of=lambda one: found.names[one.thing]),
+            Column(result.of, of=lambda strength: result.names[strength.thing]),
             Column("strength", "+.2f", with_interval=True, of=_strength),
             Column("answers", "d", name="n", of="estimate.n"),
             Column("preferred", ".0%", of="share"),
         ]
-        if found.shared:
-            of_names = [found.shared.get(name) for name in found.names]
-            part = Column(by or "", name="part", once=True, of=lambda one: of_names[one.thing])
-            columns.insert(0, part)
+        if result.shared:
+            of_names = [result.shared.get(name) for name in result.names]
+            column = Column(by or "", name="part", once=True, of=lambda s: of_names[s.thing])
+            columns.insert(0, column)
         if any(above.values()):
             more = Column("above the next", name="is_above_next", of=lambda s: above.get(s.thing))
             columns.append(more)
-        name, many = ("ranking", "stories") if found.of == "story" else ("group_ranking", "")
+        name, many = ("ranking", "stories") if result.of == "story" else ("group_ranking", "")
         table = (name, ranking.strengths, columns)
         parts += [Sheet.of(*table, about=("judge", rater), many=many), ""]
         parts.append(f"the preferences differ from chance ({how})")
         strengths = ranking.strengths
-        mean = f"the mean of those that share {by}" if found.shared else "the mean"
+        mean = f"the mean of those that share {by}" if result.shared else "the mean"
         notes = [f"strength: log-odds of being preferred to {mean}"]
         if any(gap.p_adjusted is not None for gap in ranking.gaps):
             notes.append("above the next: at p < 0.05, corrected (Holm) over all neighbours")
-        if any(one.missing_reason == "one_sided" for one in strengths):
+        if any(strength.missing_reason == "one_sided" for strength in strengths):
             notes.append(
                 "infinite: always or never preferred to those that have a strength; the rank comes "
                 "from these comparisons"
             )
-        parts += [*notes, *interval_notes([one.estimate for one in strengths], units)]
+        parts += [*notes, *interval_notes([strength.estimate for strength in strengths], units)]
     else:
         parts += [f"the preferences cannot be distinguished from chance ({how}): no order is shown"]
     place = ranking.place
@@ -252,16 +252,16 @@ def agreement_tables(
 ) -> list[Block]:
     """Agreement among experts, then of each judge with their majority."""
     items = item_column(rubric)
-    parts: list[Block] = ["experts among themselves, on all that they judged", ""]
-    parts += [_panel_rows(panel, items, "experts"), correlation_line(correlation), ""]
+    blocks: list[Block] = ["experts among themselves, on all that they judged", ""]
+    blocks += [_panel_rows(panel, items, "experts"), correlation_line(correlation), ""]
     for judge in judges:
-        parts += _judge_parts(judge, items)
-    return [*parts, *_notes(panel, judges)]
+        blocks += _judge_parts(judge, items)
+    return [*blocks, *_notes(panel, judges)]
 
 
 def calibration_tables(
     judges: Sequence[tuple[JudgeAgreement, Sequence[Trust]]],
-    here: Sequence[AmongPeople],
+    ours: Sequence[AmongPeople],
     everywhere: Sequence[AmongPeople],
     correlation: Estimate,
     rubric: Rubric,
@@ -275,20 +275,20 @@ def calibration_tables(
     items = item_column(rubric)
     n_here, n_all = n_stories
     heading = f"the {n_here} stories that the judge read: experts among themselves"
-    parts: list[Block] = [heading, "", _panel_rows(here, items, "experts"), ""]
+    blocks: list[Block] = [heading, "", _panel_rows(ours, items, "experts"), ""]
     for judge, trusts in judges:
-        parts += _judge_parts(judge, items)
+        blocks += _judge_parts(judge, items)
         overall = next((trust for trust in trusts if trust.item == "all"), None)
         if overall is not None:
-            parts += [f"kappa {overall.shown}. {overall.worth}", ""]
+            blocks += [f"kappa {overall.shown}. {overall.worth}", ""]
         if trusts and not is_identified(trusts[0].model):
-            parts += [
+            blocks += [
                 "not saved: the server does not say which model it runs, and it could run another "
                 "tomorrow; put the name after the address, as in http://127.0.0.1:8080/v1#name",
                 "",
             ]
     if n_all > n_here:
-        parts += [
+        blocks += [
             f"all {n_all} stories of the release, including those without their texts: experts "
             f"only, not comparable with a judge of the {n_here}",
             "",
@@ -296,7 +296,7 @@ def calibration_tables(
             correlation_line(correlation),
             "",
         ]
-    return [*parts, *_notes([*here, *everywhere], [judge for judge, _ in judges])]
+    return [*blocks, *_notes([*ours, *everywhere], [judge for judge, _ in judges])]
 
 
 def correlation_line(correlation: Estimate) -> str:
@@ -326,22 +326,22 @@ def _judge_parts(judge: JudgeAgreement, items: Column) -> list[Block]:
         Column("phi", ".2f", of="confusion.phi"),
     ]
     n = judge.overall.confusion.n
-    parts: list[Block] = [
+    blocks: list[Block] = [
         f"{judge.rater} with the experts' majority, on {n:,} items that both judged (Cohen)",
         "",
         Sheet.of("judges", (*judge.rows, judge.overall), columns, about=("judge", judge.rater)),
     ]
     if judge.overall.n_missing:
-        parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
+        blocks.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
     if judge.n_ties:
-        parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
+        blocks.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
     if judge.n_stories:  # else the rubric's answers are not aggregated
-        parts.append(
+        blocks.append(
             f"tests passed, {judge.n_stories} stories: Pearson "
             f"{number(judge.pearson.value, '.2f')} [{interval_shown(judge.pearson, '.2f')}], "
             f"Spearman {number(judge.spearman, '.2f')}"
         )
-    return [*parts, judge.signature, ""]
+    return [*blocks, judge.signature, ""]
 
 
 def _notes(panel: Sequence[AmongPeople], judges: Sequence[JudgeAgreement]) -> list[str]:
@@ -359,14 +359,14 @@ def _notes(panel: Sequence[AmongPeople], judges: Sequence[JudgeAgreement]) -> li
 def spent_lines(spent: Sequence[Spent]) -> list[str]:
     """The usage of each model."""
     lines = []
-    for one in spent:
-        cost = "cost unknown" if one.cost is None else f"{one.cost:.4f} dollars"
-        shown = "free" if one.is_free else cost
-        if one.usage.is_estimated:
+    for used in spent:
+        cost = "cost unknown" if used.cost is None else f"{used.cost:.4f} dollars"
+        shown = "free" if used.is_free else cost
+        if used.usage.is_estimated:
             shown += " (tokens estimated here, since the server does not report all of them)"
         lines.append(
-            f"{one.model}: {one.n_calls:,} calls, {one.usage.n_input:,} input tokens "
-            f"({one.usage.n_cached:,} from the cache), {one.usage.n_output:,} output tokens, "
+            f"{used.model}: {used.n_calls:,} calls, {used.usage.n_input:,} input tokens "
+            f"({used.usage.n_cached:,} from the cache), {used.usage.n_output:,} output tokens, "
             f"{shown}"
         )
     return lines
@@ -376,15 +376,15 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> list[str]:
     """By item, why stories pass it, then why they fail it, with the most typical reasons."""
     lines: list[str] = []
     for item in rubric.items:
-        mine = [theme for theme in themes if theme.item == item.id]
-        if mine:
+        own = [theme for theme in themes if theme.item == item.id]
+        if own:
             lines += [f"{item.index} {item.title}", ""]
-        for theme in mine:
+        for theme in own:
             share = f"{theme.n_rationales} of {theme.n_of}"
             lines.append(f"  {theme.side}: {theme.label} ({share})")
             for reason in theme.reasons[:_N_REASONS]:
-                said = f"“{reason['text']}” ({reason['document']})"
-                lines += (f"    {line}" for line in textwrap.wrap(said, _WIDTH - 4))
+                quoted = f"“{reason['text']}” ({reason['document']})"
+                lines += (f"    {line}" for line in textwrap.wrap(quoted, _WIDTH - 4))
             lines.append("")
     if lines:
         lines.append(
@@ -423,24 +423,24 @@ def judge_comparison_tables(
 
     `judges` is empty if the rubric has no yes-no items; `everybody` has all judges regardless.
     """
-    parts: list[Block] = []
+    blocks: list[Block] = []
     if judges:
-        parts += [
+        blocks += [
             "with the experts' majority (Cohen's kappa); people: one person with the others, on "
             "the same documents",
             "",
             Sheet.of("comparison", judges, _AGREEMENT),
         ]
     if graded is not None:
-        parts += [*([""] if parts else []), *_graded(graded, graded_pairs)]
+        blocks += [*([""] if blocks else []), *_graded(graded, graded_pairs)]
     if corrected:
-        said, form = ("Yes", ".1%") if judges else ("mean", ".2f")
-        raters = [one.judge.rater for one in everybody if one.judge.rater in corrected]
+        unit, form = ("Yes", ".1%") if judges else ("mean", ".2f")
+        raters = [figures.judge.rater for figures in everybody if figures.judge.rater in corrected]
         rows = [replace(corrected[rater], name=rater) for rater in raters]
-        columns = corrected_columns(said, "experts would say", form, ".1f")
-        parts += [
+        columns = corrected_columns(unit, "experts would say", form, ".1f")
+        blocks += [
             "",
-            f"{said} over all documents: from the judge alone, and corrected by the labels; worth: "
+            f"{unit} over all documents: from the judge alone, and corrected by the labels; worth: "
             "how many labelled documents give the same precision without the judge",
             "",
             Sheet.of("corrected", rows, [Column("", name="rater", of="name"), *columns]),
@@ -454,40 +454,40 @@ def judge_comparison_tables(
             Column("own", "+.0%", with_interval=True, name="own_family"),
             Column("first", ".0%", name="first_place", of="judge.place.first_share"),
         ]
-        if not any(one.judge.wordings for one in judges):
+        if not any(figures.judge.wordings for figures in judges):
             del columns[2]
-        parts += [
+        blocks += [
             "",
             "faults: how much asking again and other wordings change (kappa), and how Yes depends "
             "on length, on the judge's own family, and on being shown first",
             "",
             Sheet.of("faults", judges, columns),
         ]
-    parts += ["", _answers(everybody, costs)]
+    blocks += ["", _answers(everybody, costs)]
     if pairs:
-        parts += [
+        blocks += [
             "",
             "each two judges on what both answered: kappa with the experts of A minus that of B, "
             "and how far the two agree",
             "",
             _pairs("pairs", pairs, None),
         ]
-    return [*parts, "", *_comparison_notes(everybody, [*pairs, *graded_pairs])]
+    return [*blocks, "", *_comparison_notes(everybody, [*pairs, *graded_pairs])]
 
 
 def _graded(graded: GradedAgreement, pairs: Sequence[Contrast]) -> list[Block]:
     """Items that are not yes-no: each judge compared with people, then each pair of judges."""
-    things = [
+    rows = [
         {"item": item, "rater": rater, "on_item": by_item[item]}
         for item in graded.people
         for rater, by_item in graded.judges.items()
         if item in by_item
     ]
-    parts: list[Block] = []
-    if things:
+    blocks: list[Block] = []
+    if rows:
         columns = [Column("item", once=True), _RATER, Column("n", "d", of="on_item.n"), *ON_ITEM]
-        sheet = Sheet.of("graded", things, columns)
-        parts = [
+        sheet = Sheet.of("graded", rows, columns)
+        blocks = [
             "items that are not yes-no: kappa with a person (with quadratic weights for numbers), "
             "and between two people on the same documents",
             "",
@@ -501,16 +501,16 @@ def _graded(graded: GradedAgreement, pairs: Sequence[Contrast]) -> list[Block]:
         for p in pairs:
             for key in p.details["why_missing"].items():
                 why.setdefault(key, []).append(f"{p.a} and {p.b}, {p.number}")
-        parts += [
-            *([""] if parts else []),
+        blocks += [
+            *([""] if blocks else []),
             "each two judges on what both answered: kappa with people of A minus that of B, and "
             "how far the two agree",
             "",
             sheet,
-            *(f"no {name} ({'; '.join(who)}): {reason}" for (name, reason), who in why.items()),
+            *(f"no {name} ({'; '.join(names)}): {reason}" for (name, reason), names in why.items()),
             *interval_notes(sheet.estimates(), "documents"),
         ]
-    return parts
+    return blocks
 
 
 def _pairs(name: str, pairs: Sequence[Contrast], number: Column | None) -> Sheet:
@@ -527,10 +527,10 @@ def _answers(judges: Sequence[JudgeFigures], costs: Mapping[str, JudgeCost]) -> 
         Column("dollars", ".4f", name="cost"),
     ]
     rows: list[list[Cell]] = []
-    for one in judges:
-        missing = [f"{n} {explain(reason)}" for reason, n in one.judge.missing.items()]
-        row: list[Cell] = [one.judge.rater, one.judge.n_answers, "; ".join(missing) or "none"]
-        cost = costs.get(one.judge.rater)
+    for judge in [figures.judge for figures in judges]:
+        missing = [f"{n} {explain(reason)}" for reason, n in judge.missing.items()]
+        row: list[Cell] = [judge.rater, judge.n_answers, "; ".join(missing) or "none"]
+        cost = costs.get(judge.rater)
         spent = (cost.n_calls, cost.n_input + cost.n_output, cost.cost) if cost else [None] * 3
         rows.append([*row, *spent])
     return Sheet("answers", columns, rows)
@@ -539,18 +539,18 @@ def _answers(judges: Sequence[JudgeFigures], costs: Mapping[str, JudgeCost]) -> 
 def _comparison_notes(judges: Sequence[JudgeFigures], pairs: Sequence[Contrast]) -> list[str]:
     """Why figures of judges are missing: each reason once, with the figures and judges affected."""
     by_figure: dict[tuple[str, str], list[str]] = {}
-    alone = [one for one in judges if one.judge.kind == "judge"]
-    for one in alone:
-        for figure, reason in one.why_missing.items():
-            by_figure.setdefault((figure, reason), []).append(one.judge.rater)
+    alone = [figures for figures in judges if figures.judge.kind == "judge"]
+    for row in alone:
+        for figure, reason in row.why_missing.items():
+            by_figure.setdefault((figure, reason), []).append(row.judge.rater)
     by_reason: dict[tuple[str, str], list[str]] = {}
     for (figure, reason), raters in by_figure.items():
-        who = "all" if len(raters) == len(alone) else ", ".join(raters)
-        by_reason.setdefault((who, reason), []).append(figure.replace("_", " "))
+        names = "all" if len(raters) == len(alone) else ", ".join(raters)
+        by_reason.setdefault((names, reason), []).append(figure.replace("_", " "))
     lines = [f"no {', '.join(figures)} ({who}): {why}" for (who, why), figures in by_reason.items()]
     if not pairs:
         lines.append("no pairs: fewer than two judges")
     shown = [pair.difference for pair in pairs if "why_missing" not in pair.details]
-    for one in judges:
-        shown += [one.kappa, one.wordings, one.length, one.own_family]
+    for row in judges:
+        shown += [row.kappa, row.wordings, row.length, row.own_family]
     return [*lines, *interval_notes(shown, "documents")]

@@ -68,9 +68,9 @@ def names_by_words(groups: Sequence[Sequence[str]], n_phrases: int = 2) -> list[
             return n**2 / everywhere[phrase] * (_PHRASE if " " in phrase and n > 1 else 1)
 
         chosen: list[str] = []
-        for phrase in sorted(counts, key=lambda one: (-weight(one), one)):
-            said = content_words(" ".join(chosen))
-            if not content_words(phrase) & said:
+        for phrase in sorted(counts, key=lambda name: (-weight(name), name)):
+            used = content_words(" ".join(chosen))
+            if not content_words(phrase) & used:
                 chosen.append(phrase)
             if len(chosen) == n_phrases:
                 break
@@ -128,38 +128,38 @@ def read_rationales(
         if (source / "rubric.toml").exists():
             rubric = load_rubric(source / "rubric.toml")
     known = {item.id for item in rubric.items}
-    wanted = {item.strip() for item in items} if items else known
-    if not wanted <= known:
-        unknown = ", ".join(sorted(wanted - known))
+    asked = {item.strip() for item in items} if items else known
+    if not asked <= known:
+        unknown = ", ".join(sorted(asked - known))
         raise InputError(
             f"{rubric.id} has no item {unknown}; its items are {', '.join(sorted(known))}"
         )
     # A mark or a choice is neither a pass nor a fail.
     yes_no = {item.id for item in rubric.items if item.scale.is_test}
     ids = {item.index: item.id for item in rubric.items}
-    found: list[Rationale] = []
+    reasons: list[Rationale] = []
     for source in sources:
         if source.suffix == ".json":
-            found += [
-                Rationale(one.story_id, ids[one.index], one.expert, one.passed, one.rationale)
-                for one in read_expert_verdicts(source)
-                if one.rationale and one.index in ids
+            reasons += [
+                Rationale(v.story_id, ids[v.index], v.expert, v.passed, v.rationale)
+                for v in read_expert_verdicts(source)
+                if v.rationale and v.index in ids
             ]
             continue
-        found += [
-            Rationale(one.document_id, one.item, one.rater, one.value > 0.5, one.rationale)
-            for one in read_measurements(
+        reasons += [
+            Rationale(each.document_id, each.item, each.rater, each.value > 0.5, each.rationale)
+            for each in read_measurements(
                 source / "measurements.jsonl" if source.is_dir() else source
             )
-            if one.rationale
-            and isinstance(one.value, float)
-            and one.value != 0.5
-            and one.item in yes_no
+            if each.rationale
+            and isinstance(each.value, float)
+            and each.value != 0.5
+            and each.item in yes_no
         ]
-    found = [one for one in found if one.item in wanted]
-    if not found:
+    reasons = [reason for reason in reasons if reason.item in asked]
+    if not reasons:
         raise InputError(f"{', '.join(map(str, sources))}: contain no reasons")
-    return rubric, found
+    return rubric, reasons
 
 
 def find_themes(
@@ -180,17 +180,17 @@ def find_themes(
     sides: dict[tuple[str, Side], list[Rationale]] = defaultdict(list)
     for rationale in rationales:
         sides[rationale.item, "passes" if rationale.passed else "fails"].append(rationale)
-    found: list[Theme] = []
+    drafted: list[Theme] = []
     words = TextSettings()
     every: list[tuple[str, Side]] = [(i.id, side) for i in rubric.items for side in _SIDES]
     for item, side in every:
-        given = sides.get((item, side), [])
+        of_side = sides.get((item, side), [])
         reasons = [
             {"document": rationale.document_id, "rater": rationale.rater, "text": sentence}
-            for rationale in given
-            for part in _SENTENCE.split(rationale.text)
+            for rationale in of_side
+            for piece in _SENTENCE.split(rationale.text)
             # With content; a rationale without full stops is one sentence.
-            if len(words.raw_words(sentence := " ".join(part.split()))) >= _MIN_WORDS
+            if len(words.raw_words(sentence := " ".join(piece.split()))) >= _MIN_WORDS
         ]
         # Without names and quotations, what is said of a story and not which one it is: otherwise
         # the groups would correspond to stories.
@@ -201,12 +201,12 @@ def find_themes(
         groups: list[list[int]] = []
         if reasons:
             vectors = encoder.encode(general)
-            groups = [central(vectors, one) for one in group_vectors(vectors, n_groups=n_themes)]
+            groups = [central(vectors, k) for k in group_vectors(vectors, n_groups=n_themes)]
         labels = names_by_words([[general[place] for place in group] for group in groups])
         for group, label in zip(groups, labels, strict=True):
-            mine = tuple(reasons[place] for place in group)
-            n_rationales = len({(one["document"], one["rater"]) for one in mine})
-            found.append(
+            typical = tuple(reasons[place] for place in group)
+            n_rationales = len({(entry["document"], entry["rater"]) for entry in typical})
+            drafted.append(
                 Theme(
                     item=item,
                     side=side,
@@ -214,15 +214,15 @@ def find_themes(
                     drafted=label,
                     drafted_by="words",
                     n_rationales=n_rationales,
-                    n_of=len(given),
-                    reasons=mine,
+                    n_of=len(of_side),
+                    reasons=typical,
                 )
             )
-        meter(len(given))
+        meter(len(of_side))
     if model is None:
-        return found
+        return drafted
     questions = {item.id: item.question for item in rubric.items}
-    prompts = [naming_prompt(theme, questions[theme.item]) for theme in found]
+    prompts = [naming_prompt(theme, questions[theme.item]) for theme in drafted]
     agree(prompts)
 
     async def named() -> list[Theme]:
@@ -230,7 +230,7 @@ def find_themes(
             lines = [await one_line(opened, prompt) for prompt in prompts]
             return [
                 replace(theme, label=line, drafted=line, drafted_by=opened.name) if line else theme
-                for theme, line in zip(found, lines, strict=True)
+                for theme, line in zip(drafted, lines, strict=True)
             ]
 
     return asyncio.run(named())
@@ -253,27 +253,27 @@ def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], lis
     most typical reason. Raises `InputError` if an edited label would be lost.
     """
     labels: dict[tuple[str, str, str], str] = {}
-    others: list[dict[str, Any]] = []
-    here = {(theme.item, theme.side) for theme in themes}
+    foreign: list[dict[str, Any]] = []
+    present = {(theme.item, theme.side) for theme in themes}
     for row in read_rows(edited):
         try:
             key = str(row["item"]), str(row["side"]), str(row["reasons"][0]["text"])
-            if key[:2] not in here:
-                others.append(row)
+            if key[:2] not in present:
+                foreign.append(row)
             elif row["label"] != row["drafted"]:
                 labels[key] = str(row["label"])
         except (KeyError, IndexError, TypeError) as error:
             raise InputError(f"{edited}: not a file of themes") from error
-    kept = []
+    labelled = []
     for theme in themes:
         label = labels.pop((theme.item, theme.side, theme.reasons[0]["text"]), theme.label)
-        kept.append(replace(theme, label=label))
+        labelled.append(replace(theme, label=label))
     if labels:
         raise InputError(
             f"{edited}: the edited label {next(iter(labels.values()))!r} does not belong to any "
             "theme of this run and would be lost; choose another `out`"
         )
-    return kept, others
+    return labelled, foreign
 
 
 def group_vectors(

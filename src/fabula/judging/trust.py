@@ -56,7 +56,7 @@ class Mode:
     def of(cls, parts: Mapping[str, str]) -> Mode:
         """The mode, from the parts of a judge's signature."""
         kinds: dict[str, Any] = {"samples": int, "temperature": float}
-        names = [one.name for one in fields(cls) if one.name in parts]
+        names = [entry.name for entry in fields(cls) if entry.name in parts]
         return cls(**{name: kinds.get(name, str)(parts[name]) for name in names})
 
     def __str__(self) -> str:
@@ -65,8 +65,8 @@ class Mode:
         answers = "1 answer" if self.samples == 1 else f"{self.samples:,} answers"
         held = {"on": ", held to a JSON schema", "off": ", not held to a JSON schema"}
         effort = f", reasoning effort {self.effort}" if self.effort else ""
-        others = self.paraphrases.partition("@")[0]
-        worded = f", in {int(others) + 1} wordings" if others else ""
+        n_others = self.paraphrases.partition("@")[0]
+        worded = f", in {int(n_others) + 1} wordings" if n_others else ""
         return (
             f"{answers} at temperature {self.temperature:g}{worded}"
             f"{held.get(self.structured, '')}{effort}"
@@ -128,17 +128,17 @@ class Trust:
     @property
     def shown(self) -> str:
         """For a table: `0.12 [-0.05, 0.31], n 36; people 0.20`."""
-        other = ""
+        mode = ""
         if self.is_other_mode:
-            other = f"; measured in another mode ({self.how or self.mode})"
+            mode = f"; measured in another mode ({self.how or self.mode})"
         people = "" if self.people is None else f"; people {self.people:.2f}"
-        rest = f", n {self.n}{people}{other}"
+        details = f", n {self.n}{people}{mode}"
         if self.kappa is None:
-            return f"kappa undefined{rest}"
+            return f"kappa undefined{details}"
         if self.always:
-            return f"{self.kappa:.2f}: {self.always}{rest}"
+            return f"{self.kappa:.2f}: {self.always}{details}"
         interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        return f"{self.kappa:.2f}{interval}{rest}"
+        return f"{self.kappa:.2f}{interval}{details}"
 
     @property
     def worth(self) -> str:
@@ -179,17 +179,17 @@ class Trust:
         """People's agreement among themselves on the same documents."""
         if self.people is None:
             return "Agreement among people on those documents is unknown."
-        where = f"{self.n_documents} documents" if self.n_documents else "documents"
+        place = f"{self.n_documents} documents" if self.n_documents else "documents"
         fleiss = []
         if self.people_fleiss is not None:
             within = "" if self.people_fleiss_mean is None else " within items"
             fleiss.append(f"Fleiss {self.people_fleiss:.2f}{within}")
         if self.people_fleiss_mean is not None:
             fleiss.append(f"{self.people_fleiss_mean:.2f} as the mean of the items")
-        others = f" ({', '.join(fleiss)})" if fleiss else ""
+        more = f" ({', '.join(fleiss)})" if fleiss else ""
         return (
-            f"People among themselves: on the same {where} one of them reaches "
-            f"{self.people:.2f} with the others where these agree{others}."
+            f"People among themselves: on the same {place} one of them reaches "
+            f"{self.people:.2f} with the others where these agree{more}."
         )
 
     @property
@@ -260,15 +260,15 @@ class TrustBook:
 
         Figures measured in the same mode take precedence; those of another mode are marked as such.
         """
-        found: dict[str, Trust] = {}
+        trusts: dict[str, Trust] = {}
         for trust in self._known.values():
             asked = trust.rubric, trust.style, trust.prompt
             if asked != (rubric, style, prompt) or not _is_model(trust.model, model):
                 continue
-            other = mode is not None and trust.mode != mode
-            if trust.item not in found or not other:
-                found[trust.item] = replace(trust, is_other_mode=other)
-        return found
+            is_other = mode is not None and trust.mode != mode
+            if trust.item not in trusts or not is_other:
+                trusts[trust.item] = replace(trust, is_other_mode=is_other)
+        return trusts
 
     def of_judge(self, signature: str, rubric: str) -> Mapping[str, Trust]:
         """The trust by item in the judge with this signature, as `find` gives it."""
@@ -280,20 +280,20 @@ class TrustBook:
 
         Best means most answers, then highest kappa; None if it was never checked.
         """
-        found = [
+        trusts = [
             trust
             for trust in self._known.values()
             if trust.item == "all" and trust.rubric == rubric and _is_model(trust.model, model)
         ]
-        return max(found, key=lambda t: (t.n, -1.0 if t.kappa is None else t.kappa), default=None)
+        return max(trusts, key=lambda t: (t.n, -1.0 if t.kappa is None else t.kappa), default=None)
 
     def add(self, trusts: Iterable[Trust]) -> None:
         """Store these, replacing earlier figures for the same."""
-        own = {_key(trust): trust for trust in (_read(self.path) if self.path.exists() else ())}
+        figures = {_key(trust): trust for trust in (_read(self.path) if self.path.exists() else ())}
         new = {_key(trust): trust for trust in trusts}
-        own |= new
+        figures |= new
         self._known |= new
-        rows = map(asdict, own.values())
+        rows = map(asdict, figures.values())
         stored = ({k: v for k, v in row.items() if k != "is_other_mode"} for row in rows)
         write_rows(self.path, stored, are_results=True)
 
@@ -303,14 +303,14 @@ def _key(trust: Trust) -> tuple[str | Mode, ...]:
     return model, trust.rubric, trust.style, trust.prompt, trust.item, trust.mode
 
 
-def _is_model(kept: str, wanted: str) -> bool:
+def _is_model(name: str, model: str) -> bool:
     """Whether a stored figure is for this model: the part before `@` is a label for people.
 
     Older files hold only the label; that of a URL does not identify the model behind it.
     """
-    label, _, decisive = wanted.rpartition("@")
-    is_address = kept.startswith(("http://", "https://")) and "@" not in kept and "#" not in kept
-    return not is_address and (kept.rpartition("@")[2] == decisive or bool(label and kept == label))
+    label, _, decisive = model.rpartition("@")
+    is_address = name.startswith(("http://", "https://")) and "@" not in name and "#" not in name
+    return not is_address and (name.rpartition("@")[2] == decisive or bool(label and name == label))
 
 
 def _read(path: Path) -> list[Trust]:
@@ -353,9 +353,9 @@ def calibrate(
     model could be there tomorrow.
     """
     results = []
-    for mine in by_rater(measurements).values():
-        agreement = judge_agreement(mine, panel, plan.rubric, "item", seed=plan.seed)
-        people = people_agreement(panel, {one.document_id for one in mine}, ratings_of(mine))
+    for verdicts in by_rater(measurements).values():
+        agreement = judge_agreement(verdicts, panel, plan.rubric, "item", seed=plan.seed)
+        people = people_agreement(panel, {v.document_id for v in verdicts}, ratings_of(verdicts))
         trusts = trust_of(agreement, plan.rubric, people, date)
         if plan.only:
             # What holds over some items does not hold over all of them.
@@ -378,26 +378,26 @@ def graded_trust(
 
     It is shown beside the kappa between people.
     """
-    given = by_rater(measurements)
-    found = [
+    by_judge = by_rater(measurements)
+    trusts = [
         _trust(
-            given[rater][0].signature,
+            by_judge[rater][0].signature,
             plan.rubric,
             item,
-            one.kappa,
-            n=one.n,
-            n_missing=sum(m.item == item and m.value is None for m in given[rater]),
+            row.kappa,
+            n=row.n,
+            n_missing=sum(m.item == item and m.value is None for m in by_judge[rater]),
             balanced_accuracy=None,
             data=source,
-            n_documents=one.n,
-            people=one.people.value,
-            less=one.difference.value,
-            less_low=one.difference.low,
-            less_high=one.difference.high,
+            n_documents=row.n,
+            people=row.people.value,
+            less=row.difference.value,
+            less_low=row.difference.low,
+            less_high=row.difference.high,
             date=date,
         )
         for rater, by_item in graded.judges.items()
-        for item, one in by_item.items()
+        for item, row in by_item.items()
     ]
-    book.add([trust for trust in found if is_identified(trust.model)])
-    return found
+    book.add([trust for trust in trusts if is_identified(trust.model)])
+    return trusts

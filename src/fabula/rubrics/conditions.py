@@ -89,8 +89,8 @@ def _tree(text: str) -> ast.expr:
 def _faults(node: ast.expr, scales: Mapping[str, Scale]) -> Iterator[str]:
     """The mistakes in a part of a condition that must be true or false."""
     if isinstance(node, ast.BoolOp):
-        for part in node.values:
-            yield from _faults(part, scales)
+        for operand in node.values:
+            yield from _faults(operand, scales)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield from _faults(node.operand, scales)
     elif isinstance(node, ast.Compare):
@@ -116,22 +116,22 @@ def _pair_faults(
         if isinstance(right, ast.Constant) or (holder is not None and holder.form != "prose"):
             yield f"`in` must be followed by a list, as in {ast.unparse(left)} in ('a', 'b')"
         return
-    others = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
-    if not is_in and others != [right]:
+    values = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
+    if not is_in and values != [right]:
         yield f"{ast.unparse(left)} is a single answer, not a list; use `in`"
         return
     is_ordered = isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
-    for other in others:
-        for one, against in ((left, other), (other, left)):
-            scale = _scale_of(one, scales)
+    for other in values:
+        for side, against in ((left, other), (other, left)):
+            scale = _scale_of(side, scales)
             if scale is None:
                 continue
-            name, held = ast.unparse(one), _scale_of(against, scales)
+            name, held = ast.unparse(side), _scale_of(against, scales)
             if is_ordered and scale.form != "number":
                 yield f"{name} has no order; compare it with == or in"
             elif held is not None:
-                mine, theirs = set(scale.answers), set(held.answers)
-                is_apart = bool(mine) != bool(theirs) or (bool(mine) and not mine & theirs)
+                answers, others = set(scale.answers), set(held.answers)
+                is_apart = bool(answers) != bool(others) or (bool(answers) and not answers & others)
                 if is_apart and "prose" not in (scale.form, held.form):
                     yield f"{name} and {ast.unparse(against)} have no answer in common"
             else:
@@ -161,11 +161,11 @@ def _value(node: ast.expr, answers: Mapping[str, object]) -> object:
     if isinstance(node, ast.BoolOp):
         # Evaluate all of them, even if the first decides: the time must not reveal a fact that
         # participants may not know.
-        values = [bool(_value(part, answers)) for part in node.values]
+        values = [bool(_value(operand, answers)) for operand in node.values]
         return all(values) if isinstance(node.op, ast.And) else any(values)
     assert isinstance(node, ast.Compare)
-    left, *rest = (_value(part, answers) for part in (node.left, *node.comparators))
-    for op, right in zip(node.ops, rest, strict=True):
+    left, *others = (_value(operand, answers) for operand in (node.left, *node.comparators))
+    for op, right in zip(node.ops, others, strict=True):
         try:
             if not _COMPARE[type(op)](left, right):
                 return False

@@ -122,8 +122,8 @@ def _read(data: bytes, where: str) -> tuple[Rubric, list[str]]:
                 item = {key: value for key, value in item.items() if key != "scale"}
                 place, kind = ["items", k, "scale"], _kind_of(scale)
                 if kind is None:
-                    said = f"unknown kind {scale['kind']!r}; the kinds are {', '.join(KINDS)}"
-                    faults.append(("unknown_kind", [*place, "kind"], said))
+                    problem = f"unknown kind {scale['kind']!r}; the kinds are {', '.join(KINDS)}"
+                    faults.append(("unknown_kind", [*place, "kind"], problem))
                 elif (parsed := _validated(kind, scale, place, faults)) is not None:
                     item["scale"] = parsed
             table["items"].append(item)
@@ -135,7 +135,7 @@ def _read(data: bytes, where: str) -> tuple[Rubric, list[str]]:
     assert isinstance(rubric, Rubric)
     _check(rubric, where)
     # Errors in the conditions, one sentence each with file, line and item.
-    found = []
+    problems = []
     scales: dict[str, Scale] = {}
     for n_before, item in enumerate(rubric.items):
         if item.show_if:
@@ -144,28 +144,28 @@ def _read(data: bytes, where: str) -> tuple[Rubric, list[str]]:
             try:
                 condition = Condition.parse(item.show_if)
             except InputError as error:
-                found.append(f"{at}: {error}")
+                problems.append(f"{at}: {error}")
             else:
                 unknown = condition.names - scales.keys() - set(rubric.facts)
                 if unknown:
-                    found.append(
+                    problems.append(
                         f"{at}: show_if names {', '.join(sorted(unknown))}, which is neither an "
                         "earlier item nor a fact"
                     )
-                found += [f"{at}: show_if: {fault}" for fault in condition.faults(scales)]
+                problems += [f"{at}: show_if: {fault}" for fault in condition.faults(scales)]
         scales[item.id] = item.scale
-    return rubric, found
+    return rubric, problems
 
 
 def rubric_toml(rubric: Rubric) -> str:
     """The rubric as a file; reading it gives the same rubric."""
     table = _without_defaults(asdict(replace(rubric, digest="", items=())), asdict(_EMPTY))
-    parts = [tomli_w.dumps(table, multiline_strings=True)]
+    tables = [tomli_w.dumps(table, multiline_strings=True)]
     for item in rubric.items:
-        fields = _without_defaults(asdict(item), asdict(_EMPTY_ITEM))
-        parts.append("[[items]]\n" + tomli_w.dumps(fields, multiline_strings=True))
+        values = _without_defaults(asdict(item), asdict(_EMPTY_ITEM))
+        tables.append("[[items]]\n" + tomli_w.dumps(values, multiline_strings=True))
     # One table per item, with its scale as a table below it, so that people can edit the file.
-    return "\n".join(parts).replace("\n[scale]\n", "\n[items.scale]\n")
+    return "\n".join(tables).replace("\n[scale]\n", "\n[items.scale]\n")
 
 
 _EMPTY_ITEM = Item("", -1, "", "")
@@ -175,14 +175,14 @@ _Faults = list[tuple[str, list[Any], str]]
 
 
 def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+    other: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
             value = _without_defaults(value, defaults[key])
         # A scale may have fields that the default one lacks.
         if value not in (defaults.get(key), None, {}):
-            kept[key] = list(value) if isinstance(value, tuple) else value
-    return kept
+            other[key] = list(value) if isinstance(value, tuple) else value
+    return other
 
 
 def _kind_of(scale: Mapping[str, Any]) -> type[Scale] | None:
@@ -190,12 +190,12 @@ def _kind_of(scale: Mapping[str, Any]) -> type[Scale] | None:
     return KINDS.get(kind) if isinstance(kind, str) else None
 
 
-def _validated(kind: type, table: Any, place: list[Any], found: _Faults) -> object:
-    """A table as an object of its class; None, with errors in `found`, if it has any."""
+def _validated(kind: type, table: Any, place: list[Any], faults: _Faults) -> object:
+    """A table as an object of its class; None, with errors in `faults`, if it has any."""
     try:
         return _adapter(kind).validate_python(table)
     except ValidationError as error:
-        found += [(e["type"], [*place, *e["loc"]], e["msg"]) for e in error.errors()]
+        faults += [(e["type"], [*place, *e["loc"]], e["msg"]) for e in error.errors()]
         return None
 
 
@@ -229,7 +229,7 @@ def _sentence(kind: str, place: list[Any], message: str, items: Any) -> str:
             owner = _kind_of(item["scale"]) or Scale
     elif len(place) > 1 and place[0] == "aggregate":
         owner = Aggregate
-    field = ".".join(str(part) for part in place) or "the file"
+    field = ".".join(str(step) for step in place) or "the file"
     if kind == "unexpected_keyword_argument":
         known = [entry.name for entry in fields(owner)]
         near = difflib.get_close_matches(str(place[-1]), known, 1)
@@ -250,12 +250,12 @@ def _check(rubric: Rubric, where: str) -> None:
         raise InputError(f"{where}: aggregate must count Yes or No, not {counted!r}")
     if not rubric.items:
         raise InputError(f"{where}: has no items; add at least one [[items]]")
-    seen: set[str] = set()
+    ids: set[str] = set()
     for item in rubric.items:
         at = f"{where}, item {item.id or '?'}"
         if not _ID.fullmatch(item.id):
             raise InputError(f"{at}: an id {plain} my_item")
-        if item.id in seen:
+        if item.id in ids:
             raise InputError(f"{at}: this id occurs twice; give each item its own")
         if not item.question.strip() or not item.title.strip():
             raise InputError(f"{at}: needs a title and a question")
@@ -266,7 +266,7 @@ def _check(rubric: Rubric, where: str) -> None:
             )
         if fault := item.scale.fault():
             raise InputError(f"{at}: {fault}")
-        seen.add(item.id)
+        ids.add(item.id)
     if len({item.index for item in rubric.items}) != len(rubric.items):
         raise InputError(f"{where}: two items have the same index; renumber them")
     if rubric.aggregate.rule == "count" and not any(item.scale.is_test for item in rubric.items):

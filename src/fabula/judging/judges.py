@@ -212,8 +212,7 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
         why["baseline"] = why.get("kappa") or "no verdict by one person with two others who agree"
     retested = [subject for subject in judge.again if subject in judge.answers]
     method = "Cohen kappa of first and second answers"
-    two_answers = judge.answers, judge.again
-    retest = _kappa(retested, *two_answers, yardstick.seed, judge.signature, method)
+    retest = _kappa(retested, judge.answers, judge.again, yardstick.seed, judge.signature, method)
     if retest.value is None:
         why["retest"] = "all answers are the same" if retested else "no document was judged twice"
     n_wordings = max(map(len, judge.wordings.values()), default=0)
@@ -297,8 +296,8 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
     (`agreement`)."""
     common = [subject for subject in first.answers if subject in second.answers]
     signature = f"{first.signature}|against:{second.rater}"
-    sides_ = first.answers, second.answers
-    agreement = _kappa(common, *sides_, yardstick.seed, signature, "Cohen kappa of two judges")
+    answers = first.answers, second.answers
+    agreement = _kappa(common, *answers, yardstick.seed, signature, "Cohen kappa of two judges")
     truth = yardstick.truth()
     judged = [subject for subject in common if subject in truth]
     is_so = np.array([truth[subject] for subject in judged])

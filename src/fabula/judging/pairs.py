@@ -22,11 +22,10 @@ from fabula.judging.prompts import PAIR_SCALE
 from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models.base import Model, all_of, in_turn
 from fabula.models.verdicts import Verdict
+from fabula.raters.labels import BETWEEN
 from fabula.stats.ranking import METHOD, Comparisons, Ranking, drawn_pairs, is_told_apart, rank
 from fabula.stats.resampling import Units
 from fabula.text import TextSettings, check_documents
-
-_BETWEEN = " : "
 
 Pairs = Sequence[tuple[Document, Document]]
 
@@ -161,8 +160,7 @@ async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: Jud
             for item, prompt in zip(plan.items, prompts, strict=True)
         ]
         head = await caller.call(*calls[0])
-        others = await all_of([caller.call(*call) for call in calls[1:]])
-        by_order.append([head, *others])
+        by_order.append([head, *await all_of([caller.call(*call) for call in calls[1:]])])
     return list(zip(*by_order, strict=True))
 
 
@@ -295,7 +293,7 @@ def _rankable(
 
 
 def _key(first: Document, second: Document) -> str:
-    return f"{first.id}{_BETWEEN}{second.id}"
+    return f"{first.id}{BETWEEN}{second.id}"
 
 
 def _by_item(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:

@@ -245,9 +245,8 @@ class ExampleTemplate(Template):
         return Prompt(self._texts(examples, document), before + self._question(item, item.question))
 
     def _texts(self, examples: Sequence[Document], document: Document) -> str:
-        many = "a story" if len(examples) == 1 else f"{len(examples)} stories"
         all_texts = [story.text for story in (*examples, document)]
-        texts = [_SHOTS.format(n=many)]
+        texts = [_SHOTS.format(n="a story" if len(examples) == 1 else f"{len(examples)} stories")]
         texts += [
             fence(_EXAMPLE, *all_texts).format(number=number, text=story.text.strip("\n"))
             for number, story in enumerate(examples, 1)

@@ -56,8 +56,7 @@ async def judge_stories(
     """
     caller = Caller(model, plan, book, meter, max_unreadable)
     calls = [partial(_judge_story, story, caller, plan) for story in check_documents(documents)]
-    by_story = await in_turn(calls, model.n_parallel)
-    return [judged for of_story in by_story for judged in of_story]
+    return [judged for of_story in await in_turn(calls, model.n_parallel) for judged in of_story]
 
 
 class Caller:
@@ -84,8 +83,7 @@ class Caller:
 
         If its verdict is unclear, the model is asked once which it meant.
         """
-        plan = self._plan
-        seed = call_seed(plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
+        seed = call_seed(self._plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
         asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
         stored = self._book.find(asked, self._model.name)
         verdict = None if stored is None else read_verdict(stored, item.scale, self._style)

@@ -153,8 +153,7 @@ def read_run(path: Path) -> tuple[Rubric, list[Measurement]]:
         raise InputError(f"{path}: is not a run of `fabula judge`")
     if not (path / "measurements.jsonl").exists():
         raise InputError(f"{path}: is not finished; run the command that made it again")
-    rubric = load_rubric(path / "rubric.toml")
-    return rubric, list(read_measurements(path / "measurements.jsonl"))
+    return load_rubric(path / "rubric.toml"), list(read_measurements(path / "measurements.jsonl"))
 
 
 # The typical length of an answer, in tokens.
@@ -240,8 +239,7 @@ def run_session(
 
     measurements: list[Measurement] = []
     spent: list[Spent] = []
-    opened = folder.open(restart=session.restart) if folder else nullcontext(AnswerBook())
-    with opened as book:
+    with folder.open(restart=session.restart) if folder else nullcontext(AnswerBook()) as book:
         shared_budget = SharedBudget(session.max_cost, book.ledger)
         for spec in dict.fromkeys(session.models):
             judged, cost = asyncio.run(judge(spec, book, shared_budget))

@@ -157,15 +157,32 @@ def summarise(
             if (score := scores.get(document.id)) is not None
         ]
         table = np.array(lengths, np.float64)
+        items = []
+        for item in rubric.items:
+            own = [answer for answer in first if answer.item == item.id]
+            if not own:
+                continue
+            decided = [item.scale.decided(answer.value) for answer in own]
+            reasons = [
+                "tie" if value is None and answer.value is not None else answer.missing_reason
+                for answer, value in zip(own, decided, strict=True)
+            ]
+            p_yes = [answer.details["p_yes"] for answer in own if "p_yes" in answer.details]
+            items.append(
+                ItemSummary(
+                    item=item,
+                    values=tuple(value for value in decided if value is not None),
+                    mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
+                    missing=dict(sorted(Counter(filter(None, reasons)).items())),
+                    trust=trust.get(item.id),
+                    wordings=_wordings(own, rubric),
+                )
+            )
         summaries.append(
             JudgeSummary(
                 rater=answers[0].rater,
                 signature=signature,
-                items=tuple(
-                    _item(item, first, trust, rubric)
-                    for item in rubric.items
-                    if any(answer.item == item.id for answer in first)
-                ),
+                items=tuple(items),
                 scores=scores,
                 n_flips=sum(flips),
                 n_retested=len(flips),
@@ -183,26 +200,6 @@ def _side(answer: Measurement, rubric: Rubric) -> float | str | None:
     """The value of a measurement for comparison; None for a tie or free text."""
     scale = rubric.item(answer.item).scale
     return None if scale.form == "prose" else scale.decided(answer.value)
-
-
-def _item(
-    item: Item, measurements: Sequence[Measurement], trust: Mapping[str, Trust], rubric: Rubric
-) -> ItemSummary:
-    answers = [answer for answer in measurements if answer.item == item.id]
-    decided = [item.scale.decided(answer.value) for answer in answers]
-    reasons = [
-        "tie" if value is None and answer.value is not None else answer.missing_reason
-        for answer, value in zip(answers, decided, strict=True)
-    ]
-    p_yes = [answer.details["p_yes"] for answer in answers if "p_yes" in answer.details]
-    return ItemSummary(
-        item=item,
-        values=tuple(value for value in decided if value is not None),
-        mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
-        missing=dict(sorted(Counter(reason for reason in reasons if reason).items())),
-        trust=trust.get(item.id),
-        wordings=_wordings(answers, rubric),
-    )
 
 
 def _wordings(measurements: Sequence[Measurement], rubric: Rubric) -> WordingSpread | None:

@@ -51,8 +51,7 @@ def names_by_words(groups: Sequence[Sequence[str]], n_phrases: int = 2) -> list[
     A phrase is two or three words in a row, the first and last of which are content words.
     """
     inside = [Counter[str]() for _ in groups]
-    texts = ((k, text) for k, group in enumerate(groups) for text in group)
-    for k, text in texts:
+    for k, text in [(k, text) for k, group in enumerate(groups) for text in group]:
         words = TextSettings().words(text)
         ends = [len(word) >= _MIN_CHARS and word not in _STOP and "'" not in word for word in words]
         spans = ((at, at + n) for n in (1, 2, 3) for at in range(len(words) - n + 1))
@@ -182,8 +181,7 @@ def find_themes(
         sides[rationale.item, "passes" if rationale.passed else "fails"].append(rationale)
     drafted: list[Theme] = []
     words = TextSettings()
-    every: list[tuple[str, Side]] = [(i.id, side) for i in rubric.items for side in _SIDES]
-    for item, side in every:
+    for item, side in [(i.id, side) for i in rubric.items for side in _SIDES]:
         of_side = sides.get((item, side), [])
         reasons = [
             {"document": rationale.document_id, "rater": rationale.rater, "text": sentence}
@@ -205,7 +203,6 @@ def find_themes(
         labels = names_by_words([[general[place] for place in group] for group in groups])
         for group, label in zip(groups, labels, strict=True):
             typical = tuple(reasons[place] for place in group)
-            n_rationales = len({(entry["document"], entry["rater"]) for entry in typical})
             drafted.append(
                 Theme(
                     item=item,
@@ -213,7 +210,7 @@ def find_themes(
                     label=label,
                     drafted=label,
                     drafted_by="words",
-                    n_rationales=n_rationales,
+                    n_rationales=len({(entry["document"], entry["rater"]) for entry in typical}),
                     n_of=len(of_side),
                     reasons=typical,
                 )
@@ -305,5 +302,4 @@ def central(vectors: NDArray[np.float32], members: list[int]) -> list[int]:
     """The members, the one closest to the group's mean first."""
     chosen = np.asarray(vectors, np.float64)[members]
     closeness = chosen @ chosen.mean(axis=0)
-    order = np.argsort(-closeness, kind="stable")
-    return [members[k] for k in order]
+    return [members[k] for k in np.argsort(-closeness, kind="stable")]

@@ -71,8 +71,7 @@ class Panel:
 
     def on(self, documents: Collection[str]) -> Panel:
         """The part that covers these documents."""
-        kept = [k for k, (document, _) in enumerate(self.subjects) if document in documents]
-        return self.take(kept)
+        return self.take([k for k, (text, _) in enumerate(self.subjects) if text in documents])
 
     def take(self, kept: Sequence[int]) -> Panel:
         subjects = tuple(self.subjects[k] for k in kept)
@@ -299,8 +298,7 @@ def judge_agreement(
     )
     why = "fewer than two stories have all verdicts of both"
     if len(mine) > 1:
-        by_whom = "by the experts" if np.ptp(mine) else "by the judge"
-        why = f"all stories have the same number {by_whom}"
+        why = f"all stories have the same number by the {'experts' if np.ptp(mine) else 'judge'}"
     return JudgeAgreement(
         rater=measurements[0].rater,
         signature=signature,
@@ -674,8 +672,7 @@ def _judge(
     people = _kappa(a, b, among, item, signature, seed)
     sides = (_statistic(answers, others, item), names), (_statistic(a, b, item), among)
     apart = stats.difference(*sides, method=f"difference of kappas, {_OVER}", signature=signature)
-    ordered = means if has_order else np.full(len(means), np.nan)
-    correlation = stats.pearson(marks, ordered).estimate(
+    correlation = stats.pearson(marks, means if has_order else means * np.nan).estimate(
         shared, seed=seed, method="Pearson with people's means over documents", signature=signature
     )
     alone = _SAME if among else _ALONE

@@ -234,10 +234,9 @@ def averaged_items(rubric: Rubric) -> list[Item]:
     """
     tests = [item for item in rubric.items if item.scale.is_test]
     grades = [item for item in rubric.items if item.scale.is_grade or item.scale.values]
-    ranges = {(item.scale.low, item.scale.high, item.scale.values) for item in grades}
     if tests:
         return tests
-    if len(ranges) != 1:
+    if len({(item.scale.low, item.scale.high, item.scale.values) for item in grades}) != 1:
         raise InputError(
             f"{rubric.id}: has no items that can be averaged together (yes-no, or numbers of one "
             f"range)"
@@ -314,7 +313,7 @@ def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method)
     for name, members in groups.items():
         own = set(members)
         inside, of_mine = table.of(members).split()
-        outside, of_rest = table.of([name_ for name_ in table.judged if name_ not in own]).split()
+        outside, of_rest = table.of([text for text in table.judged if text not in own]).split()
         if min(len(of_mine[0]), len(of_rest[0])) >= MIN_LABELS:
             clusters = how.clusters(inside), how.clusters(outside)
             level, apart, p = powered.transfer(of_mine, of_rest, clusters)
@@ -339,9 +338,8 @@ def _stratified(
         return row, mean
     known = [estimate for _, estimate in rows.values() if estimate is not None]
     if len(known) < len(rows):
-        lacking = [name for name, (_, estimate) in rows.items() if estimate is None]
         n = row.n_labelled, row.n
-        why = f"see {', '.join(lacking)}"
+        why = f"see {', '.join(name for name, (_, estimate) in rows.items() if estimate is None)}"
         return CorrectedRow("all", row.raw, None, None, None, *n, reason=why), None
     mean = powered.stratified(known)
     return _of("all", row.raw, mean), mean

@@ -30,7 +30,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """Column names by content; the first name present is used."""
 
 _KEPT = {name for what in ("document", "rater") for name in COLUMNS[what]} | {"author"}
-_BETWEEN = " : "
+BETWEEN = " : "
 """Between the ids of two stories that were compared."""
 _TRUE, _FALSE = ("yes", "y", "true", "1", "1.0"), ("no", "n", "false", "0", "0.0")
 
@@ -114,9 +114,9 @@ def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
 
 def _side(document: str, answer: str) -> float | None:
     """1 if the answer is the id of the first of two stories, 0 if of the second; else None."""
-    if document.startswith(f"{answer}{_BETWEEN}"):
+    if document.startswith(f"{answer}{BETWEEN}"):
         return 1.0
-    return 0.0 if document.endswith(f"{_BETWEEN}{answer}") else None
+    return 0.0 if document.endswith(f"{BETWEEN}{answer}") else None
 
 
 def _label(

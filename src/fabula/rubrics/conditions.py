@@ -64,8 +64,7 @@ class Condition:
                     f"condition {text!r} uses {type(node).__name__}; only item ids, constants, "
                     f"comparisons, and, or, not are allowed"
                 )
-        names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-        return cls(text, names)
+        return cls(text, frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)))
 
     def faults(self, scales: Mapping[str, Scale]) -> list[str]:
         """Mistakes in the condition, one phrase each.
@@ -120,14 +119,13 @@ def _pair_faults(
     if not is_in and values != [right]:
         yield f"{ast.unparse(left)} is a single answer, not a list; use `in`"
         return
-    is_ordered = isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
     for other in values:
         for side, against in ((left, other), (other, left)):
             scale = _scale_of(side, scales)
             if scale is None:
                 continue
             name, held = ast.unparse(side), _scale_of(against, scales)
-            if is_ordered and scale.form != "number":
+            if scale.form != "number" and isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 yield f"{name} has no order; compare it with == or in"
             elif held is not None:
                 answers, others = set(scale.answers), set(held.answers)

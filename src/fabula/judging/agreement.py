@@ -228,7 +228,7 @@ class Calibration(Result):
         if self.judges:
             shared = panel.on({answer.document_id for answer in self.judged.said})
             ours, everywhere = (
-                panel_agreement(one, plan.rubric, "item", seed=plan.seed) for one in (shared, panel)
+                panel_agreement(p, plan.rubric, "item", seed=plan.seed) for p in (shared, panel)
             )
             correlation = expert_correlation(panel, plan.rubric, seed=plan.seed)
             counts = _n_documents(shared), _n_documents(panel)
@@ -296,8 +296,8 @@ def calibrate(
     panel = panel_of_labels(answers, plan.rubric, labels.name)
     today = datetime.now(UTC).date().isoformat()
     book = TrustBook()
-    said = [each for each in judged.said if plan.rubric.item(each.item).scale.agreement == "kappa"]
-    judges = calibrated(said, panel, plan, book, today) if panel.subjects and said else []
+    verdicts = [m for m in judged.said if plan.rubric.item(m.item).scale.agreement == "kappa"]
+    judges = calibrated(verdicts, panel, plan, book, today) if panel.subjects and verdicts else []
     graded = graded_agreement(judged.said, answers, plan.rubric, seed=plan.seed)
     others = graded_trust(judged.said, graded, plan, book, labels.name, today)
     if settings.html is not None:
@@ -545,8 +545,8 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
         raise SettingsError(
             "labels", "are needed without runs: give folders that `fabula judge` wrote, or labels"
         )
-    names = [f"run {k}" if one.folder is None else one.name for k, one in enumerate(runs, 1)]
-    said: list[tuple[str, str, list[Measurement], JudgeCost | None]] = []
+    names = [f"run {k}" if r.folder is None else r.name for k, r in enumerate(runs, 1)]
+    judged: list[tuple[str, str, list[Measurement], JudgeCost | None]] = []
     rubric = None
     for run, name in zip(runs, names, strict=True):
         asked, measurements = run.read()
@@ -554,7 +554,7 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
         if {item.id for item in asked.items} != {item.id for item in rubric.items}:
             raise MixError(f"{name}: judged on different items ({asked.key}) from {names[0]}")
         costs = run.costs(settings.prices())
-        said += [
+        judged += [
             (name, rater, answers, costs.get(rater))
             for rater, answers in by_rater(sides(measurements)).items()
         ]
@@ -568,10 +568,10 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
         stories = [story for run in runs for story in run.documents()]
         if settings.texts:
             stories = settings.texts.read()
-        comparison = compare_runs(said, rubric, labels, source, stories, seed=settings.seed)
+        comparison = compare_runs(judged, rubric, labels, source, stories, seed=settings.seed)
     if settings.labels is None:
         return Agreements(comparison, None)
-    by, seed, everything = settings.by, settings.seed, [each for *_, own, _ in said for each in own]
+    by, seed, everything = settings.by, settings.seed, [m for *_, many, _ in judged for m in many]
     graded = graded_agreement(everything, labels, rubric, seed=seed)
     others = graded if graded.people else None
     panel = panel_of_labels(labels, rubric, source)
@@ -580,7 +580,7 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
     truth = panel.majority()
     judges = [
         judge_agreement(answers, panel, rubric, by, seed=seed)
-        for *_, answers, _ in said
+        for *_, answers, _ in judged
         # The comparison of judges says that the others have no document in common with people.
         if any((each.document_id, each.item) in truth for each in answers)
     ]
@@ -624,7 +624,7 @@ def compare_runs(
         answers_of[name] = answers
         if cost is not None:
             costs[name] = cost
-    judges = [judge_answers(name, own, rubric) for name, own in answers_of.items()]
+    judges = [judge_answers(name, rows, rubric) for name, rows in answers_of.items()]
     n_words = {story.id: count_words(story.text) for story in stories}
     panel = panel_of_labels(labels, rubric, source)
     yardstick = Yardstick(panel if labels else None, n_words, seed)
@@ -637,16 +637,16 @@ def compare_runs(
     ]
     figures = [judge_figures(judge, yardstick) for judge in everybody]
     corrected = {
-        name: row for name, own in answers_of.items() if (row := _corrected(own, labels, rubric))
+        name: row for name, rows in answers_of.items() if (row := _corrected(rows, labels, rubric))
     }
     first = {
         # Answers about pairs, and repeats, are not about documents that people have labelled.
         name: [
             replace(answer, rater=name)
-            for answer in own
+            for answer in rows
             if not answer.document_id.endswith(RETEST) and "orders" not in answer.details
         ]
-        for name, own in answers_of.items()
+        for name, rows in answers_of.items()
     }
     is_graded = bool(graded_items(rubric))
     everything = [answer for many in first.values() for answer in many]
@@ -672,13 +672,13 @@ def _corrected(
     except InputError:
         return None
     ids = {item.id for item in items}
-    own, people = ([answer for answer in many if answer.item in ids] for many in (answers, labels))
+    judged, people = ([m for m in many if m.item in ids] for many in (answers, labels))
     known = {label.document_id for label in people}
-    if not any(answer.document_id in known and answer.value is not None for answer in own):
+    if not any(answer.document_id in known and answer.value is not None for answer in judged):
         return None
-    settings = CorrectSettings(judge=own[0].rater)
+    settings = CorrectSettings(judge=judged[0].rater)
     averaged = replace(rubric, items=tuple(items))
-    return correct_measurements(own, people, averaged, settings).correction.overall
+    return correct_measurements(judged, people, averaged, settings).correction.overall
 
 
 _LABEL_TOKENS = 60

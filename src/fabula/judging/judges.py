@@ -133,7 +133,7 @@ def costs_of(folder: Path, prices: Prices) -> dict[str, JudgeCost]:
 def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubric) -> JudgeAnswers:
     """The answers of one rater in a run of stories, or of pairs of them."""
     signature = measurements[0].signature
-    if any("orders" in answer.details for answer in measurements):
+    if any("orders" in m.details for m in measurements):
         return JudgeAnswers(rater, signature, {}, {}, place=summarise_pairs(measurements)[-1])
     answers: dict[Subject, float] = {}
     again: dict[Subject, float] = {}
@@ -141,25 +141,25 @@ def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubri
     missing: Counter[str] = Counter()
     is_own: dict[str, bool] = {}
     n_graded = 0
-    for one in measurements:
-        scale = rubric.item(one.item).scale
-        is_retest = one.document_id.endswith(RETEST)
+    for answer in measurements:
+        scale = rubric.item(answer.item).scale
+        is_retest = answer.document_id.endswith(RETEST)
         if scale.agreement != "kappa":
             if scale.level and not is_retest:
-                n_graded += one.value is not None
-                missing.update([one.missing_reason] if one.missing_reason else [])
+                n_graded += answer.value is not None
+                missing.update([answer.missing_reason] if answer.missing_reason else [])
             continue
-        document = one.document_id.removesuffix(RETEST)
-        value = scale.decided(one.value)
+        document = answer.document_id.removesuffix(RETEST)
+        value = scale.decided(answer.value)
         if isinstance(value, float):
-            (again if is_retest else answers)[document, one.item] = value
+            (again if is_retest else answers)[document, answer.item] = value
         elif not is_retest:
-            missing[one.missing_reason or "tie"] += 1
-        if "wordings" in one.details and not is_retest:
-            decided = map(scale.decided, one.details["wordings"])
-            wordings[document, one.item] = [v if isinstance(v, float) else None for v in decided]
-        if one.details.get("author"):
-            is_own[document] = bool(one.details.get("own_story"))
+            missing[answer.missing_reason or "tie"] += 1
+        if "wordings" in answer.details and not is_retest:
+            decided = map(scale.decided, answer.details["wordings"])
+            wordings[document, answer.item] = [v if isinstance(v, float) else None for v in decided]
+        if answer.details.get("author"):
+            is_own[document] = bool(answer.details.get("own_story"))
     return JudgeAnswers(
         rater, signature, answers, missing, "judge", again, wordings, is_own, n_graded=n_graded
     )

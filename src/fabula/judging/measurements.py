@@ -70,13 +70,13 @@ def to_measurements(
             details |= item.scale.spread(values)
             if plan.n_paraphrases:
                 # The answer to each wording, the item's own first; None if there was none.
-                said: dict[int, list[float | str]] = {}
+                worded: dict[int, list[float | str]] = {}
                 for each in answers:
-                    of_wording = said.setdefault(each.asked.sample // WORDING_STEP, [])
+                    of_wording = worded.setdefault(each.asked.sample // WORDING_STEP, [])
                     if each.verdict.value is not None:
                         of_wording.append(each.verdict.value)
                 details["wordings"] = [
-                    item.scale.combine(said[k]) if said[k] else None for k in sorted(said)
+                    item.scale.combine(worded[k]) if worded[k] else None for k in sorted(worded)
                 ]
             if missing:
                 details["missing"] = dict(sorted(missing.items()))
@@ -96,7 +96,7 @@ def to_measurements(
             details["unfenced"] = True
         if document_id.endswith(RETEST):
             details["control"] = "retest"
-        why = next((one.verdict.rationale for one in answers if one.verdict.rationale), None)
+        why = next((a.verdict.rationale for a in answers if a.verdict.rationale), None)
         key = document_id, plan.rubric.key, item.id, model
         yield Measurement(*key, value, reason, (), why, signature, details)
 

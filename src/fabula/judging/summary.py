@@ -159,15 +159,15 @@ def summarise(
         table = np.array(lengths, np.float64)
         items = []
         for item in rubric.items:
-            own = [answer for answer in first if answer.item == item.id]
-            if not own:
+            of_item = [answer for answer in first if answer.item == item.id]
+            if not of_item:
                 continue
-            decided = [item.scale.decided(answer.value) for answer in own]
+            decided = [item.scale.decided(answer.value) for answer in of_item]
             reasons = [
                 "tie" if value is None and answer.value is not None else answer.missing_reason
-                for answer, value in zip(own, decided, strict=True)
+                for answer, value in zip(of_item, decided, strict=True)
             ]
-            p_yes = [answer.details["p_yes"] for answer in own if "p_yes" in answer.details]
+            p_yes = [answer.details["p_yes"] for answer in of_item if "p_yes" in answer.details]
             items.append(
                 ItemSummary(
                     item=item,
@@ -175,7 +175,7 @@ def summarise(
                     mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
                     missing=dict(sorted(Counter(filter(None, reasons)).items())),
                     trust=trust.get(item.id),
-                    wordings=_wordings(own, rubric),
+                    wordings=_wordings(of_item, rubric),
                 )
             )
         summaries.append(

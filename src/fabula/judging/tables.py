@@ -376,10 +376,10 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> list[str]:
     """By item, why stories pass it, then why they fail it, with the most typical reasons."""
     lines: list[str] = []
     for item in rubric.items:
-        own = [theme for theme in themes if theme.item == item.id]
-        if own:
+        of_item = [theme for theme in themes if theme.item == item.id]
+        if of_item:
             lines += [f"{item.index} {item.title}", ""]
-        for theme in own:
+        for theme in of_item:
             share = f"{theme.n_rationales} of {theme.n_of}"
             lines.append(f"  {theme.side}: {theme.label} ({share})")
             for reason in theme.reasons[:_N_REASONS]:

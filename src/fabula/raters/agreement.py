@@ -291,21 +291,21 @@ def judge_agreement(
         if document in counted and not np.isnan(row).all()
     }
     stories = list(passed)
-    mine, means = np.array([counted[story] for story in stories]), np.array([*passed.values()])
+    scores, means = np.array([counted[story] for story in stories]), np.array([*passed.values()])
     method = "Pearson of tests passed with the experts' mean"
-    correlation = stats.pearson(mine, means).estimate(
+    correlation = stats.pearson(scores, means).estimate(
         stories, seed=seed, method=method, signature=signature
     )
     why = "fewer than two stories have all verdicts of both"
-    if len(mine) > 1:
-        why = f"all stories have the same number by the {'experts' if np.ptp(mine) else 'judge'}"
+    if len(scores) > 1:
+        why = f"all stories have the same number by the {'experts' if np.ptp(scores) else 'judge'}"
     return JudgeAgreement(
         rater=measurements[0].rater,
         signature=signature,
         rows=tuple(rows[:-1]),
         overall=rows[-1],
         pearson=correlation,
-        spearman=stats.spearman(mine, means).value,
+        spearman=stats.spearman(scores, means).value,
         n_stories=len(stories),
         n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
         why_no_correlation=None if correlation.value is not None else why,
@@ -468,15 +468,15 @@ def _one_among(
             if len(others) >= n_least and 2 * others.sum() != len(others):
                 pairs.append((value, 2 * others.sum() > len(others)))
                 subjects.append(row)
-    people, rest = np.array(pairs, np.float64).reshape(-1, 2).T
+    people, majority = np.array(pairs, np.float64).reshape(-1, 2).T
     among, strata = [documents[k] for k in subjects], [items[k] for k in subjects]
-    kappa, fleiss = stats.cohen(people, rest, strata).value, stats.fleiss(ratings, items).value
+    kappa, fleiss = stats.cohen(people, majority, strata).value, stats.fleiss(ratings, items).value
     agreement = PeopleAgreement(item, len(set(documents)), kappa, fleiss)
     if judge is None:
         return agreement
     judged = np.array([judge.get(panel.subjects[rows[k]], np.nan) for k in subjects])
     answered = np.where(np.isnan(judged), np.nan, people)
-    kappas = [(stats.cohen(answers, rest, strata), among) for answers in (judged, answered)]
+    kappas = [(stats.cohen(answers, majority, strata), among) for answers in (judged, answered)]
     method = "difference of Cohen kappas with the majorities of the others"
     less = stats.difference(*kappas, method=method, signature=f"experts:{panel.source}")
     return replace(agreement, judge_less=less)

@@ -196,17 +196,17 @@ def correct(
     answered = {answer.item for answer in measurements if answer.value is not None}
     corrected = {*by_item, *numbers}
     differences = []
-    for (a, (row_a, own)), (b, (row_b, other)) in combinations(rows.items(), 2):
+    for (a, (row_a, mean_a)), (b, (row_b, mean_b)) in combinations(rows.items(), 2):
         if row_a.raw is not None and row_b.raw is not None:
             apart, p = Estimate(None, None, None, row_a.n + row_b.n, "", ""), None
-            if own is not None and other is not None:
-                apart, p = powered.corrected_difference(own, other)
+            if mean_a is not None and mean_b is not None:
+                apart, p = powered.corrected_difference(mean_a, mean_b)
             raw = {"raw": row_a.raw - row_b.raw}
             differences.append(Contrast("mean", a, b, apart, p, test="Welch", details=raw))
     return Correction(
         judge=measurements[0].rater,
         overall=overall,
-        items=tuple(_row(name, both, how)[0] for name, both in by_item.items() if both.judged),
+        items=tuple(_row(name, pair, how)[0] for name, pair in by_item.items() if pair.judged),
         numbers=tuple(_row(name, answers, how)[0] for name, answers in numbers.items()),
         groups=tuple(row for row, _ in rows.values()),
         differences=tuple(adjusted(differences)),
@@ -311,9 +311,9 @@ def _of(name: str, raw: float | None, mean: Corrected) -> CorrectedRow:
 def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method) -> list[Contrast]:
     tested = []
     for name, members in groups.items():
-        own = set(members)
+        inner = set(members)
         inside, of_mine = table.of(members).split()
-        outside, of_rest = table.of([text for text in table.judged if text not in own]).split()
+        outside, of_rest = table.of([text for text in table.judged if text not in inner]).split()
         if min(len(of_mine[0]), len(of_rest[0])) >= MIN_LABELS:
             clusters = how.clusters(inside), how.clusters(outside)
             level, apart, p = powered.transfer(of_mine, of_rest, clusters)
@@ -367,8 +367,8 @@ def _next(
 
     def gain(name: str) -> float:
         """How much another label reduces the variance of the mean over all documents (Neyman)."""
-        own, n = means.get(name), n_labelled[name]
-        return math.inf if own is None or n < 2 else own.n**2 * own.spread * (1 / n - 1 / (n + 1))
+        m, n = means.get(name), n_labelled[name]
+        return math.inf if m is None or n < 2 else m.n**2 * m.spread * (1 / n - 1 / (n + 1))
 
     chosen: list[str] = []
     while len(chosen) < n_next and any(free.values()):

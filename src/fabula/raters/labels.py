@@ -146,7 +146,7 @@ def _label(
             if scale.form == "option":
                 # An apostrophe keeps spreadsheets from treating an answer as a formula.
                 forms = (word.casefold(), word.removeprefix("'").casefold())
-                word = next((own for own in scale.answers if own.casefold() in forms), word)
+                word = next((o for o in scale.answers if o.casefold() in forms), word)
             with contextlib.suppress(ValueError):
                 value = scale.read(word.replace(",", ".") if scale.form == "number" else word)
         if value is None:

@@ -185,14 +185,14 @@ def agreements_with_people(
     return {
         rater: {
             item: rater_agreement(
-                own,
+                means,
                 people[item],
                 story_of,
                 span=rubric.item(item).scale.span,
                 seed=seed,
                 signature=answers[0].signature,
             )
-            for item, own in mean_scores(score_table(answers, rubric)).items()
+            for item, means in mean_scores(score_table(answers, rubric)).items()
             if people.get(item)
         }
         for rater, answers in by_rater(measurements).items()

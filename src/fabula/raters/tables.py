@@ -297,7 +297,7 @@ def correction_tables(result: Correction, rubric: Rubric) -> list[Block]:
     if lines:
         lines.append("")
     if result.left_out:
-        names = ", ".join(f"{one.index} {one.title}" for one in map(rubric.item, result.left_out))
+        names = ", ".join(f"{i.index} {i.title}" for i in map(rubric.item, result.left_out))
         lines += [f"not corrected: {names}", ""]
     return [*blocks, "", *lines, result.signature]
 

@@ -175,14 +175,14 @@ _Faults = list[tuple[str, list[Any], str]]
 
 
 def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    other: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
             value = _without_defaults(value, defaults[key])
         # A scale may have fields that the default one lacks.
         if value not in (defaults.get(key), None, {}):
-            other[key] = list(value) if isinstance(value, tuple) else value
-    return other
+            changed[key] = list(value) if isinstance(value, tuple) else value
+    return changed
 
 
 def _kind_of(scale: Mapping[str, Any]) -> type[Scale] | None:

@@ -58,12 +58,12 @@ def judge_view(
     """A judge as a page shows it, with its verdicts on these texts, and people's next to them."""
     labels: dict[tuple[str, str], list[dict[str, str]]] = {}
     for label in people:
-        row = {
+        entry = {
             "rater": label.rater,
             "shown": answer_shown(label, rubric.item(label.item).scale),
             "rationale": label.rationale or "",
         }
-        labels.setdefault((label.document_id, label.item), []).append(row)
+        labels.setdefault((label.document_id, label.item), []).append(entry)
     by_document: dict[str, dict[str, Measurement]] = {}
     for answer in measurements:
         if answer.rater == summary.rater and not answer.document_id.endswith(RETEST):

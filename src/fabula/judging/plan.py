@@ -20,14 +20,10 @@ from fabula.models.verdicts import READER, Verdict
 
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
 """The default limit on the length of an answer, by style."""
-
-
 WORDING_STEP = 1000
 """Larger than any number of samples, so that samples and wordings can be added to a run."""
 CLARIFYING_STEP = 1_000_000
 """From this number on, a sample is what an unclear answer meant."""
-
-
 ANSWERS = RowKind(
     "the answer",
     ("model", "id", "item", "sample"),

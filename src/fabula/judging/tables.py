@@ -39,7 +39,6 @@ from fabula.stats.ranking import Strength, is_told_apart
 if TYPE_CHECKING:
     from fabula.judging.themes import Theme
 
-
 _N_REASONS = 3
 _WIDTH = 92
 _NO_MEAN = "no mean: the items' numbers have different ranges"

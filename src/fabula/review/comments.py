@@ -66,25 +66,25 @@ def write_comments(path: Path, review: Review, source: Path | None = None) -> in
             raise InputError(f"{source}: not a Word document; save it again as .docx") from error
         if sum(len(paragraph.text) + 2 for paragraph in _paragraphs(word)) - 2 != len(whole):
             raise InputError(f"{source}: has changed since it was read; run the same command again")
-    pieces = _pieces(word, {edge for one in findings for edge in (one.start, one.end)})
+    pieces = _pieces(word, {edge for finding in findings for edge in (finding.start, finding.end)})
     n_lost = 0
-    for one in findings:
-        inside = [run for start, end, run in pieces if start >= one.start and end <= one.end]
+    for finding in findings:
+        inside = [run for a, b, run in pieces if a >= finding.start and b <= finding.end]
         if not inside:
             n_lost += 1
             continue
         ends = [Run(run, word) for run in (inside[0], inside[-1])]
-        right = right_of(one.kind)
-        said = f"{one.title}{f' ({right})' if right else ''}. {one.why}"
-        comment = word.add_comment(ends, _IN_NO_XML.sub("\ufffd", said), _AUTHOR, _INITIALS)
+        right = right_of(finding.kind)
+        words = f"{finding.title}{f' ({right})' if right else ''}. {finding.why}"
+        comment = word.add_comment(ends, _IN_NO_XML.sub("\ufffd", words), _AUTHOR, _INITIALS)
         # A timestamp would make every file different.
         del comment._comment_elm.attrib[qn("w:date")]
     path.parent.mkdir(parents=True, exist_ok=True)
     word.core_properties.last_modified_by = _AUTHOR
-    made = io.BytesIO()
-    word.save(made)
+    plain = io.BytesIO()
+    word.save(plain)
     out = io.BytesIO()
-    with zipfile.ZipFile(made) as archive, zipfile.ZipFile(out, "w") as again:
+    with zipfile.ZipFile(plain) as archive, zipfile.ZipFile(out, "w") as again:
         for name in archive.namelist():
             entry = zipfile.ZipInfo(name, _DAY)
             entry.compress_type = zipfile.ZIP_DEFLATED
@@ -115,20 +115,20 @@ def _pieces(word: Any, edges: set[int]) -> list[tuple[int, int, Any]]:
                 runs.append((end, end + len(run.text), run._r))
                 end += len(run.text)
         begin += len(paragraph.text) + 2
-    found = []
+    pieces = []
     for start, end, run in runs:
         piece = run
         for edge in sorted(edge for edge in edges if start < edge < end):
             # Keep a run's first characters, and move the rest into a new one after it.
             rest = copy.deepcopy(piece)
             piece.addnext(rest)
-            at = 0
+            n_seen = 0
             for ours, theirs in zip(list(piece), list(rest), strict=True):
                 if ours.tag == qn("w:rPr"):
                     continue
                 shown = str(ours) if ours.tag in {qn(f"w:{name}") for name in _SHOWN} else ""
-                before = edge - start - at
-                at += len(shown)
+                before = edge - start - n_seen
+                n_seen += len(shown)
                 if before >= len(shown):
                     rest.remove(theirs)
                 elif before <= 0:
@@ -138,8 +138,8 @@ def _pieces(word: Any, edges: set[int]) -> list[tuple[int, int, Any]]:
                     ours.text, theirs.text = shown[:before], shown[before:]
                     for part in (ours, theirs):
                         part.set(qn("xml:space"), "preserve")
-            found.append((start, edge, piece))
+            pieces.append((start, edge, piece))
             start, piece = edge, rest
         if end > start:
-            found.append((start, end, piece))
-    return found
+            pieces.append((start, end, piece))
+    return pieces

@@ -102,31 +102,31 @@ def findings_of(text: TextReview) -> list[Finding]:
         for k, (weight, finding) in enumerate(kind):
             weighed.append((weight * _AGAIN_BORROWED.get(finding.kind, _AGAIN) ** k, finding))
     weighed.sort(key=lambda pair: (-pair[0], pair[1].start))
-    found: list[Finding] = []
-    for _, one in weighed:
+    first: list[Finding] = []
+    for _, finding in weighed:
         # One place is one finding, whichever instrument reports it.
-        is_known = any((one.start, one.end) == (other.start, other.end) for other in found)
-        if len(found) < _N_FIRST and not is_known:
-            found.append(one)
-    return found
+        is_known = any((finding.start, finding.end) == (other.start, other.end) for other in first)
+        if len(first) < _N_FIRST and not is_known:
+            first.append(finding)
+    return first
 
 
 def marked_findings(text: TextReview) -> list[Finding]:
     """All places to look at, in the order of the text."""
-    found = [one for kind in _all_findings(text) for _, one in kind]
-    return sorted(found, key=lambda one: (one.start, one.end, one.kind))
+    findings = [finding for kind in _all_findings(text) for _, finding in kind]
+    return sorted(findings, key=lambda finding: (finding.start, finding.end, finding.kind))
 
 
 def _all_findings(text: TextReview) -> Iterator[list[tuple[float, Finding]]]:
     """The findings of each kind in order, with their weights."""
     passages = _passages(text)
     for kind in ("passage", "near"):
-        yield [(_WEIGHTS[kind], one) for one in passages if one.kind == kind]
+        yield [(_WEIGHTS[kind], passage) for passage in passages if passage.kind == kind]
     notes = list(enumerate(marked_notes(text), 1))
     for kind in LINE_KINDS:
-        ours = [pair for pair in notes if pair[1].kind == kind]
-        ours.sort(key=lambda pair: (-pair[1].strength, pair[1].start))
-        yield [(_WEIGHTS[kind], _noted(text, number, note)) for number, note in ours]
+        pairs = [pair for pair in notes if pair[1].kind == kind]
+        pairs.sort(key=lambda pair: (-pair[1].strength, pair[1].start))
+        yield [(_WEIGHTS[kind], _noted(text, number, note)) for number, note in pairs]
     points = [(advice, point) for advice in text.advice for point in advice.points]
     about = text, "point", "Feedback"
     yield [
@@ -138,33 +138,34 @@ def _all_findings(text: TextReview) -> Iterator[list[tuple[float, Finding]]]:
 
 def _passages(text: TextReview) -> list[Finding]:
     ranked = None if text.originality is None else text.originality.ranked
-    found = []
-    for number, one in enumerate(() if ranked is None else ranked.passages, 1):
+    findings = []
+    for number, passage in enumerate(() if ranked is None else ranked.passages, 1):
         kind, title = "near", "Reworded"
-        if 2 * one.n_verbatim >= one.n_words:
-            kind, title = "passage", "Word for word" if _is_whole(one) else "Nearly word for word"
-        words = f"{one.n_words} words"
-        if one.n_verbatim == one.n_words:
+        if 2 * passage.n_verbatim >= passage.n_words:
+            kind = "passage"
+            title = "Word for word" if _is_whole(passage) else "Nearly word for word"
+        words = f"{passage.n_words} words"
+        if passage.n_verbatim == passage.n_words:
             words += ", word for word"
-            words += f" in {len(one.runs)} runs" if len(one.runs) > 1 else ""
-        elif one.n_verbatim:
-            words += f", {one.n_verbatim} of them word for word"
-        why = f"{words}, found {one.count:,} time{'s' if one.count != 1 else ''} elsewhere."
-        if one.sources:
-            document = one.sources[0].document
+            words += f" in {len(passage.runs)} runs" if len(passage.runs) > 1 else ""
+        elif passage.n_verbatim:
+            words += f", {passage.n_verbatim} of them word for word"
+        why = f"{words}, found {passage.count:,} time{'s' if passage.count != 1 else ''} elsewhere."
+        if passage.sources:
+            document = passage.sources[0].document
             by = f", {document.author}" if document.author else ""
-            more = max(0, (one.n_documents or one.count) - 1)
+            more = max(0, (passage.n_documents or passage.count) - 1)
             others = f" and {more:,} more" if more else ""
             named = f"{document.meta.get('title') or document.id}{by}{others}"
             why = f"{words}; also found in {named}{'' if named.endswith('.') else '.'}"
-        place = one.span.start, one.span.end
-        found.append(_finding(text, kind, title, place, why, number))
-    return found
+        place = passage.span.start, passage.span.end
+        findings.append(_finding(text, kind, title, place, why, number))
+    return findings
 
 
-def _is_whole(one: BorrowedPassage) -> bool:
+def _is_whole(passage: BorrowedPassage) -> bool:
     """Whether it is one run in the same words; between runs there may be other words."""
-    return one.n_verbatim == one.n_words and len(one.runs) == 1
+    return passage.n_verbatim == passage.n_words and len(passage.runs) == 1
 
 
 def _noted(text: TextReview, number: int, note: LineNote) -> Finding:
@@ -182,23 +183,23 @@ def _finding(
 
 def said_of(text: TextReview) -> list[Said]:
     """Summarise the findings in sentences: `Three passages to check. Two repetitions.`"""
-    found: list[Said] = []
+    summary: list[Said] = []
     if text.originality is not None and text.originality.ranked is not None:
         ranked, passages = text.originality.ranked, _passages(text)
-        n_exact = sum(one.kind == "passage" for one in passages)
+        n_exact = sum(finding.kind == "passage" for finding in passages)
         both = zip(passages, ranked.passages, strict=True)
-        is_whole = all(_is_whole(one) for passage, one in both if passage.kind == "passage")
+        is_whole = all(_is_whole(passage) for f, passage in both if f.kind == "passage")
         exactly = "word for word" if is_whole else "word for word or nearly so"
         exact = f", {_number(n_exact).lower()} of them {exactly}" if n_exact else ""
         exact = f", {exactly}" if n_exact == len(passages) else exact
         sentence = f"{_count(len(passages), 'passage')} to check{exact}."
         if not passages:
             sentence = "No passage was found in the reference."
-        found.append(Said(sentence, "originality", next(iter(passages), None)))
+        summary.append(Said(sentence, "originality", next(iter(passages), None)))
         if n_common := len(ranked.commonplaces):
-            found.append(Said(f"{_count(n_common, 'common phrase')}, hidden.", "originality"))
+            summary.append(Said(f"{_count(n_common, 'common phrase')}, hidden.", "originality"))
     notes = [_noted(text, k, note) for k, note in enumerate(marked_notes(text), 1)]
-    counts = Counter(one.kind for one in notes)
+    counts = Counter(note.kind for note in notes)
     styles = ", ".join(
         f"{counts[kind]:,} {_plural(LINE_KINDS[kind].title.lower(), counts[kind])}"
         for kind in _STYLE
@@ -211,21 +212,21 @@ def said_of(text: TextReview) -> list[Said]:
         (_ERRORS, "possible error of spelling or grammar", ""),
         (_STYLE, "matter", f" of style ({styles})"),
     ):
-        ours = [one for one in notes if one.kind in kinds]
-        if ours:
-            found.append(Said(f"{_count(len(ours), what)}{more}.", "lines", ours[0]))
+        alike = [note for note in notes if note.kind in kinds]
+        if alike:
+            summary.append(Said(f"{_count(len(alike), what)}{more}.", "lines", alike[0]))
     if text.lines is not None and text.lines.missing_reason is None and not notes:
-        found.append(Said("No notes on lines.", "lines"))
+        summary.append(Said("No notes on lines.", "lines"))
     n_points = sum(len(advice.points) for advice in text.advice)
     if n_points:
-        found.append(Said(f"{_count(n_points, 'point')} to revise, by a model.", "feedback"))
+        summary.append(Said(f"{_count(n_points, 'point')} to revise, by a model.", "feedback"))
     # The sentences of registered instruments.
     for name, measured in text.others.items():
-        for one in measured:
-            given = one.details.get("findings")
-            sentences = given if isinstance(given, list | tuple) else ()
-            found += [Said(str(sentence), name) for sentence in sentences]
-    return found
+        for measurement in measured:
+            listed = measurement.details.get("findings")
+            sentences = listed if isinstance(listed, list | tuple) else ()
+            summary += [Said(str(sentence), name) for sentence in sentences]
+    return summary
 
 
 def _count(n: int, what: str) -> str:
@@ -258,18 +259,18 @@ class Changes:
 
 def noted_of(text: TextReview) -> list[Finding]:
     """All findings of a text, in its order: those that are marked, and the other notes on lines."""
-    found = marked_findings(text)
-    marked = {(one.kind, one.start, one.end) for one in found}
+    findings = marked_findings(text)
+    marked = {(finding.kind, finding.start, finding.end) for finding in findings}
     for note in () if text.lines is None else text.lines.notes:
         if (note.kind, note.start, note.end) not in marked:
-            found.append(replace(_noted(text, 0, note), is_marked=False))
-    return sorted(found, key=lambda one: (one.start, one.end, one.kind))
+            findings.append(replace(_noted(text, 0, note), is_marked=False))
+    return sorted(findings, key=lambda finding: (finding.start, finding.end, finding.kind))
 
 
 def noted_of_rows(rows: Any) -> list[Finding]:
     """Read stored findings; those that cannot be parsed are skipped."""
     kinds = {"start": int, "end": int, "line": int, "is_marked": bool}
-    names = [one.name for one in fields(Finding) if one.compare]
+    names = [f.name for f in fields(Finding) if f.compare]
     return [
         Finding(**{name: row[name] for name in names})
         for row in (rows if isinstance(rows, list) else ())
@@ -291,34 +292,34 @@ def compare_noted(
     """
     signed, later = before[2], after[2]
     apart = {
-        part: "measured differently"
-        if part in signed and part in later
+        name: "measured differently"
+        if name in signed and name in later
         else "measured in only one of the two"
-        for part in sorted({*signed, *later} & {one.id for one in OWN_PARTS if one.findings})
-        if signed.get(part) != later.get(part)
+        for name in sorted({*signed, *later} & {part.id for part in OWN_PARTS if part.findings})
+        if signed.get(name) != later.get(name)
     }
-    old = [one for one in before[1] if part_of_finding(one.kind) not in apart]
-    new = [one for one in after[1] if part_of_finding(one.kind) not in apart]
-    moved = followed([(one.start, one.end) for one in old], before[0], after[0])
+    old = [finding for finding in before[1] if part_of_finding(finding.kind) not in apart]
+    new = [finding for finding in after[1] if part_of_finding(finding.kind) not in apart]
+    moved = followed([(finding.start, finding.end) for finding in old], before[0], after[0])
     same = says_same or _share_words
     taken: set[int] = set()
     gone, still = [], []
-    for one, place in zip(old, moved, strict=True):
+    for finding, place in zip(old, moved, strict=True):
         left = ((k, other) for k, other in enumerate(new) if k not in taken)
-        match = next((k for k, other in left if _is_same(one, place, other, same)), None)
+        match = next((k for k, other in left if _is_same(finding, place, other, same)), None)
         if match is None:
-            gone.append(one)
+            gone.append(finding)
         else:
             taken.add(match)
             # Unchanged, even if it was crowded out of the marks or into them.
-            still.append(replace(new[match], is_marked=one.is_marked or new[match].is_marked))
-    fresh = [one for k, one in enumerate(new) if k not in taken]
-    still.sort(key=lambda one: (one.start, one.end, one.kind))
+            still.append(replace(new[match], is_marked=finding.is_marked or new[match].is_marked))
+    fresh = [finding for k, finding in enumerate(new) if k not in taken]
+    still.sort(key=lambda finding: (finding.start, finding.end, finding.kind))
     return Changes(_marked(gone), _marked(fresh), _marked(still), MappingProxyType(apart))
 
 
-def _marked(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(one for one in found if one.is_marked)
+def _marked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(finding for finding in findings if finding.is_marked)
 
 
 def _family(kind: str) -> str:
@@ -326,19 +327,19 @@ def _family(kind: str) -> str:
 
 
 def _is_same(
-    one: Finding, place: Place | None, other: Finding, says_same: Callable[[str, str], bool]
+    finding: Finding, place: Place | None, other: Finding, says_same: Callable[[str, str], bool]
 ) -> bool:
-    if _family(one.kind) != _family(other.kind):
+    if _family(finding.kind) != _family(other.kind):
         return False
-    is_worded_so = one.words.casefold() == other.words.casefold()
+    is_worded_so = finding.words.casefold() == other.words.casefold()
     if place is None:
         # Its words are gone from there: possibly moved.
-        return is_worded_so and (one.kind != "point" or says_same(one.why, other.why))
+        return is_worded_so and (finding.kind != "point" or says_same(finding.why, other.why))
     if not (place[0] < other.end and other.start < place[1]):
         return False
-    if one.kind == "point":
-        return says_same(one.why, other.why)
-    return is_worded_so or one.kind not in _BY_WORDS
+    if finding.kind == "point":
+        return says_same(finding.why, other.why)
+    return is_worded_so or finding.kind not in _BY_WORDS
 
 
 @functools.cache
@@ -354,15 +355,15 @@ def says_same() -> Callable[[str, str], bool]:
     except ModelError:
         return _share_words
 
-    def is_same(one: str, other: str) -> bool:
-        a, b = encoder.encode([one, other])
+    def is_same(first: str, second: str) -> bool:
+        a, b = encoder.encode([first, second])
         return float(a @ b) >= SAME
 
     return is_same
 
 
-def _share_words(one: str, other: str) -> bool:
-    a, b = _words_of(one), _words_of(other)
+def _share_words(first: str, second: str) -> bool:
+    a, b = _words_of(first), _words_of(second)
     return len(a & b) >= _ALIKE * max(1, len(a | b))
 
 
@@ -389,35 +390,35 @@ def followed(places: Sequence[Place], before: str, after: str) -> list[Place | N
     for k, (a, b) in enumerate(new):
         numbers[after[a:b]].append(k)
     same = {k: numbers[t].popleft() for k, (a, b) in enumerate(old) if numbers[t := before[a:b]]}
-    left = sorted(set(range(len(new))) - set(same.values()))
-    words = [_words_of(after[slice(*new[k])]) for k in left]
-    there: dict[Place, Place] = {}
-    for at, asked in wanted.items():
-        a, b = old[at]
-        if at in same:
-            shift = new[same[at]][0] - a
-            there |= {(c, d): (c + shift, d + shift) for c, d in asked}
+    untaken = sorted(set(range(len(new))) - set(same.values()))
+    words = [_words_of(after[slice(*new[k])]) for k in untaken]
+    targets: dict[Place, Place] = {}
+    for number, asked in wanted.items():
+        a, b = old[number]
+        if number in same:
+            shift = new[same[number]][0] - a
+            targets |= {(c, d): (c + shift, d + shift) for c, d in asked}
             continue
-        mine, near, missing = _words_of(before[a:b]), bisect_left(left, at), list(asked)
+        mine, near, missing = _words_of(before[a:b]), bisect_left(untaken, number), list(asked)
         shared = [
             (len(mine & words[k]) / max(1, min(len(mine), len(words[k]))), -abs(k - near), k)
-            for k in range(max(0, near - _N_NEAR), min(len(left), near + _N_NEAR))
+            for k in range(max(0, near - _N_NEAR), min(len(untaken), near + _N_NEAR))
         ]
         for share, _, k in sorted(shared, reverse=True):
-            c, d = new[left[k]]
+            c, d = new[untaken[k]]
             if share < _MIN_SHARED or not missing or max(b - a, d - c) > _MAX_PARAGRAPH_CHARS:
                 break
             moved = moved_places([(x - a, y - a) for x, y in missing], before[a:b], after[c:d])
             pairs = list(zip(missing, moved, strict=True))
-            there |= {place: (now[0] + c, now[1] + c) for place, now in pairs if now is not None}
+            targets |= {place: (now[0] + c, now[1] + c) for place, now in pairs if now is not None}
             missing = [place for place, now in pairs if now is None]
-    found: list[Place | None] = []
+    mapped: list[Place | None] = []
     for (start, end), ends in zip(places, parts, strict=True):
-        known = [there[part] for part in ends if part in there]
+        known = [targets[part] for part in ends if part in targets]
         # If its paragraphs were moved apart, its beginning counts.
         is_one = len(known) == 2 and 0 <= known[1][0] - known[0][0] <= 2 * (end - start)
-        found.append((known[0][0], known[1][1]) if is_one else known[0] if known else None)
-    return found
+        mapped.append((known[0][0], known[1][1]) if is_one else known[0] if known else None)
+    return mapped
 
 
 def _words_of(paragraph: str) -> set[str]:

@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "feedback/page.py": {"sum(advice.other_lines.values())"},
     "replicate/study_tables.py": {"sum(row.values())"},
-    "review/reviewer.py": {"sum((one.usage for one in expected), start=Usage())"},
+    "review/reviewer.py": {"sum((e.usage for e in expected), start=Usage())"},
     "studies/units.py": {
         "sum(every)",
         "sum(shares)",

@@ -46,19 +46,19 @@ ON_REQUEST = ("fluency",)
 
 
 def _is_part(name: str) -> str | None:
-    known = (*names_of_parts(), *LINE_KINDS)
-    return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
+    names = (*names_of_parts(), *LINE_KINDS)
+    return None if name in names else f"{name!r}: must be one of {', '.join(names)}"
 
 
 def _is_off(name: str) -> str | None:
     """Reject what is on by default, and what is not known."""
-    known = [*ON_REQUEST, *(kind.id for kind in LINE_KINDS.values() if not kind.is_on)]
-    return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
+    names = [*ON_REQUEST, *(kind.id for kind in LINE_KINDS.values() if not kind.is_on)]
+    return None if name in names else f"{name!r}: must be one of {', '.join(names)}"
 
 
 def _ungrouped() -> list[str]:
     """What models say, comparisons of several texts and line notes: they make no group."""
-    return [one.id for one in reviews.OWN_PARTS if not one.has_groups]
+    return [p.id for p in reviews.OWN_PARTS if not p.has_groups]
 
 
 def _is_measured(name: str) -> str | None:
@@ -232,7 +232,7 @@ class ReportSettings(InstrumentSettings):
             raise SettingsError(
                 "exclude", "auto leaves out copies, which `against_each_other` looks for"
             )
-        if far := [one for one in self.references if "://" in one or is_elsewhere(one)]:
+        if far := [name for name in self.references if "://" in name or is_elsewhere(name)]:
             raise SettingsError(
                 "against_each_other",
                 f"searches the texts together with references in a folder, and {far[0]} is not in "
@@ -275,7 +275,7 @@ class GroupSettings(InstrumentSettings):
 
     def report(self) -> ReportSettings:
         """A report without models' answers."""
-        shared = {one.name: getattr(self, one.name) for one in fields(InstrumentSettings)}
+        shared = {field.name: getattr(self, field.name) for field in fields(InstrumentSettings)}
         return ReportSettings(**{**shared, "without": (*self.without, *_ungrouped())})
 
 
@@ -313,7 +313,7 @@ class Advised(Result):
         return [shown.encode(errors="replace").decode().rstrip("\n")]
 
     def rows(self) -> list[Row]:
-        return [measurement_row(one) for one in self.advice.measurements()]
+        return [measurement_row(point) for point in self.advice.measurements()]
 
     def to_json(self) -> dict[str, Any]:
         advice = self.advice
@@ -321,7 +321,7 @@ class Advised(Result):
         content = {"points": self.rows(), **picked(advice, *names, "signature")}
         if self.fates:
             points = enumerate(advice.points, 1)
-            content["earlier"] = [asdict(one) for one in self.fates]
+            content["earlier"] = [asdict(fate) for fate in self.fates]
             content["new"] = [f"point_{k}" for k, point in points if point in self.new]
         return content
 
@@ -349,7 +349,7 @@ class Reported(Result):
         from fabula.show.page import check_page_path
 
         check_page_path(path)
-        write_review_page(path, self._one(path), n_marks=self.n_marks)
+        write_review_page(path, self._whole(path), n_marks=self.n_marks)
 
     def write_comments(self, path: str | Path, source: str | Path | None = None) -> int:
         """Write the findings as comments in a copy of the draft; returns how many had no place.
@@ -361,9 +361,9 @@ class Reported(Result):
         from fabula.review.comments import write_comments
 
         draft = source or self.source
-        return write_comments(Path(path), self._one(Path(path)), Path(draft) if draft else None)
+        return write_comments(Path(path), self._whole(Path(path)), Path(draft) if draft else None)
 
-    def _one(self, path: Path | None = None) -> reviews.Review:
+    def _whole(self, path: Path | None = None) -> reviews.Review:
         if self.review is None:
             raise InputError(f"{path}: cannot be written after a report on one instrument alone")
         return self.review
@@ -371,26 +371,26 @@ class Reported(Result):
     def tables(self) -> list[Block]:
         from fabula.review.tables import review_tables
 
-        return review_tables(self._one()) if self.alone is None else self.alone.tables()
+        return review_tables(self._whole()) if self.alone is None else self.alone.tables()
 
     def sheets(self) -> list[Block]:
         """The tables for files, about all texts."""
         from fabula.review.tables import review_sheets
 
-        return review_sheets(self._one()) if self.alone is None else self.alone.sheets()
+        return review_sheets(self._whole()) if self.alone is None else self.alone.sheets()
 
     def rows(self) -> list[Row]:
         """A row per text with every number; with one instrument alone, its own rows."""
         if self.alone is not None:
             return self.alone.rows()
-        _, rows = reviews.numbers_of_review(self._one())
-        named = zip(self._one().texts, rows, strict=True)
+        _, rows = reviews.numbers_of_review(self._whole())
+        named = zip(self._whole().texts, rows, strict=True)
         return [{"id": text.document.id, **row} for text, row in named]
 
     def compared_rows(self) -> list[Row]:
         return [
             text.document.beside(measurement_row(value))
-            for text in self._one().texts
+            for text in self._whole().texts
             for value in text.measurements()
         ]
 
@@ -411,7 +411,7 @@ class Reported(Result):
             return self.alone.to_json()
         from fabula.review.tables import review_json
 
-        review = self._one()
+        review = self._whole()
         cited = {"methods": reviews.methods_of(review), "bibtex": reviews.bibtex_of(review)}
         return review_json(review) | cited
 
@@ -463,8 +463,7 @@ def report(
     settings = _checked(texts, settings, files, page)
     alone = _alone(texts, settings, page, progress, confirm)
     review = None
-    has_page = page is not None and settings.only != "feedback"
-    if alone is None or files.comments is not None or has_page:
+    if alone is None or files.comments is not None or (page and settings.only != "feedback"):
         with Reviewer(settings) as reviewer:
             review = reviewer.run(texts, progress, confirm)
         if settings.judge is not None:
@@ -474,13 +473,13 @@ def report(
         review = corrected(review, settings.by)
     usual = page if files.out is None else None
     source = sources[0] if sources else None
-    found = Reported(texts, review, settings.marking.n_marks, alone, usual, source)
+    result = Reported(texts, review, settings.marking.n_marks, alone, usual, source)
     if review is not None and page is not None:
-        found.write_page(page)
-    if files.comments is not None and (n_lost := found.write_comments(files.comments)):
+        result.write_page(page)
+    if files.comments is not None and (n_lost := result.write_comments(files.comments)):
         lost = f"{n_lost:,} findings have no place in {files.comments}"
         progress.tell(f"{lost}; they are on the page")
-    return found
+    return result
 
 
 def _checked(
@@ -542,7 +541,7 @@ def _alone(
             notes.append(read.lines.without(settings.without, settings.with_))
             progress.advance(1)
         n = settings.per_thousand
-        rows = [one.to_row(draft, n) for draft, one in zip(documents, notes, strict=True)]
+        rows = [read.to_row(draft, n) for draft, read in zip(documents, notes, strict=True)]
         return Alone(line_tables(documents, notes, n), rows, list(map(flat, rows)))
     progress.begin("measuring chapters", len(documents))
     books = []
@@ -611,7 +610,7 @@ def advise(
             advice = await advising.advise(story, model, plan, encoder, meter=meter)
             if not earlier:
                 return Advised(advice, [], [])
-            parts = [(one.start, one.end) for one in chapters]
+            parts = [(chapter.start, chapter.end) for chapter in chapters]
             fates, new = await advising.revisit(
                 earlier, advice, model, encoder, before=before, meter=meter, parts=parts
             )
@@ -660,16 +659,16 @@ class MeasuredGroup(Result):
     left_out: Sequence[reviews.LeftOut]
 
     def lines(self) -> list[str]:
-        found = [f"{one.group}: {len(one.items)} numbers by {one.signature}" for one in self.found]
+        lines = [f"{g.group}: {len(g.items)} numbers by {g.signature}" for g in self.found]
         lacking = (
-            f"{one.part}, {one.reason}; to include it: {one.remedy}" for one in self.left_out
+            f"{left.part}, {left.reason}; to include it: {left.remedy}" for left in self.left_out
         )
-        return [*found, *(f"not included: {one}" for one in lacking), f"written: {self.out}"]
+        return [*lines, *(f"not included: {reason}" for reason in lacking), f"written: {self.out}"]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "out": str(self.out),
-            "groups": {one.signature: len(one.items) for one in self.found},
+            "groups": {g.signature: len(g.items) for g in self.found},
             "left_out": [asdict(entry) for entry in self.left_out],
         }
 
@@ -694,7 +693,7 @@ def group(
     with Reviewer(plan) as reviewer:
         review = reviewer.run(texts, progress)
     title = settings.title or f"{len(texts):,} texts, {settings.name}"
-    found = reviews.group_numbers(review, settings.name, settings.kind, title)
-    write_groups(out, [*(one for one in kept if one.group != settings.name), *found])
+    groups = reviews.group_numbers(review, settings.name, settings.kind, title)
+    write_groups(out, [*(entry for entry in kept if entry.group != settings.name), *groups])
     left_out = [entry for entry in review.left_out if entry.part not in plan.without]
-    return MeasuredGroup(out, found, left_out)
+    return MeasuredGroup(out, groups, left_out)

@@ -66,7 +66,7 @@ def write_review_page(path: Path, review: Review, *, n_marks: int | None = None)
 def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
     """What the template shows; `n_marks` borrowed passages are marked per 1,000 words."""
     texts = [_text(k, text, review, n_marks) for k, text in enumerate(review.texts[:_MAX_WHOLE], 1)]
-    one = len(review.texts) == 1
+    is_single = len(review.texts) == 1
     asked = [judge.rater for judge in review.judges]
     asked += [advice.model for text in review.texts for advice in text.advice]
     signatures = {
@@ -84,35 +84,35 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
     for part in parts_of(review):
         if not part.has_groups or part.id not in review.signatures:
             continue
-        here = review.groups.find(review.signatures[part.id])
-        if here.remark:
-            remarks.append(f"{part.title}: {here.remark}.")
-        elif not here.groups:
+        norms = review.groups.find(review.signatures[part.id])
+        if norms.remark:
+            remarks.append(f"{part.title}: {norms.remark}.")
+        elif not norms.groups:
             remarks.append(
                 f"{part.title}: no reference group was measured in this way, so there is "
                 "nothing to show whether these numbers are high or low."
             )
     return {
-        "title": texts[0]["title"] if one else f"{len(review.texts):,} texts",
-        "one": one,
+        "title": texts[0]["title"] if is_single else f"{len(review.texts):,} texts",
+        "one": is_single,
         "against": review.size,
         "texts": texts,
         "n_not_whole": len(review.texts) - len(texts),
-        "table": None if one else _table(review),
-        "panels": [] if one else _panels(review),
+        "table": None if is_single else _table(review),
+        "panels": [] if is_single else _panels(review),
         "together": Markup(html_of(together_blocks(review))) if review.together else None,
         "is_class": review.together is not None and review.together.is_class,
         "corrected": corrected,
-        "picture": None if one else _picture_of_texts(review),
+        "picture": None if is_single else _picture_of_texts(review),
         "left_out": [
             {
-                "title": title_of(one.part, review),
-                "reason": one.reason,
+                "title": title_of(entry.part, review),
+                "reason": entry.reason,
                 # Text in backticks is for a terminal.
-                "remedy": [(k % 2 == 1, p) for k, p in enumerate(one.remedy.split("`")) if p],
-                "is_failure": one.is_failure,
+                "remedy": [(k % 2 == 1, p) for k, p in enumerate(entry.remedy.split("`")) if p],
+                "is_failure": entry.is_failure,
             }
-            for one in review.left_out
+            for entry in review.left_out
         ],
         "methods": methods_of(review),
         "bibtex": bibtex_of(review),
@@ -132,25 +132,24 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
 
 def _text(number: int, text: TextReview, review: Review, n_marks: int | None) -> dict[str, Any]:
     document = text.document
-    many = len(text.advice) > 1
     notes = [
         note
         for k, advice in enumerate(text.advice)
-        for note in notes_of(advice, before="abcdefgh"[k % 8] if many else "")
+        for note in notes_of(advice, before="abcdefgh"[k % 8] if len(text.advice) > 1 else "")
     ]
     # The places of listed phrases, each linked to its row.
     from fabula.groups.phrase_list import uses_of
 
     listed = [
         Listed(*place, use.n_words, use.said, f"{name}-{number}-row{k}")
-        for name, said in text.others.items()
-        for one in said
-        for k, use in enumerate(uses_of(one)[:_MAX_PHRASES], 1)
+        for name, measured in text.others.items()
+        for measurement in measured
+        for k, use in enumerate(uses_of(measurement)[:_MAX_PHRASES], 1)
         for place in use.places
     ]
     marked = [*listed, *noted_places(number, text)]
     chapters = chapters_to_fold(document)
-    breaks = [place for one in chapters for place in (one.start, one.body)]
+    breaks = [place for chapter in chapters for place in (chapter.start, chapter.body)]
     article: dict[str, Any] | None = None
     bands, bands_of_curve = [], []
     if text.originality is not None:
@@ -177,7 +176,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         judges = [
             judge_view(judge, text.verdicts, [text.document], review.rubric, review.people)
             for judge in review.judges
-            if any(one.rater == judge.rater for one in text.verdicts)
+            if any(verdict.rater == judge.rater for verdict in text.verdicts)
         ]
     return {
         "number": number,
@@ -195,7 +194,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         "judges": judges,
         "others": [_other(number, name, text, review) for name in text.others],
         "remarks": [line for advice in text.advice for line in advice_notes(advice)],
-        "nothing": [nothing_left(one) for one in text.advice if not one.points],
+        "nothing": [nothing_left(advice) for advice in text.advice if not advice.points],
         # Whether phrases of a list are marked.
         "has_listed": bool(listed),
         "lines": lines_view(number, text),
@@ -215,34 +214,34 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
     """Another instrument's results: its figures among groups, and the places it names."""
     from fabula.groups.phrase_list import NO_DETECTOR, uses_of
 
-    instrument = next((one for one in review.instruments if one.id == name), None)
-    figures = {} if instrument is None else {one.item: one for one in instrument.figures}
+    instrument = next((known for known in review.instruments if known.id == name), None)
+    figures = {} if instrument is None else {figure.item: figure for figure in instrument.figures}
     groups = _groups(review, name)
     rows, places, phrases, book = [], [], None, None
-    for one in text.others[name]:
-        figure = figures.get(one.item, Figure(one.item, one.item))
-        value = one.value
-        known = None if isinstance(value, str) else value
+    for measurement in text.others[name]:
+        figure = figures.get(measurement.item, Figure(measurement.item, measurement.item))
+        value = measurement.value
+        numeric = None if isinstance(value, str) else value
         rows.append(
             {
                 "title": figure.title,
                 "explained": figure.explained,
-                "value": str(value) if known is None else format(known, figure.form),
-                "missing": explain(one.missing_reason) if value is None else "",
-                "strip": None if known is None else strip(groups, one.item, known),
+                "value": str(value) if numeric is None else format(numeric, figure.form),
+                "missing": explain(measurement.missing_reason) if value is None else "",
+                "strip": None if numeric is None else strip(groups, measurement.item, numeric),
             }
         )
-        if "book" in one.details:
-            row = one.details["book"]
+        if "book" in measurement.details:
+            row = measurement.details["book"]
             book = book_view(text.document, number, row, by_chapter(text, row["chapters"]))
-        if "phrases" in one.details:
-            uses = uses_of(one)
+        if "phrases" in measurement.details:
+            uses = uses_of(measurement)
             phrases = {
                 "about": NO_DETECTOR,
                 "n_more": max(0, len(uses) - _MAX_PHRASES),
                 "rows": [
                     {
-                        "id": f"{one.rubric}-{number}-row{k}",
+                        "id": f"{measurement.rubric}-{number}-row{k}",
                         "phrase": use.phrase,
                         "n": len(use.places),
                         "said": use.said,
@@ -251,9 +250,9 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
                 ],
             }
             continue
-        quoted = [text.document.text[span.start : span.end] for span in one.evidence]
-        if quoted or one.rationale:
-            places.append({"quoted": quoted, "text": one.rationale or figure.title})
+        quoted = [text.document.text[span.start : span.end] for span in measurement.evidence]
+        if quoted or measurement.rationale:
+            places.append({"quoted": quoted, "text": measurement.rationale or figure.title})
     return {
         "id": name,
         "title": title_of(name, review),
@@ -293,23 +292,23 @@ def _panels(review: Review) -> list[dict[str, Any]]:
     """A small curve or rhythm for each of the first texts."""
     panels = []
     for k, text in enumerate(review.texts[:_MAX_PANELS], 1):
-        found = text.originality
-        if found is None:
+        originality = text.originality
+        if originality is None:
             continue
-        known = {level: value for level, value in found.uniqueness.items() if value is not None}
-        low, high = min(found.uniqueness), max(found.uniqueness)
+        shares = {level: u for level, u in originality.uniqueness.items() if u is not None}
+        low, high = min(originality.uniqueness), max(originality.uniqueness)
         points = " ".join(
             f"{4 + 112 * (level - low) / max(1, high - low):.1f},{44 - 40 * value:.1f}"
-            for level, value in known.items()
+            for level, value in shares.items()
         )
-        index = found.creativity_index
+        index = originality.creativity_index
         panels.append(
             {
                 "number": k if k <= _MAX_WHOLE else None,
                 "title": text.document.title,
                 "points": points,
                 "index": "missing" if index is None else f"{index:.2f}",
-                "label": ", ".join(f"{level}: {value:.0%}" for level, value in known.items()),
+                "label": ", ".join(f"{level}: {value:.0%}" for level, value in shares.items()),
             }
         )
     return panels
@@ -357,23 +356,23 @@ def bands_of(groups: Sequence[GroupNumbers], item: str, value: float | None) -> 
         Band(
             title=group.title,
             kind=group.kind,
-            low=known.quantile(_LOW),
-            median=known.quantile(0.5),
-            high=known.quantile(_HIGH),
-            share_below=None if value is None else known.share_below(value),
-            n=known.n,
+            low=spread.quantile(_LOW),
+            median=spread.quantile(0.5),
+            high=spread.quantile(_HIGH),
+            share_below=None if value is None else spread.share_below(value),
+            n=spread.n,
         )
         for group in groups
-        if (known := group.items.get(item)) is not None
+        if (spread := group.items.get(item)) is not None
     ]
 
 
 def strip(groups: Sequence[GroupNumbers], item: str, value: float | None) -> dict[str, Any] | None:
     """A value over the bands of groups, one line per group; None without groups."""
-    known = [(group, group.items[item]) for group in groups if item in group.items]
-    if not known:
+    spreads = [(group, group.items[item]) for group in groups if item in group.items]
+    if not spreads:
         return None
-    ends = [known_.quantile(q) for _, known_ in known for q in (0.02, 0.98)]
+    ends = [spread.quantile(q) for _, spread in spreads for q in (0.02, 0.98)]
     ends += [] if value is None else [value]
     low, high = min(ends), max(ends)
     span = (high - low) or 1.0
@@ -385,18 +384,18 @@ def strip(groups: Sequence[GroupNumbers], item: str, value: float | None) -> dic
         {
             "kind": group.kind,
             "y": 4 + _LINE_HEIGHT * k,
-            "from": x(max(low, one.quantile(0.02))),
-            "to": x(min(high, one.quantile(0.98))),
-            "low": x(one.quantile(_LOW)),
-            "high": x(one.quantile(_HIGH)),
-            "median": x(one.quantile(0.5)),
+            "from": x(max(low, spread.quantile(0.02))),
+            "to": x(min(high, spread.quantile(0.98))),
+            "low": x(spread.quantile(_LOW)),
+            "high": x(spread.quantile(_HIGH)),
+            "median": x(spread.quantile(0.5)),
         }
-        for k, (group, one) in enumerate(known)
+        for k, (group, spread) in enumerate(spreads)
     ]
     said = "; ".join(f"{band.title}: {band.said}" for band in bands_of(groups, item, value))
     return {
         "width": _STRIP_WIDTH,
-        "height": 4 + _LINE_HEIGHT * len(known),
+        "height": 4 + _LINE_HEIGHT * len(spreads),
         "lines": lines,
         "here": None if value is None else x(value),
         "label": said,
@@ -408,16 +407,16 @@ def curve_bands(groups: Sequence[GroupNumbers], xs: Mapping[int, float]) -> list
 
     `xs` has the position of each level; the height is that of the curve, 128 for 0 and 14 for 1.
     """
-    found = []
+    polygons = []
     for group in groups:
         items = {level: group.items.get(f"uniqueness_{level}") for level in xs}
-        if any(one is None for one in items.values()):
+        if any(spread is None for spread in items.values()):
             continue
-        above = [(xs[k], one.quantile(_HIGH)) for k, one in items.items() if one]
-        below = [(xs[k], one.quantile(_LOW)) for k, one in reversed(items.items()) if one]
+        above = [(xs[k], spread.quantile(_HIGH)) for k, spread in items.items() if spread]
+        below = [(xs[k], spread.quantile(_LOW)) for k, spread in reversed(items.items()) if spread]
         points = " ".join(f"{x},{128 - 114 * y:.1f}" for x, y in above + below)
-        found.append({"kind": group.kind, "points": points, "title": group.title})
-    return found
+        polygons.append({"kind": group.kind, "points": points, "title": group.title})
+    return polygons
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,8 +496,8 @@ def fluency_view(text: TextReview, groups: Sequence[GroupNumbers]) -> dict[str, 
     # Where each word begins, and whether it lies in a borrowed run.
     places = TextSettings().locate(text.document.text).starts
     is_covered = np.zeros(len(places), np.bool_)
-    for one in originality.borrowed if originality else ():
-        is_covered[slice(*np.searchsorted(places, (one.span.start, one.span.end)))] = True
+    for passage in originality.borrowed if originality else ():
+        is_covered[slice(*np.searchsorted(places, (passage.span.start, passage.span.end)))] = True
     dots = []
     for sentence in fluency.sentences:
         if sentence.bits_per_word is None:

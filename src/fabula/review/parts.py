@@ -85,16 +85,16 @@ class TextReview:
 
     def measurements(self) -> list[Measurement]:
         """All results as measurements."""
-        found: list[Measurement] = []
+        results: list[Measurement] = []
         for result in (self.originality, self.fluency, self.profile):
-            found += [] if result is None else result.measurements()
-        found += [] if self.lines is None else self.lines.measurements(self.document.id)
-        found += self.verdicts
+            results += [] if result is None else result.measurements()
+        results += [] if self.lines is None else self.lines.measurements(self.document.id)
+        results += self.verdicts
         for advice in self.advice:
-            found += advice.measurements()
-        for said in self.others.values():
-            found += said
-        return found
+            results += advice.measurements()
+        for measured in self.others.values():
+            results += measured
+        return results
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +130,15 @@ class Review:
         is_more = parts.get("match") == "near" or "+" in parts.get("ref", "")
         if self.together is None or not self.together.is_class or not is_more:
             return {}
-        found = {}
+        shares = {}
         for text in self.texts:
             levels = {} if text.originality is None else text.originality.uniqueness
             lowest = next(iter(levels.values()), None)
-            found[text.document.id] = None if lowest is None else 1 - lowest
-        return found
+            shares[text.document.id] = None if lowest is None else 1 - lowest
+        return shares
 
     def measurements(self) -> list[Measurement]:
-        return [one for text in self.texts for one in text.measurements()]
+        return [m for text in self.texts for m in text.measurements()]
 
 
 def _papers(*keys: str) -> list[str]:
@@ -260,7 +260,7 @@ class _Fluency(_Measured):
 
 class _Profile(_Measured):
     id, title = "profile", "Linguistic profile"
-    metrics = tuple((one.item, one.title, one.form) for one in PROFILE_METRICS)
+    metrics = tuple((metric.item, metric.title, metric.form) for metric in PROFILE_METRICS)
 
     def values(self, text: TextReview, review: Review) -> Values:
         return {} if text.profile is None else dict(text.profile.values)
@@ -310,16 +310,16 @@ class _Verdicts(ReportPart):
             return ()
         title = rubric.aggregate.title or "Score"
         return [
-            Number(f"score {one.rater}", f"{title}, by {_name(one.rater)}", "g", self.id, "score")
-            for one in review.judges
+            Number(f"score {j.rater}", f"{title}, by {_name(j.rater)}", "g", self.id, "score")
+            for j in review.judges
         ]
 
     def values(self, text: TextReview, review: Review) -> Values:
-        scores = {f"score {one.rater}": one.scores for one in review.judges}
+        scores = {f"score {judge.rater}": judge.scores for judge in review.judges}
         return {n.key: scores[n.key].get(text.document.id) for n in self.numbers(review)}
 
     def content(self, text: TextReview) -> Mapping[str, Any]:
-        return {self.id: [measurement_row(one) for one in text.verdicts]}
+        return {self.id: [measurement_row(verdict) for verdict in text.verdicts]}
 
     def methods(self, review: Review) -> str:
         rubric = review.rubric
@@ -331,19 +331,19 @@ class _Verdicts(ReportPart):
             else f"{_name(judge.rater)}: {judge.unchecked}"
             for judge in review.judges
         ]
-        said = (
+        sentence = (
             f"{_listed([_name(judge.rater) for judge in review.judges])} answered the items of the "
             f"rubric “{title}”{source}, one at a time, at temperature 0; answers without a verdict "
             f"are missing ({'; '.join(checked)})."
         )
-        n_labelled = max((one.overall.n_labelled for one in review.corrected.values()), default=0)
+        n_labelled = max((c.overall.n_labelled for c in review.corrected.values()), default=0)
         if n_labelled:
-            said += (
+            sentence += (
                 " What experts would have said about all texts was estimated from these answers "
                 f"and their labels for {n_labelled:,} texts by prediction-powered inference "
                 "(Angelopoulos et al. 2023), with 95 % intervals over texts."
             )
-        return said
+        return sentence
 
     def references(self, review: Review) -> Sequence[str]:
         is_ttcw = review.rubric is not None and review.rubric.id == _TTCW
@@ -357,11 +357,11 @@ class _Feedback(ReportPart):
     findings = ("point",)
 
     def content(self, text: TextReview) -> Mapping[str, Any]:
-        return {"points": [measurement_row(m) for one in text.advice for m in one.measurements()]}
+        return {"points": [measurement_row(m) for a in text.advice for m in a.measurements()]}
 
     def methods(self, review: Review) -> str:
-        advice = [one for text in review.texts for one in text.advice]
-        names = _listed(list(dict.fromkeys(_name(one.model) for one in advice)))
+        advice = [a for text in review.texts for a in text.advice]
+        names = _listed(list(dict.fromkeys(_name(a.model) for a in advice)))
         times = self._decided(review).get("times", "several")
         return (
             f"Feedback was requested from {names}, {times} times for each text, after the task of "
@@ -396,14 +396,14 @@ class _Registered(ReportPart):
 
     def numbers(self, review: Review) -> Sequence[Number]:
         return [
-            Number(f"{self.id}.{one.item}", one.title, one.form, self.id, one.item)
-            for one in self.instrument.figures
+            Number(f"{self.id}.{figure.item}", figure.title, figure.form, self.id, figure.item)
+            for figure in self.instrument.figures
         ]
 
     def values(self, text: TextReview, review: Review) -> Values:
         return {
-            f"{self.id}.{one.item}": None if isinstance(one.value, str) else one.value
-            for one in text.others.get(self.id, ())
+            f"{self.id}.{m.item}": None if isinstance(m.value, str) else m.value
+            for m in text.others.get(self.id, ())
         }
 
     def methods(self, review: Review) -> str:
@@ -430,16 +430,16 @@ def parts_of(review: Review) -> list[ReportPart]:
 def methods_of(review: Review) -> list[str]:
     """The paragraphs for a paper: what was measured in these texts, and how."""
     n = len(review.texts)
-    many = "one text was" if n == 1 else f"{n:,} texts were"
-    first = f"With Fabula {__version__}, {many} measured as follows."
+    texts = "one text was" if n == 1 else f"{n:,} texts were"
+    first = f"With Fabula {__version__}, {texts} measured as follows."
     return [first, *(part.methods(review) for part in _measured(review))]
 
 
 def bibtex_of(review: Review) -> str:
     """The references of `methods_of`."""
-    found = [entry for part in _measured(review) for entry in part.references(review)]
-    found += _papers("angelopoulos2023ppi") if review.corrected else []
-    return "\n\n".join(dict.fromkeys(found))
+    entries = [entry for part in _measured(review) for entry in part.references(review)]
+    entries += _papers("angelopoulos2023ppi") if review.corrected else []
+    return "\n\n".join(dict.fromkeys(entries))
 
 
 def _measured(review: Review) -> list[ReportPart]:
@@ -448,7 +448,7 @@ def _measured(review: Review) -> list[ReportPart]:
 
 def title_of(part: str, review: Review) -> str:
     """The title of a part of the report; its id if it is unknown."""
-    return next((one.title for one in parts_of(review) if one.id == part), part)
+    return next((p.title for p in parts_of(review) if p.id == part), part)
 
 
 def part_of_finding(kind: str) -> str:
@@ -470,28 +470,28 @@ def numbers_of_review(review: Review) -> tuple[list[Number], list[Values]]:
 
     What was requested and is missing is None.
     """
-    parts = sorted(parts_of(review), key=lambda one: one.asks_model)
+    parts = sorted(parts_of(review), key=lambda part: part.asks_model)
     rows = [
         {key: value for part in parts for key, value in part.values(text, review).items()}
         for text in review.texts
     ]
-    known = {key for row in rows for key in row}
-    return [n for part in parts for n in part.numbers(review) if n.key in known], rows
+    keys = {key for row in rows for key in row}
+    return [n for part in parts for n in part.numbers(review) if n.key in keys], rows
 
 
 def comparable(
     groups: Iterable[GroupNumbers], item: str, n_words: float | None
 ) -> tuple[GroupNumbers, ...]:
     """The groups that a number of a text with `n_words` words can be compared with."""
-    found = []
+    alike = []
     for group in groups:
         lengths = group.items.get("n_words")
         is_like = item not in _BY_LENGTH
         if not is_like and lengths is not None and n_words is not None:
             low, high = lengths.quantile(0.1) / _LIKE, lengths.quantile(0.9) * _LIKE
             is_like = low <= n_words <= high
-        found += [group] * is_like
-    return tuple(found)
+        alike += [group] * is_like
+    return tuple(alike)
 
 
 def share_below(
@@ -499,27 +499,27 @@ def share_below(
 ) -> Mapping[str, float]:
     """For each comparable group, the share that is below a text's value."""
     n_words = None if text.profile is None else text.profile.values["n_words"]
-    found = review.groups.find(review.signatures[part]).groups
+    groups = review.groups.find(review.signatures[part]).groups
     return {
         group.group: group.items[item].share_below(value)
-        for group in comparable(found, item, n_words)
+        for group in comparable(groups, item, n_words)
         if item in group.items
     }
 
 
 def group_numbers(review: Review, group: str, kind: GroupKind, title: str) -> list[GroupNumbers]:
     """The distribution of every number over the texts, one entry per instrument."""
-    found = review.measurements()
+    measured = review.measurements()
     for text in review.texts:
         if text.fluency is not None:
             about = text.document.id, "fluency", SENTENCE_ITEM, "fabula"
             signature = str(text.fluency.signature)
-            found += [
-                Measurement(*about, one.bits_per_word, one.missing_reason, (), None, signature)
-                for one in text.fluency.sentences
-                if one.n_words >= _MIN_SENTENCE_WORDS
+            measured += [
+                Measurement(*about, s.bits_per_word, s.missing_reason, (), None, signature)
+                for s in text.fluency.sentences
+                if s.n_words >= _MIN_SENTENCE_WORDS
             ]
-    return measure_group(group, kind, title, found)
+    return measure_group(group, kind, title, measured)
 
 
 def by_chapter(
@@ -530,21 +530,21 @@ def by_chapter(
     These are its number, the share of its words in borrowed passages, and its surprise in bits per
     word. What was not measured, or is missing, is None.
     """
-    places = [(int(one["start"]), int(one["end"])) for one in chapters]
+    places = [(int(chapter["start"]), int(chapter["end"])) for chapter in chapters]
     bits: list[float | None] = [None] * len(places)
     if text.fluency is not None:
         bits = [span.bits_per_word for span in text.fluency.of_spans(places)]
     shares: list[float | None] = [None] * len(places)
-    found = text.originality
-    if found is not None and found.ranked is not None:
-        starts = TextSettings().locate(found.document.text).starts
+    originality = text.originality
+    if originality is not None and originality.ranked is not None:
+        starts = TextSettings().locate(originality.document.text).starts
         is_borrowed = np.zeros(len(starts), bool)
-        for passage in found.ranked.passages:
+        for passage in originality.ranked.passages:
             for run in passage.runs:
                 is_borrowed[slice(*np.searchsorted(starts, (run.span.start, run.span.end)))] = True
         parts = [is_borrowed[slice(*np.searchsorted(starts, place))] for place in places]
         shares = [float(part.mean()) if len(part) else None for part in parts]
     return [
-        {"chapter": one["number"], "borrowed": share, "surprise": surprise}
-        for one, share, surprise in zip(chapters, shares, bits, strict=True)
+        {"chapter": chapter["number"], "borrowed": share, "surprise": surprise}
+        for chapter, share, surprise in zip(chapters, shares, bits, strict=True)
     ]

@@ -43,8 +43,6 @@ _NAME = "these-texts"
 _NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
 _AGAIN = "run the same command again"
 _OTHER_MODEL = "name another model: `fabula report --set tools.fluency-model`"
-
-
 _OPENED = (
     "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
     "phrases",
@@ -162,7 +160,7 @@ class Reviewer:
             rubric = _judge_plan(plan).rubric
             people = labels_of_some(documents, plan.labels, rubric)
             review = replace(review, rubric=rubric, people=tuple(people))
-        is_here = not any("://" in one for one in plan.references)
+        is_here = not any("://" in name for name in plan.references)
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             # Invalid settings are rejected before a model starts reading.
             self._opened_measure(progress)
@@ -202,10 +200,10 @@ class Reviewer:
                 path = Path(folder) / _NAME
                 progress.say("building a reference from the texts")
                 Reference.build(documents, path, n_jobs=1).close()
-                own = self._options
-                options = replace(own, references=(*own.references, str(path)))
+                base = self._options
+                options = replace(base, references=(*base.references, str(path)))
                 reference = Reference.open(*options.references, report=progress.say)
-                same = ExcludeSame.of_texts_themselves(reference, documents, own.exclude_same)
+                same = ExcludeSame.of_texts_themselves(reference, documents, base.exclude_same)
                 n_threads = plan.n_processes
                 opened = open_measure(options, progress, reference, n_threads=n_threads, same=same)
                 measure = stack.enter_context(opened)
@@ -227,7 +225,7 @@ class Reviewer:
         return _signed(review, "originality", str(measure.signature))
 
     def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
-        if self._measure is not None and any("://" in one for one in self.plan.references):
+        if self._measure is not None and any("://" in name for name in self.plan.references):
             # It may have changed since, and is fast to open.
             self._measure.reference.close()
             self._measure = None
@@ -250,10 +248,10 @@ class Reviewer:
         try:
             documents = (text.document for text in review.texts)
             plan = self.plan
-            found = read_drafts(documents, wanted, plan.grammar, n_jobs=plan.n_processes)
-            for text, one in zip(review.texts, found, strict=True):
-                lines = None if one.lines is None else one.lines.without(plan.without, plan.with_)
-                texts.append(replace(text, profile=one.profile, lines=lines))
+            drafts = read_drafts(documents, wanted, plan.grammar, n_jobs=plan.n_processes)
+            for text, read in zip(review.texts, drafts, strict=True):
+                lines = None if read.lines is None else read.lines.without(plan.without, plan.with_)
+                texts.append(replace(text, profile=read.profile, lines=lines))
                 progress.advance(1)
         except ModelError as error:
             is_own = self.plan.grammar != ReportSettings().grammar
@@ -299,26 +297,26 @@ class Reviewer:
 
     def _others(self, review: Review, progress: Progress) -> Review:
         """Results of registered instruments, phrase lists and word ratings."""
-        asked: list[Instrument] = [*instruments(), *self._listed]
-        review = replace(review, instruments=tuple(asked))
-        for one in asked:
-            if not self.plan.asks(one.id):
-                review = _without(review, one.id)
+        asked_for: list[Instrument] = [*instruments(), *self._listed]
+        review = replace(review, instruments=tuple(asked_for))
+        for instrument in asked_for:
+            if not self.plan.asks(instrument.id):
+                review = _without(review, instrument.id)
                 continue
-            progress.begin(one.title, len(review.texts))
+            progress.begin(instrument.title, len(review.texts))
             documents = [text.document for text in review.texts]
             texts = []
             try:
-                for text, said in zip(review.texts, one.measure(documents), strict=True):
-                    others = {**text.others, one.id: tuple(said)} if said else text.others
+                for text, rows in zip(review.texts, instrument.measure(documents), strict=True):
+                    others = {**text.others, instrument.id: tuple(rows)} if rows else text.others
                     texts.append(replace(text, others=others))
                     progress.advance(1)
             except ModelError as error:
-                review = _left_out(review, one.id, str(error), "install what it needs")
+                review = _left_out(review, instrument.id, str(error), "install what it needs")
                 continue
             review = replace(review, texts=tuple(texts))
-            if any(one.id in text.others for text in texts):
-                review = _signed(review, one.id, str(one.signature))
+            if any(instrument.id in text.others for text in texts):
+                review = _signed(review, instrument.id, str(instrument.signature))
         return review
 
     def _together(self, review: Review, progress: Progress) -> Review:
@@ -329,14 +327,14 @@ class Reviewer:
         from fabula.groups.diversity import measure_together
 
         progress.begin("comparing texts", None)
-        found = measure_together(
+        together = measure_together(
             [text.document for text in review.texts],
             seed=self.plan.seed,
             n_threads=self.plan.n_processes,
             is_class=self.plan.against_each_other,
             apart=self.plan.exclude_same if self.plan.against_each_other else None,
         )
-        review, diversity = replace(review, together=found), found.diversity
+        review, diversity = replace(review, together=together), together.diversity
         return review if diversity is None else _signed(review, "diversity", diversity.signature)
 
     def _models(self, review: Review, progress: Progress, confirm: Confirm) -> Review:
@@ -353,9 +351,9 @@ class Reviewer:
         options = self.plan.models.options()
         documents = [text.document for text in review.texts]
         for spec in dict.fromkeys(self.plan.models.models):
-            asked = _ask_model(spec, documents, self.plan, progress, confirm, options)
+            coroutine = _ask_model(spec, documents, self.plan, progress, confirm, options)
             try:
-                verdicts, advice, failures = asyncio.run(asked)
+                verdicts, advice, failures = asyncio.run(coroutine)
             except Declined:
                 reason = f"{spec} was not asked, since its cost was not confirmed"
                 remedy = "run again and agree; `fabula report --yes` agrees in advance"
@@ -368,7 +366,7 @@ class Reviewer:
                     review = _left_out(review, part, str(error), _AGAIN, is_failure=True)
                 continue
             # After what others said.
-            judged, advised = _by_text(verdicts), {one.document.id: one for one in advice}
+            judged, advised = _by_text(verdicts), {a.document.id: a for a in advice}
             texts = tuple(
                 replace(
                     text,
@@ -378,7 +376,7 @@ class Reviewer:
                 for text in review.texts
             )
             review = replace(review, texts=texts)
-            if n_failed := sum(one.missing_reason == "failed" for one in verdicts):
+            if n_failed := sum(verdict.missing_reason == "failed" for verdict in verdicts):
                 reason = f"{n_failed:,} calls failed, so their verdicts are missing"
                 review = _left_out(review, "verdicts", reason, _AGAIN, is_failure=True)
             if failures:
@@ -413,8 +411,8 @@ def corrected(review: Review, by: str | None) -> Review:
     from fabula.judging.agreement import CorrectSettings, correct_measurements
 
     documents = [text.document for text in review.texts]
-    verdicts = [one for text in review.texts for one in text.verdicts]
-    found = {}
+    verdicts = [verdict for text in review.texts for verdict in text.verdicts]
+    corrections = {}
     for judge in review.judges:
         settings = CorrectSettings(by=by, judge=judge.rater)
         try:
@@ -424,12 +422,12 @@ def corrected(review: Review, by: str | None) -> Review:
             reason = f"{judge.rater.partition('@')[0]} is not corrected: {error}"
             review = _left_out(review, "verdicts", reason, "label some of the texts that it judged")
         else:
-            found[judge.rater] = run.correction
-    return replace(review, corrected=found)
+            corrections[judge.rater] = run.correction
+    return replace(review, corrected=corrections)
 
 
 def _summarised(review: Review) -> Review:
-    verdicts = [one for text in review.texts for one in text.verdicts]
+    verdicts = [verdict for text in review.texts for verdict in text.verdicts]
     if review.rubric is not None and verdicts:
         from fabula.judging.summary import summarise
         from fabula.judging.trust import TrustBook
@@ -445,14 +443,14 @@ def _summarised(review: Review) -> Review:
 def _states_of(references: Sequence[str]) -> list[int]:
     """When each corpus was last changed: a rebuilt corpus is a different one."""
     folders = filter(Path.is_dir, map(Path, references))
-    return [max((one.stat().st_mtime_ns for one in each.iterdir()), default=0) for each in folders]
+    return [max((file.stat().st_mtime_ns for file in f.iterdir()), default=0) for f in folders]
 
 
 def _by_text(verdicts: Iterable[Measurement]) -> dict[str, list[Measurement]]:
-    found: dict[str, list[Measurement]] = {}
-    for one in verdicts:
-        found.setdefault(one.document_id, []).append(one)
-    return found
+    by_text: dict[str, list[Measurement]] = {}
+    for verdict in verdicts:
+        by_text.setdefault(verdict.document_id, []).append(verdict)
+    return by_text
 
 
 def _signed(review: Review, part: str, signature: str) -> Review:
@@ -462,8 +460,7 @@ def _signed(review: Review, part: str, signature: str) -> Review:
 def _left_out(
     review: Review, part: str, reason: str, remedy: str, *, is_failure: bool = False
 ) -> Review:
-    one = LeftOut(part, reason, remedy, is_failure)
-    return replace(review, left_out=(*review.left_out, one))
+    return replace(review, left_out=(*review.left_out, LeftOut(part, reason, remedy, is_failure)))
 
 
 def _without(review: Review, part: str) -> Review:
@@ -502,8 +499,8 @@ async def _ask_model(
     # Before anything is paid for.
     encoder = Encoder() if plan.asks("feedback") else None
     # Other settings give another answer.
-    held = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
-    path = None if plan.keep is None else plan.keep / f"answers{held}.jsonl"
+    suffix = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
+    path = None if plan.keep is None else plan.keep / f"answers{suffix}.jsonl"
     verdicts, advice, failures = list[Measurement](), list[Advice](), list[str]()
     with kept_rows(path, CALLS) as rows:
         async with open_model(spec, options) as opened:
@@ -543,10 +540,10 @@ def _expected(
     if plan.asks("feedback"):
         advising = _advice_plan(plan)
         expected += [estimate(document, advising, 0, price) for document in documents]
-    known = [one.cost for one in expected if one.cost is not None]
+    costs = [e.cost for e in expected if e.cost is not None]
     return Estimate(
-        sum(one.n_calls for one in expected),
-        sum((one.usage for one in expected), start=Usage()),
-        math.fsum(known) if len(known) == len(expected) else None,
-        any(one.is_most for one in expected),
+        sum(e.n_calls for e in expected),
+        sum((e.usage for e in expected), start=Usage()),
+        math.fsum(costs) if len(costs) == len(expected) else None,
+        any(e.is_most for e in expected),
     )

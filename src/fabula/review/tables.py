@@ -45,12 +45,12 @@ def review_tables(review: Review) -> list[Block]:
     numbers, rows = numbers_of_review(review)
     alone = review.texts[0] if len(review.texts) == 1 else None
     parts: list[Block] = []
-    if alone is not None and (found := findings_of(alone)):
+    if alone is not None and (findings := findings_of(alone)):
         # What to look at first.
-        title = Column("look at", of=lambda one: one.title.lower())
+        title = Column("look at", of=lambda finding: finding.title.lower())
         columns = [title, *place_columns(alone.document.text)]
-        said = " ".join(visible(one.sentence) for one in said_of(alone))
-        parts += [said, "", Sheet.of("first", found, columns), ""]
+        sentences = " ".join(visible(s.sentence) for s in said_of(alone))
+        parts += [sentences, "", Sheet.of("first", findings, columns), ""]
     is_class = review.together is not None and review.together.is_class
     parts += together_blocks(review) if is_class else []
     if numbers:
@@ -63,7 +63,7 @@ def review_tables(review: Review) -> list[Block]:
             place = [] if alone is None else [_place(review, number, rows[0].get(number.key))]
             cells.append([number.title, *shown, *place])
         columns += [Column("", name="place")] * (alone is not None)
-        parts += [Sheet("numbers", columns, cells, forms=[one.form for one in numbers]), ""]
+        parts += [Sheet("numbers", columns, cells, forms=[number.form for number in numbers]), ""]
     if len(rows) > _MAX_COLUMNS and numbers:
         n_more = len(rows) - _MAX_COLUMNS
         parts.append(f"and {n_more:,} more texts; the page and the JSON output have them all")
@@ -73,14 +73,14 @@ def review_tables(review: Review) -> list[Block]:
             for advice in alone.advice
         ]
     passages = _ranked(review)
-    ranked = [one.originality.ranked for one in review.texts if one.originality is not None]
-    n_common = sum(len(one.commonplaces) for one in ranked if one is not None)
+    ranked = [text.originality.ranked for text in review.texts if text.originality is not None]
+    n_common = sum(len(p.commonplaces) for p in ranked if p is not None)
     parts += passages_table(first_passages(passages), len(passages), n_common)
     from fabula.groups.phrase_list import NO_DETECTOR, uses_of
 
     # The phrases of each list that the text contains.
-    for name, said_by in alone.others.items() if alone is not None else ():
-        if uses := [use for one in said_by for use in uses_of(one)]:
+    for name, measured in alone.others.items() if alone is not None else ():
+        if uses := [use for m in measured for use in uses_of(m)]:
             columns = [Column("phrase"), Column("times", ",", of=lambda use: len(use.places))]
             if uses[0].said:
                 columns.append(Column("used by", of="said"))
@@ -100,7 +100,7 @@ def _corrected(review: Review) -> list[Block]:
         return []
     from fabula.raters.tables import correction_tables
 
-    tables = [correction_tables(one, review.rubric) for one in review.corrected.values()]
+    tables = [correction_tables(c, review.rubric) for c in review.corrected.values()]
     return [block for table in tables for block in ("", *table)]
 
 
@@ -136,20 +136,20 @@ def _place(review: Review, number: Number, value: float | None) -> str:
         return ""
     below = share_below(review, review.texts[0], number.part, number.item, value)
     kinds = {g.group: g.kind for g in review.groups.find(signature).groups}
-    said: dict[str, str] = {}
+    places: dict[str, str] = {}
     for group, share in below.items():
         percent = round(100 * share)
         # Never 0 or 100 %: a group is a sample, so others may lie beyond its range.
         shown = "<1%" if percent == 0 else ">99%" if percent == 100 else f"{percent}%"
-        said.setdefault(kinds[group], f"{shown} of {kinds[group]}")
-    return f"above {', '.join(said.values())}" if said else ""
+        places.setdefault(kinds[group], f"{shown} of {kinds[group]}")
+    return f"above {', '.join(places.values())}" if places else ""
 
 
 def review_json(review: Review) -> dict[str, Any]:
     """Everything, as plain values."""
     content: dict[str, Any] = {"texts": [_text_json(text, review) for text in review.texts]}
     if review.corrected:
-        content["corrected"] = [one.to_json() for one in review.corrected.values()]
+        content["corrected"] = [correction.to_json() for correction in review.corrected.values()]
     content["left_out"] = [asdict(entry) for entry in review.left_out]
     content["signatures"] = dict(review.signatures)
     if review.together:
@@ -162,18 +162,18 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
     for part in OWN_PARTS:
         content |= {} if part.asks_model else part.content(text)
     content["findings"] = {
-        "said": [one.sentence for one in said_of(text)],
+        "said": [s.sentence for s in said_of(text)],
         "first": [
             {
-                "kind": one.kind,
-                "line": one.line,
-                "start": one.start,
-                "end": one.end,
-                "text": text.document.text[one.start : one.end],
-                "why": one.why,
-                "precision": precision_of(one.kind),
+                "kind": finding.kind,
+                "line": finding.line,
+                "start": finding.start,
+                "end": finding.end,
+                "text": text.document.text[finding.start : finding.end],
+                "why": finding.why,
+                "precision": precision_of(finding.kind),
             }
-            for one in findings_of(text)
+            for finding in findings_of(text)
         ],
     }
     for part in OWN_PARTS:
@@ -191,14 +191,15 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
         compare("bits_per_word", "fluency", "bits_per_word", text.fluency.bits_per_word)
     if text.others:
         content["instruments"] = {
-            name: [measurement_row(one) for one in said] for name, said in text.others.items()
+            name: [measurement_row(m) for m in measured] for name, measured in text.others.items()
         }
-    for name, said in text.others.items():
-        for one in said:
-            if "book" in one.details:
-                content["by_chapter"] = by_chapter(text, one.details["book"]["chapters"])
-            if isinstance(one.value, int | float):
-                compare(f"{name}.{one.item}", name, one.item, float(one.value))
+    for name, measured in text.others.items():
+        for measurement in measured:
+            if "book" in measurement.details:
+                content["by_chapter"] = by_chapter(text, measurement.details["book"]["chapters"])
+            if isinstance(measurement.value, int | float):
+                item = measurement.item
+                compare(f"{name}.{item}", name, item, float(measurement.value))
     content["share_of_group_below"] = below
     return content
 
@@ -211,7 +212,7 @@ def review_sheets(review: Review) -> list[Block]:
         [text.document.id, *(_cell(row, number) for number in numbers)]
         for text, row in zip(review.texts, rows, strict=True)
     ]
-    signatures = [line for one in review.signatures.values() for line in one.split("\n")]
+    signatures = [line for signed in review.signatures.values() for line in signed.split("\n")]
     parts: list[Block] = [*signatures, Sheet("numbers", columns, cells)]
     return [*parts, *ranked_sheet(_ranked(review)), *_corrected(review)]
 
@@ -281,10 +282,10 @@ def line_tables(
 def place_columns(text: str) -> list[Column]:
     """Its line, how often such a note is right, its place in the text, and why it is one."""
     return [
-        Column("line", "d", of=lambda one: line_of(text, one.start)),
-        Column("right", ".0%", of=lambda one: precision_of(one.kind)),
-        Column("place", of=lambda one: quoted(text, one.start, one.end, _CELL_CHARS)),
-        Column("why", of=lambda one: visible(one.why)),
+        Column("line", "d", of=lambda note: line_of(text, note.start)),
+        Column("right", ".0%", of=lambda note: precision_of(note.kind)),
+        Column("place", of=lambda note: quoted(text, note.start, note.end, _CELL_CHARS)),
+        Column("why", of=lambda note: visible(note.why)),
     ]
 
 
@@ -301,48 +302,46 @@ def findings_view(
     n_marked: how many borrowed passages are marked in the text.
     """
 
-    def place_of(one: Finding) -> str:
+    def place_of(finding: Finding) -> str:
         """Where it is on the page; empty if nothing is marked for it."""
-        if one.kind in ("passage", "near"):
-            return f"m{number}-{one.number}" if one.number <= n_marked else ""
-        if one.kind == "point":
-            return f"p{number}-{notes[one.number - 1].name}"
-        return f"l{number}-{one.number}"
+        if finding.kind in ("passage", "near"):
+            return f"m{number}-{finding.number}" if finding.number <= n_marked else ""
+        if finding.kind == "point":
+            return f"p{number}-{notes[finding.number - 1].name}"
+        return f"l{number}-{finding.number}"
 
     def section(about: str) -> str:
         return about if len(review.texts) == 1 else f"{about}-{number}"
 
-    details = [one.details.get("book") for one in text.others.get("book", ())]
-    book = next((one for one in details if isinstance(one, dict)), None)
+    details = [measurement.details.get("book") for measurement in text.others.get("book", ())]
+    book = next((row for row in details if isinstance(row, dict)), None)
     chapters = book["chapters"] if book and book["unit"] == "chapter" else []
 
-    def where(one: Finding) -> str:
+    def where(finding: Finding) -> str:
         """The chapter of a finding in a book that has them; else its line."""
-        chapter = next((c["number"] for c in chapters if c["start"] <= one.start < c["end"]), None)
-        return f"line {one.line}" if chapter is None else f"chapter {chapter}"
+        start = finding.start
+        chapter = next((c["number"] for c in chapters if c["start"] <= start < c["end"]), None)
+        return f"line {finding.line}" if chapter is None else f"chapter {chapter}"
 
     whole = text.document.text
     return {
         "said": [
-            {
-                "sentence": one.sentence,
-                "href": place_of(one.first) if one.first else section(one.about),
-            }
-            for one in said_of(text)
+            {"sentence": s.sentence, "href": place_of(s.first) if s.first else section(s.about)}
+            for s in said_of(text)
         ],
         "first": [
             {
-                "title": one.title,
-                "where": where(one),
-                "quote": quoted(whole, one.start, one.end),
-                "around": _around(whole, one.start, one.end),
-                "why": one.why,
-                "right": right_of(one.kind),
-                "href": place_of(one),
-                "kind": _COLOURS.get(one.kind, "of-line"),
-                "at": f"{100 * one.start / max(1, len(whole)):.2f}",
+                "title": finding.title,
+                "where": where(finding),
+                "quote": quoted(whole, finding.start, finding.end),
+                "around": _around(whole, finding.start, finding.end),
+                "why": finding.why,
+                "right": right_of(finding.kind),
+                "href": place_of(finding),
+                "kind": _COLOURS.get(finding.kind, "of-line"),
+                "at": f"{100 * finding.start / max(1, len(whole)):.2f}",
             }
-            for one in findings_of(text)
+            for finding in findings_of(text)
         ],
         "n_all": len(marked_findings(text)),
     }

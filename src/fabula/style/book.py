@@ -120,34 +120,34 @@ class Book:
         How far a chapter is from the others is said by its two largest differences. It is called
         `Chapter 4`; where the text has no headings, `Section 4 (words 9,001 to 12,000)`.
         """
-        paces = {one.number: one.pace for one in self.chapters if one.pace is not None}
+        paces = {c.number: c.pace for c in self.chapters if c.pace is not None}
         far = sorted((k for k in paces if abs(paces[k]) >= _FAR), key=lambda k: -abs(paces[k]))
-        found = []
-        for one in (self.chapters[number - 1] for number in far):
-            name = f"{self.unit.capitalize()} {one.number}"
+        sentences = []
+        for chapter in (self.chapters[number - 1] for number in far):
+            name = f"{self.unit.capitalize()} {chapter.number}"
             if self.unit != "chapter":
-                before = sum(other.n_words for other in self.chapters[: one.number - 1])
-                name += f" (words {before + 1:,} to {before + one.n_words:,})"
-            others = [other for other in self.chapters if other.number in paces and other != one]
+                before = sum(other.n_words for other in self.chapters[: chapter.number - 1])
+                name += f" (words {before + 1:,} to {before + chapter.n_words:,})"
+            others = [c for c in self.chapters if c.number in paces and c != chapter]
             differences = []
             for component, form in _PACED.items():
-                here = getattr(one, component)
+                own = getattr(chapter, component)
                 elsewhere = [getattr(other, component) for other in others]
-                apart = abs(here - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
-                differences.append((apart, form.format(here, fmean(elsewhere))))
+                apart = abs(own - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
+                differences.append((apart, form.format(own, fmean(elsewhere))))
             first, second = (text for _, text in sorted(differences, reverse=True)[:2])
-            way = "slower" if paces[one.number] < 0 else "faster"
-            found.append((one.number, f"{name} is {way} than the rest: {first}, {second}."))
-        return found
+            way = "slower" if paces[chapter.number] < 0 else "faster"
+            sentences.append((chapter.number, f"{name} is {way} than the rest: {first}, {second}."))
+        return sentences
 
     def value(self, item: str) -> float | None:
         """A metric of the instrument; None if it is missing."""
-        words = [one.n_words for one in self.chapters]
-        n_words = sum(one.n_words for one in self.chapters)
-        repeated = fsum((one.repeated or 0.0) * one.n_words for one in self.chapters)
+        words = [c.n_words for c in self.chapters]
+        n_words = sum(c.n_words for c in self.chapters)
+        repeated = fsum((c.repeated or 0.0) * c.n_words for c in self.chapters)
         return {
             "n_chapters": float(len(words)) if self.unit == "chapter" else None,
-            "n_scenes": float(sum(one.n_scenes for one in self.chapters)),
+            "n_scenes": float(sum(c.n_scenes for c in self.chapters)),
             "chapter_words": float(median(words)) if words else None,
             "unevenness": pstdev(words) / fmean(words) if any(words) else None,
             "repeated": repeated / n_words if n_words else None,
@@ -158,19 +158,19 @@ class Book:
         return {
             "unit": self.unit,
             "n_words": self.n_words,
-            "chapters": [asdict(one) for one in self.chapters],
+            "chapters": [asdict(chapter) for chapter in self.chapters],
             "characters": [
                 {
-                    "name": one.name,
-                    "forms": list(one.forms),
-                    "n": len(one.places),
-                    **asdict(self.talk.get(one.name, Talk(0, 0))),
+                    "name": person.name,
+                    "forms": list(person.forms),
+                    "n": len(person.places),
+                    **asdict(self.talk.get(person.name, Talk(0, 0))),
                 }
-                for one in self.characters
+                for person in self.characters
             ],
             "n_spoken": self.n_spoken,
-            "repeated": [asdict(one) for one in self.repeated],
-            "findings": [{"chapter": number, "text": said} for number, said in self.findings],
+            "repeated": [asdict(run) for run in self.repeated],
+            "findings": [{"chapter": number, "text": text} for number, text in self.findings],
             "missing_reason": self.missing_reason,
         }
 
@@ -193,7 +193,7 @@ def measure_book(document: Document, *, always: bool = False) -> Book | None:
         return None
     unit = "chapter" if chapters else "section"
     chapters = chapters or sections_of(text, _SECTION_CHARS)
-    edges = np.searchsorted(located.starts, [(one.body, one.end) for one in chapters])
+    edges = np.searchsorted(located.starts, [(c.body, c.end) for c in chapters])
     ranges = [(first, last) for first, last in edges.tolist()]
     foreign = not_english(text)
     people = [] if foreign else cast_of(read)
@@ -201,42 +201,41 @@ def measure_book(document: Document, *, always: bool = False) -> Book | None:
     spoken = np.array(flags_within(located.starts.tolist(), read.speech), bool)
     n_said = [int(np.diff(np.searchsorted(located.starts, place))[0]) for place in read.speech]
     rows = []
-    for one, (first, last) in zip(chapters, ranges, strict=True):
-        part = Reading(text[one.body : one.end], load_pipeline(SENTENCES))
+    for chapter, (first, last) in zip(chapters, ranges, strict=True):
+        part = Reading(text[chapter.body : chapter.end], load_pipeline(SENTENCES))
         n_here = last - first
         n_paragraphs = sum(settings.has_words(part.text[a:b]) for a, b in part.paragraphs)
         n_sentences = None if foreign else len(part.sentences)
-        named = {
-            person.name: n
-            for person in people
-            if (n := sum(one.body <= start < one.end for start, _ in person.places))
-        }
         row = BookChapter(
-            number=one.number,
-            title=" ".join(one.name.split()),
-            part=" ".join(one.part.split()),
-            start=one.start,
-            end=one.end,
+            number=chapter.number,
+            title=" ".join(chapter.name.split()),
+            part=" ".join(chapter.part.split()),
+            start=chapter.start,
+            end=chapter.end,
             n_words=n_here,
-            n_scenes=len(one.scenes),
+            n_scenes=len(chapter.scenes),
             n_sentences=n_sentences,
             sentence_words=n_here / n_sentences if n_sentences else None,
             paragraph_words=n_here / n_paragraphs if n_paragraphs else None,
             dialogue=float(spoken[first:last].mean()) if n_here else None,
             repeated=float(flags[first:last].mean()) if n_here else None,
-            characters=named,
+            characters={
+                person.name: n
+                for person in people
+                if (n := sum(chapter.body <= start < chapter.end for start, _ in person.places))
+            },
         )
         rows.append(row)
-    compared = [one for one in rows if one.n_words >= _MIN_CHAPTER_WORDS and one.sentence_words]
+    compared = [row for row in rows if row.n_words >= _MIN_CHAPTER_WORDS and row.sentence_words]
     if len(compared) >= _MIN_COMPARED:
         scores: dict[int, list[float]] = defaultdict(list)
         for name, sign in (("sentence_words", -1), ("paragraph_words", -1), ("dialogue", 1)):
-            values = [getattr(one, name) for one in compared]
+            values = [getattr(row, name) for row in compared]
             middle, spread = fmean(values), pstdev(values)
-            for chapter, value in zip(compared, values, strict=True):
-                scores[chapter.number].append(sign * (value - middle) / spread if spread else 0.0)
+            for row, value in zip(compared, values, strict=True):
+                scores[row.number].append(sign * (value - middle) / spread if spread else 0.0)
         paces = {number: fmean(of_chapter) for number, of_chapter in scores.items()}
-        rows = [replace(one, pace=paces.get(one.number)) for one in rows]
+        rows = [replace(row, pace=paces.get(row.number)) for row in rows]
     parts = tuple(rows), tuple(people), tuple(repeated)
     talk = talk_of(people, speakers_of(read, people), n_said)
     return Book(unit, n_words, *parts, talk, int(spoken.sum()), foreign)
@@ -272,7 +271,7 @@ def _repetition(
             flags[i:end] = True
             runs[tuple(words[i:end])].append((k, i))
             i = end
-    found = []
+    repeated = []
     for run, places in runs.items():
         inside = tuple(sorted({chapters[k].number for k, _ in places}))
         if len(inside) < 2:
@@ -280,9 +279,10 @@ def _repetition(
         spots = tuple(
             (int(located.starts[i]), int(located.ends[i + len(run) - 1])) for _, i in places
         )
-        found.append(Repeated(" ".join(text[slice(*spots[0])].split()), len(run), inside, spots))
-    found.sort(key=lambda one: (-one.n_words * (len(one.places) - 1), one.places))
-    return found[:_MAX_REPEATED], flags
+        phrase = " ".join(text[slice(*spots[0])].split())
+        repeated.append(Repeated(phrase, len(run), inside, spots))
+    repeated.sort(key=lambda run: (-run.n_words * (len(run.places) - 1), run.places))
+    return repeated[:_MAX_REPEATED], flags
 
 
 _FIGURES = f"""\
@@ -334,15 +334,13 @@ class BookInstrument:
                 continue
             missing = {"n_chapters": "no_headings", "n_characters": book.missing_reason}
             # The first screen says that a chapter is slower; the numbers are with the chapters.
-            findings = [
-                said.partition(":")[0].rstrip(".") + "." for _, said in book.findings[:_N_FIRST]
-            ]
-            details = {"book": book.to_row(), "findings": findings}
-            found = []
+            first = [t.partition(":")[0].rstrip(".") + "." for _, t in book.findings[:_N_FIRST]]
+            details = {"book": book.to_row(), "findings": first}
+            rows = []
             for item in (figure.item for figure in self.figures):
                 value = book.value(item)
                 reason = missing.get(item, "no_words") if value is None else None
                 about = document.id, self.id, item, "fabula"
-                own = details if item == "n_chapters" else {}
-                found.append(Measurement(*about, value, reason, (), None, str(self.signature), own))
-            yield found
+                more = details if item == "n_chapters" else {}
+                rows.append(Measurement(*about, value, reason, (), None, str(self.signature), more))
+            yield rows

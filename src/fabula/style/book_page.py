@@ -79,11 +79,10 @@ def folds_of(
     """The paragraphs of a text by chapter; text before the first is not folded."""
     if not chapters:
         return []
-    starts = [one.start for one in chapters]
+    starts = [chapter.start for chapter in chapters]
     folds = [Fold("", 0, is_open=True)]
     folds += [
-        Fold(f"ch{number}-{one.number}", count_words(document.text[one.body : one.end]))
-        for one in chapters
+        Fold(f"ch{number}-{c.number}", count_words(document.text[c.body : c.end])) for c in chapters
     ]
     for paragraph in paragraphs:
         k = bisect_right(starts, paragraph.start)
@@ -102,43 +101,41 @@ def book_view(
 
     `more` has other instruments' results for each chapter (`fabula.review.parts`).
     """
-    chapters = [{**one, **other} for one, other in zip(book["chapters"], more, strict=True)]
-    panels = [one for one in _PANELS if any(row[one[0]] is not None for row in chapters)]
+    chapters = [{**row, **extra} for row, extra in zip(book["chapters"], more, strict=True)]
+    panels = [panel for panel in _PANELS if any(c[panel[0]] is not None for c in chapters)]
     is_folded = book["unit"] == "chapter" and book["n_words"] >= BOOK_WORDS
     targets = {c["number"]: f"#ch{number}-{c['number']}" if is_folded else "" for c in chapters}
     return {
         "unit": book["unit"],
         "missing": explain(book["missing_reason"]) if book["missing_reason"] else "",
         "findings": [
-            {"text": one["text"], "target": targets[one["chapter"]]}
-            for one in book["findings"][:_MAX_FINDINGS]
+            {"text": finding["text"], "target": targets[finding["chapter"]]}
+            for finding in book["findings"][:_MAX_FINDINGS]
         ],
         # A chart of nothing but zeros is uninformative; the table has them.
-        "panels": [
-            _panel(chapters, targets, one) for one in panels if any(row[one[0]] for row in chapters)
-        ],
+        "panels": [_panel(chapters, targets, p) for p in panels if any(c[p[0]] for c in chapters)],
         "heat": _heat(book, targets),
         "repeated": [
             {
-                "words": one["words"],
-                "n": len(one["places"]),
-                "chapters": [(k, targets[k]) for k in one["chapters"]],
+                "words": run["words"],
+                "n": len(run["places"]),
+                "chapters": [(k, targets[k]) for k in run["chapters"]],
             }
-            for one in book["repeated"][:_MAX_REPEATED]
+            for run in book["repeated"][:_MAX_REPEATED]
         ],
         "titles": [title for _, title, _, _ in panels],
         "rows": [
             {
-                "number": one["number"],
-                "title": one["title"],
-                "target": targets[one["number"]],
-                "n_scenes": one["n_scenes"],
+                "number": row["number"],
+                "title": row["title"],
+                "target": targets[row["number"]],
+                "n_scenes": row["n_scenes"],
                 "cells": [
-                    "missing" if one[name] is None else form.format(one[name])
+                    "missing" if row[name] is None else form.format(row[name])
                     for name, _, form, _ in panels
                 ],
             }
-            for one in chapters
+            for row in chapters
         ],
     }
 
@@ -148,8 +145,8 @@ def _panel(
 ) -> dict[str, Any]:
     """A bar for each chapter that has the number; negative ones hang down."""
     name, title, form, explained = panel
-    known = [one[name] for one in chapters if one[name] is not None]
-    low, high = min(0.0, *known), max(0.0, *known)
+    shown = [c[name] for c in chapters if c[name] is not None]
+    low, high = min(0.0, *shown), max(0.0, *shown)
     span = (high - low) or 1.0
     step = (_PANEL_WIDTH - _LEFT - 4) / len(chapters)
 
@@ -160,14 +157,14 @@ def _panel(
     bars = [
         {
             "x": round(_LEFT + step * k, 1),
-            "y": min(y(0.0), y(one[name])),
+            "y": min(y(0.0), y(chapter[name])),
             "width": round(max(1.0, step - min(2.0, step / 4)), 1),
-            "height": max(1.0, round(abs(y(one[name]) - y(0.0)), 1)),
-            "label": f"{one['number']}. {one['title']}: {form.format(one[name])}",
-            "target": targets[one["number"]],
+            "height": max(1.0, round(abs(y(chapter[name]) - y(0.0)), 1)),
+            "label": f"{chapter['number']}. {chapter['title']}: {form.format(chapter[name])}",
+            "target": targets[chapter["number"]],
         }
-        for k, one in enumerate(chapters)
-        if one[name] is not None
+        for k, chapter in enumerate(chapters)
+        if chapter[name] is not None
     ]
     return {
         "title": title,
@@ -176,7 +173,7 @@ def _panel(
         "zero": y(0.0),
         "scale": [(y(end), form.format(end)) for end in dict.fromkeys((high, low))],
         "ticks": _ticks(chapters, _LEFT, step, 18),
-        "label": f"{title} by chapter, from {form.format(min(known))} to {form.format(max(known))}",
+        "label": f"{title} by chapter, from {form.format(min(shown))} to {form.format(max(shown))}",
         "width": _PANEL_WIDTH,
         "height": _PANEL_HEIGHT,
         "left": _LEFT,
@@ -190,9 +187,9 @@ def _ticks(
     """Labels of columns: the first, and as many as have `room`."""
     every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 10**6) if n * step >= room)
     return [
-        (round(left + step * (k + 0.5), 1), one["number"])
-        for k, one in enumerate(chapters)
-        if k == 0 or one["number"] % every == 0
+        (round(left + step * (k + 0.5), 1), chapter["number"])
+        for k, chapter in enumerate(chapters)
+        if k == 0 or chapter["number"] % every == 0
     ]
 
 
@@ -206,18 +203,18 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
     for k, person in enumerate(people):
         name = person["name"]
         rates = [
-            1000 * one["characters"].get(name, 0) / one["n_words"] if one["n_words"] else 0.0
-            for one in chapters
+            1000 * c["characters"].get(name, 0) / c["n_words"] if c["n_words"] else 0.0
+            for c in chapters
         ]
         most = max(rates) or 1.0
         cells = [
             {
                 "x": round(_NAME_WIDTH + width * j, 1),
                 "shade": round((rate / most) ** 0.5, 2),
-                "label": f"{name}, {book['unit']} {one['number']}: {one['characters'][name]}",
-                "target": targets[one["number"]],
+                "label": f"{name}, {book['unit']} {c['number']}: {c['characters'][name]}",
+                "target": targets[c["number"]],
             }
-            for j, (one, rate) in enumerate(zip(chapters, rates, strict=True))
+            for j, (c, rate) in enumerate(zip(chapters, rates, strict=True))
             if rate
         ]
         also = ", ".join(person["forms"][1:5])
@@ -233,18 +230,18 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
                 "cells": cells,
             }
         )
-    said = sorted(book["characters"], key=lambda one: -one["n_words"])
-    named = [
-        f"{one['name']} {one['n_words'] / book['n_spoken']:.0%}"
-        for one in said[:_MAX_TALKERS]
-        if one["n_words"]
+    talkers = sorted(book["characters"], key=lambda person: -person["n_words"])
+    shares = [
+        f"{person['name']} {person['n_words'] / book['n_spoken']:.0%}"
+        for person in talkers[:_MAX_TALKERS]
+        if person["n_words"]
     ]
     talk = ""
-    if named:
-        share = sum(one["n_words"] for one in said) / book["n_spoken"]
+    if shares:
+        share = sum(person["n_words"] for person in talkers) / book["n_spoken"]
         talk = (
             f"Of the words spoken, {share:.0%} have a name beside them with a verb of saying: "
-            f"{', '.join(named)}. The speakers of the others are not identified."
+            f"{', '.join(shares)}. The speakers of the others are not identified."
         )
     return {
         "rows": rows,
@@ -266,10 +263,10 @@ _CHAPTERS = (
     Column("no.", "d", name="number"),
     Column("words", ",d", of="n_words"),
     Column("scenes", "d", of="n_scenes"),
-    Column("words a sentence", ".1f", of=lambda one: known(one.sentence_words)),
-    Column("speech", ".0%", of=lambda one: known(one.dialogue)),
-    Column("pace", "+.1f", of=lambda one: known(one.pace)),
-    Column("repeated", ".1%", of=lambda one: known(one.repeated)),
+    Column("words a sentence", ".1f", of=lambda chapter: known(chapter.sentence_words)),
+    Column("speech", ".0%", of=lambda chapter: known(chapter.dialogue)),
+    Column("pace", "+.1f", of=lambda chapter: known(chapter.pace)),
+    Column("repeated", ".1%", of=lambda chapter: known(chapter.repeated)),
 )
 """The columns of chapters, but for their titles, which come second."""
 
@@ -288,18 +285,18 @@ def book_tables(
         of = f"{n} {book.unit}{'s' if n != 1 else ''}"
         parts += [f"{title}: {book.n_words:,} words, {of}", ""]
         about = ("id", document.id)
-        chapters = [Column(book.unit, name="title", of=lambda one: _cut(one.title, _MAX_CHARS))]
-        columns = [_CHAPTERS[0], *chapters, *_CHAPTERS[1:]]
+        titles = Column(book.unit, name="title", of=lambda c: _cut(c.title, _MAX_CHARS))
+        columns = [_CHAPTERS[0], titles, *_CHAPTERS[1:]]
         parts += [Sheet.of("chapters", book.chapters, columns, about=about), ""]
         if book.missing_reason:
             parts += [f"no sentences and people: {explain(book.missing_reason)}", ""]
-        parts += [said for _, said in book.findings[:_MAX_FINDINGS]]
+        parts += [sentence for _, sentence in book.findings[:_MAX_FINDINGS]]
         if book.findings:
             parts.append("")
         if book.characters:
             parts += [_people(document, book, n_people), _LIMITS]
             if book.n_spoken:
-                share = sum(one.n_words for one in book.talk.values()) / book.n_spoken
+                share = sum(talk.n_words for talk in book.talk.values()) / book.n_spoken
                 parts.append(
                     "Speech is attributed to the person named beside it with a verb of saying: "
                     f"{share:.0%} of its {book.n_spoken:,} words; the speakers of the others are "
@@ -308,9 +305,9 @@ def book_tables(
             parts.append("")
         if book.repeated:
             columns = [
-                Column("repeated words", name="words", of=lambda one: _cut(one.words, _MAX_RUN)),
-                Column("times", "d", name="n", of=lambda one: len(one.places)),
-                Column(f"{book.unit}s", name="chapters", of=lambda one: _ranges(one.chapters)),
+                Column("repeated words", name="words", of=lambda run: _cut(run.words, _MAX_RUN)),
+                Column("times", "d", name="n", of=lambda run: len(run.places)),
+                Column(f"{book.unit}s", name="chapters", of=lambda run: _ranges(run.chapters)),
             ]
             parts += [Sheet.of("repeated", book.repeated[:_MAX_REPEATED], columns, about=about), ""]
     return [*parts, signature]
@@ -319,16 +316,16 @@ def book_tables(
 def _people(document: Document, book: Book, n_people: int) -> Sheet:
     talk = defaultdict(lambda: Talk(0, 0), book.talk)
     columns = [
-        Column("person", name="name", of=lambda one: visible(one.name)),
-        Column("times", ",d", name="n", of=lambda one: len(one.places)),
-        Column("speeches", ",d", name="n_speeches", of=lambda one: talk[one.name].n_speeches),
-        Column("words spoken", ",d", name="n_words", of=lambda one: talk[one.name].n_words),
+        Column("person", name="name", of=lambda person: visible(person.name)),
+        Column("times", ",d", name="n", of=lambda person: len(person.places)),
+        Column("speeches", ",d", name="n_speeches", of=lambda person: talk[person.name].n_speeches),
+        Column("words spoken", ",d", name="n_words", of=lambda person: talk[person.name].n_words),
         Column(
             f"{book.unit}s",
             name="chapters",
-            of=lambda one: _ranges([c.number for c in book.chapters if one.name in c.characters]),
+            of=lambda p: _ranges([c.number for c in book.chapters if p.name in c.characters]),
         ),
-        Column("also called", name="forms", of=lambda one: visible(", ".join(one.forms[1:4]))),
+        Column("also called", name="forms", of=lambda p: visible(", ".join(p.forms[1:4]))),
     ]
     shown = book.characters[: n_people or None]
     return Sheet.of("people", shown, columns, about=("id", document.id))
@@ -336,13 +333,13 @@ def _people(document: Document, book: Book, n_people: int) -> Sheet:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """`1-4, 7`."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+            ranges.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
 
 
 def _cut(text: str, n_chars: int) -> str:

@@ -68,8 +68,8 @@ class Fluency:
     def measurements(self) -> list[Measurement]:
         """The text's bits per word as a measurement."""
         about = self.document.id, "fluency", "bits_per_word", "fabula"
-        found = self.bits_per_word, self.missing_reason
-        return [Measurement(*about, *found, (), None, str(self.signature))]
+        result = self.bits_per_word, self.missing_reason
+        return [Measurement(*about, *result, (), None, str(self.signature))]
 
     def _repr_html_(self) -> str:
         from fabula.web import measured_lines, notebook_table
@@ -120,8 +120,8 @@ class FluencyMeasure:
         (whole,) = _of_spans(text, tokens, [(0, len(text))])
         places = sentence_spans(without_headings(document), self._nlp)
         sentences = _of_spans(text, tokens, places)
-        found = whole.n_words, whole.bits_per_word, sentences, whole.missing_reason
-        return Fluency(document, *found, self.signature, tokens)
+        result = whole.n_words, whole.bits_per_word, sentences, whole.missing_reason
+        return Fluency(document, *result, self.signature, tokens)
 
 
 def read_tokens(
@@ -154,7 +154,7 @@ def _of_spans(
         first = int(tokens.ends[0])
         n_read = int(np.searchsorted(words.starts, first))
         first = max([first, *words.ends[:n_read].tolist()])
-    found = []
+    surprisals = []
     for start, end in spans:
         scored_from = max(start, first)
         n_words = len(words.starts[_within(words.starts, start, end)])
@@ -167,8 +167,8 @@ def _of_spans(
             reason = "not_finite"
         else:
             value = math.fsum(scored) / n_scored
-        found.append(SpanSurprisal(start, end, n_scored, value, reason))
-    return tuple(found)
+        surprisals.append(SpanSurprisal(start, end, n_scored, value, reason))
+    return tuple(surprisals)
 
 
 def _within(sorted_places: NDArray[np.int64], start: int, end: int) -> slice:

@@ -182,12 +182,12 @@ def _spelt_twice(
 
     Two capitalized words of the language, such as Count and Court, are not compared.
     """
-    found = {k: sorted([*places.get(k, ()), *nouns.get(k, ())]) for k in {**places, **nouns}}
-    by_frequency = sorted(found, key=lambda name: (-len(found[name]), name))
+    by_name = {k: sorted([*places.get(k, ()), *nouns.get(k, ())]) for k in {**places, **nouns}}
+    by_frequency = sorted(by_name, key=lambda name: (-len(by_name[name]), name))
     often = [name for name in by_frequency if len(name) >= _MIN_NAME]
     for rank, name in enumerate(often):
         for other in often[rank + 1 :]:
-            is_rarer = other in places and 3 * len(found[other]) <= len(found[name])
+            is_rarer = other in places and 3 * len(by_name[other]) <= len(by_name[name])
             if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
                 continue
             # Derived from the name: America and Americans, Kjoge and a Kjoger; or the Americans and
@@ -200,9 +200,9 @@ def _spelt_twice(
                 continue
             if read.is_accepted(other) and read.is_accepted(name):
                 continue
-            for place in found[other]:
-                why = f"“{other}” here, but “{name}” {len(found[name])} times in this text."
-                yield note_of("name", place, why, also=found[name][:1])
+            for place in by_name[other]:
+                why = f"“{other}” here, but “{name}” {len(by_name[name])} times in this text."
+                yield note_of("name", place, why, also=by_name[name][:1])
 
 
 def _taken_over(
@@ -213,36 +213,36 @@ def _taken_over(
     Both are frequent, spread over the text and about equally dense, and no other name fits. The
     same pattern occurs where one person leaves the story and another enters, so the note asks.
     """
-    kept = {
-        name: found
-        for name, found in places.items()
-        if len(found) >= MIN_NAMED and 10 * lower[name.lower()] <= len(found)
+    frequent = {
+        name: spots
+        for name, spots in places.items()
+        if len(spots) >= MIN_NAMED and 10 * lower[name.lower()] <= len(spots)
     }
-    by_first = sorted(kept, key=lambda name: kept[name][0])
-    firsts = [kept[name][0] for name in by_first]
+    by_first = sorted(frequent, key=lambda name: frequent[name][0])
+    firsts = [frequent[name][0] for name in by_first]
     pairs = []
-    for name, found in kept.items():
+    for name, spots in frequent.items():
         # The names that begin soon after the last place of this one.
-        until = found[-1][0] + _MAX_GAP * _step(found)
-        begin = bisect_right(firsts, found[-1])
+        until = spots[-1][0] + _MAX_GAP * _step(spots)
+        begin = bisect_right(firsts, spots[-1])
         end = bisect_right(firsts, until, key=lambda first: first[0])
         for other in by_first[begin:end]:
             # One is used up to a place, and the other in the same way from there on.
-            both = found, kept[other]
-            reach = min(places[-1][0] - places[0][0] for places in both)
-            short, long = sorted(_step(places) for places in both)
-            is_near = kept[other][0][0] - found[-1][0] <= _MAX_GAP * short
+            both = spots, frequent[other]
+            reach = min(p[-1][0] - p[0][0] for p in both)
+            short, long = sorted(_step(p) for p in both)
+            is_near = frequent[other][0][0] - spots[-1][0] <= _MAX_GAP * short
             if reach >= _MIN_REACH * len(read.text) and is_near and long <= _MAX_RATIO * short:
                 pairs.append((name, other))
-    n_pairs = Counter(one for pair in pairs for one in pair)
+    n_pairs = Counter(name for pair in pairs for name in pair)
     for name, other in pairs:
         if n_pairs[name] > 1 or n_pairs[other] > 1:
             continue
         why = (
-            f"“{name}” is named {len(kept[name])} times up to here and never again, “{other}” "
-            f"{len(kept[other])} times from here on. Is it the same person?"
+            f"“{name}” is named {len(frequent[name])} times up to here and never again, “{other}” "
+            f"{len(frequent[other])} times from here on. Is it the same person?"
         )
-        yield note_of("renamed", kept[other][0], why, also=kept[name][-1:])
+        yield note_of("renamed", frequent[other][0], why, also=frequent[name][-1:])
 
 
 def _step(places: Sequence[Place]) -> float:
@@ -313,7 +313,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
 
 
 def _perhaps(corrections: Sequence[str]) -> str:
-    likely = ", ".join(f"“{one}”" for one in corrections[:3])
+    likely = ", ".join(f"“{c}”" for c in corrections[:3])
     return f" Perhaps {likely}." if likely else ""
 
 
@@ -344,13 +344,13 @@ def _is_misspelling(
     if is_clipped or n > _MAX_SLIPS:
         return False
     # So many words around it are unknown that they are intended.
-    unknown = {one.place for one in sentence.faults if one.is_spelling}
+    unknown = {f.place for f in sentence.faults if f.is_spelling}
     if "'" in word or "’" in word or len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
         return False
     # An old verb form: "thou beliest".
     at = fault.place[0]
-    found = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
-    is_old = found.endswith(("est", "eth", "'st"))
+    old = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
+    is_old = old.endswith(("est", "eth", "'st"))
     if is_old and any(token.lower in _OF_THOU for token in sentence.tokens):
         return False
     if "-" in around or (fault.place[0] > first and word[0].isupper()):
@@ -359,10 +359,10 @@ def _is_misspelling(
     if set(word) <= set("ivxlc") or word in _PUBLISHED:
         return False
     likely = [
-        frequencies().log(one.lower())
-        for one in fault.suggestions
-        if is_misspelt(word, one.lower())
-        and (len(word) >= _MIN_MISSPELT or _is_transposed(word, one))
+        frequencies().log(suggestion.lower())
+        for suggestion in fault.suggestions
+        if is_misspelt(word, suggestion.lower())
+        and (len(word) >= _MIN_MISSPELT or _is_transposed(word, suggestion))
     ]
     if max(likely, default=-math.inf) - frequencies().log(word) < math.log(50):
         return False
@@ -383,7 +383,7 @@ def _around(read: Reading, start: int, end: int) -> str:
 def _is_error(read: Reading, sentence: ReadSentence, fault: Fault) -> bool:
     """Whether a grammar error is probably real: not in speech, and by a rule that is mostly right
     about fiction."""
-    if any(said in fault.message for said in _DOUBTFUL):
+    if any(part in fault.message for part in _DOUBTFUL):
         return False
     start, end = (sentence.start + place for place in fault.place)
     if "-" in _around(read, start, end):
@@ -391,14 +391,14 @@ def _is_error(read: Reading, sentence: ReadSentence, fault: Fault) -> bool:
     if "indefinite article" in fault.message and _AN.match(read.text, start):
         return False  # "An hotel" is old usage, and the checker is wrong about "an urn".
     places = [(token.start, k) for k, token in enumerate(sentence.tokens)]
-    here = next((k for start, k in reversed(places) if start <= fault.place[0]), 0)
-    if sentence.is_spoken[here]:
+    k_fault = next((k for start, k in reversed(places) if start <= fault.place[0]), 0)
+    if sentence.is_spoken[k_fault]:
         return False
     if "repeat this word" in fault.message:
-        return sentence.tokens[here].lower in _NEVER_TWICE
-    if any(one in fault.message for one in ("agree in grammatical number", "Did you mean `")):
-        helps = (t for t in sentence.tokens if t.head == here and t.dep in ("aux", "auxpass"))
-        is_verb = sentence.tokens[here].tag in ("VB", "VBP") and bool(fault.suggestions)
+        return sentence.tokens[k_fault].lower in _NEVER_TWICE
+    if any(phrase in fault.message for phrase in ("agree in grammatical number", "Did you mean `")):
+        helps = (t for t in sentence.tokens if t.head == k_fault and t.dep in ("aux", "auxpass"))
+        is_verb = sentence.tokens[k_fault].tag in ("VB", "VBP") and bool(fault.suggestions)
         if "Did you mean `" in fault.message and not is_verb:
             return True
         return is_verb and next(helps, None) is None
@@ -418,8 +418,8 @@ def _plainness(
         return 1.0
     if not sentence.is_narration:
         return 0.0
-    likely = [one.lower() for one in corrections]
-    zipf = max(frequencies().zipf(one) for one in likely)
+    likely = [c.lower() for c in corrections]
+    zipf = max(frequencies().zipf(c) for c in likely)
     plainness = min(1.0, max(0.0, (zipf - _RARE_ZIPF) / (_PLAIN_ZIPF - _RARE_ZIPF)))
     return plainness / 2 if any(map(word.lower().startswith, likely)) else plainness
 
@@ -476,16 +476,16 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
         is_part = "-" in (read.text[start - 1 : start], read.text[end : end + 1])
         if is_content and token.lower.isalpha() and not is_part:
             places[token.lower].append((number, sentence.at(token)))
-    for word, found in places.items():
+    for word, uses in places.items():
         zipf = frequencies().zipf(word)
-        if zipf > _ECHO_ZIPF or len(found) < 2 or n_lower[word] < 0:
+        if zipf > _ECHO_ZIPF or len(uses) < 2 or n_lower[word] < 0:
             continue
-        if len(found) > max(3, len(words) // _TOPIC):
+        if len(uses) > max(3, len(words) // _TOPIC):
             continue
-        chain = [found[0]]
-        for one in [*found[1:], (10**12, (0, 0))]:
-            if one[0] - chain[-1][0] <= _ECHO_WORDS:
-                chain.append(one)
+        chain = [uses[0]]
+        for use in [*uses[1:], (10**12, (0, 0))]:
+            if use[0] - chain[-1][0] <= _ECHO_WORDS:
+                chain.append(use)
                 continue
             apart = chain[-1][0] - chain[0][0]
             if len(chain) > 1 and apart >= _ECHO_APART:
@@ -493,32 +493,32 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
                 why = f"“{word}” occurs {often} within {apart + 1} words."
                 rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
                 strength = (rarity + (1 - apart / (len(chain) * _ECHO_WORDS))) / 2
-                before, here, *after = (place for _, place in chain)
-                yield note_of("echo", here, why, strength, [before, *after])
-            chain = [one]
+                before, place, *after = (place for _, place in chain)
+                yield note_of("echo", place, why, strength, [before, *after])
+            chain = [use]
 
 
 def _beginnings(read: Reading) -> Iterator[LineNote]:
     """Consecutive sentences that begin alike: three with the same two words, or four with one."""
 
-    def is_told(one: ReadSentence) -> bool:
+    def is_told(s: ReadSentence) -> bool:
         # Footnotes, and bracketed lists, begin alike.
-        return one.is_narration and len(one.words) > 1 and read.text[one.start] not in "[("
+        return s.is_narration and len(s.words) > 1 and read.text[s.start] not in "[("
 
     rows = groupby(read.parsed, is_told)
     for row in (list(sentences) for is_narration, sentences in rows if is_narration):
-        found = list(_begin_alike(read, row, 2, _SAME_TWO_WORDS))
-        yield from found or _begin_alike(read, row, 1, _SAME_BEGINNING)
+        notes = list(_begin_alike(read, row, 2, _SAME_TWO_WORDS))
+        yield from notes or _begin_alike(read, row, 1, _SAME_BEGINNING)
 
 
 def _begin_alike(
     read: Reading, row: Sequence[ReadSentence], n_words: int, least: int
 ) -> Iterator[LineNote]:
-    for _, alike in groupby(row, lambda one: [word.lower for word in one.words[:n_words]]):
-        same = list(alike)
-        places = [(one.start, one.at(one.words[n_words - 1])[1]) for one in same]
+    for _, sentences in groupby(row, lambda s: [word.lower for word in s.words[:n_words]]):
+        same = list(sentences)
+        places = [(s.start, s.at(s.words[n_words - 1])[1]) for s in same]
         # If they also continue alike, or a verb recurs, it is meant: "We fight. We fight on".
-        thirds = {tuple(word.lower for word in one.words[: n_words + 1]) for one in same}
+        thirds = {tuple(word.lower for word in s.words[: n_words + 1]) for s in same}
         has_verb = n_words > 1 and any(word.pos == "VERB" for word in same[0].words[:n_words])
         if len(places) >= least and len(thirds) > 1 and not has_verb:
             why = f"{len(places)} sentences in a row begin with “{read.text[slice(*places[0])]}”."
@@ -526,8 +526,8 @@ def _begin_alike(
 
 
 def _long(read: Reading) -> Iterator[LineNote]:
-    narration = [one for one in read.parsed if one.is_narration]
-    usual = median([len(one.words) for one in narration] or [0])
+    narration = [s for s in read.parsed if s.is_narration]
+    usual = median([len(s.words) for s in narration] or [0])
     for sentence in narration:
         n = len(sentence.words)
         if n > _LONG_WORDS and n > _LONG_RATIO * usual:
@@ -551,8 +551,8 @@ def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> b
     """Whether speech ending in a comma comes just before, apart from its speaker."""
     for before in range(k - 1, max(-1, k - 4), -1):
         if spoken[before]:
-            said = (token.text for token in reversed(tokens[: before + 1]))
-            return next((text for text in said if text not in "\"”’'"), "") == ","
+            texts = (token.text for token in reversed(tokens[: before + 1]))
+            return next((text for text in texts if text not in "\"”’'"), "") == ","
         if tokens[before].is_word and tokens[before].pos not in ("PRON", "PROPN", "NOUN", "DET"):
             return False
     return False
@@ -561,9 +561,9 @@ def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> b
 def _stock(read: Reading) -> Iterator[LineNote]:
     plain = " ".join(read.text.casefold().replace("’", "'").split())
     # Looking for each phrase first is fast, and a text has few of them.
-    phrases = tuple(one for one in _stock_phrases() if one in plain)
-    for found in _pattern_of(phrases).finditer(read.text) if phrases else ():
-        yield note_of("stock", found.span(), f"“{' '.join(found[0].split())}” is a stock phrase.")
+    phrases = tuple(phrase for phrase in _stock_phrases() if phrase in plain)
+    for match in _pattern_of(phrases).finditer(read.text) if phrases else ():
+        yield note_of("stock", match.span(), f"“{' '.join(match[0].split())}” is a stock phrase.")
 
 
 @functools.cache
@@ -575,7 +575,7 @@ def _stock_phrases() -> tuple[str, ...]:
 @functools.lru_cache(64)
 def _pattern_of(phrases: Collection[str]) -> re.Pattern[str]:
     longest_first = sorted(phrases, key=len, reverse=True)
-    parts = (r"\s+".join(map(re.escape, one.split())).replace("'", "['’]") for one in longest_first)
+    parts = (r"\s+".join(map(re.escape, p.split())).replace("'", "['’]") for p in longest_first)
     return re.compile(rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])", re.IGNORECASE)
 
 
@@ -616,11 +616,11 @@ class LineReview:
         """The review without notes of these kinds, and without those that are off by default unless
         in `also`; its signature names what is left out."""
         off = {kind.id for kind in LINE_KINDS.values() if not kind.is_on} - set(also)
-        left = sorted((set(kinds) | off) & LINE_KINDS.keys())
-        if not left:
+        omitted = sorted((set(kinds) | off) & LINE_KINDS.keys())
+        if not omitted:
             return self
-        notes = tuple(note for note in self.notes if note.kind not in left)
-        return replace(self, notes=notes, signature=f"{self.signature}|without:{'+'.join(left)}")
+        notes = tuple(note for note in self.notes if note.kind not in omitted)
+        return replace(self, notes=notes, signature=f"{self.signature}|without:{'+'.join(omitted)}")
 
     def to_row(self, document: Document, per_thousand: int) -> dict[str, Any]:
         """As written to JSON: the first notes, and how many there are of each kind."""
@@ -645,15 +645,15 @@ class LineReview:
 
     def measurements(self, document_id: str) -> Iterator[Measurement]:
         """The number of notes of each kind, and their places, as measurements."""
-        left = dict(Signature.parse(self.signature).parts).get("without", "").split("+")
+        omitted = dict(Signature.parse(self.signature).parts).get("without", "").split("+")
         for kind in LINE_KINDS:
-            if kind in left:
+            if kind in omitted:
                 continue
             notes = [note for note in self.notes if note.kind == kind]
             spans = tuple(Span(document_id, note.start, note.end) for note in notes)
             about = document_id, "lines", kind, "fabula"
-            found = None if self.missing_reason else len(notes), self.missing_reason
-            yield Measurement(*about, *found, spans, None, self.signature)
+            result = None if self.missing_reason else len(notes), self.missing_reason
+            yield Measurement(*about, *result, spans, None, self.signature)
 
 
 def read_lines(tools: TextTools, document: Document) -> LineReview:
@@ -697,8 +697,8 @@ def read_drafts(
 
     grammar: a checker, as for `open_checker`. Raises `ModelError` if a dependency is missing.
     """
-    one = functools.partial(_read, grammar, frozenset(wanted))
-    yield from in_order(one, check_documents(documents), n_jobs, n_small=_FEW)
+    read = functools.partial(_read, grammar, frozenset(wanted))
+    yield from in_order(read, check_documents(documents), n_jobs, n_small=_FEW)
 
 
 def _read(grammar: str, wanted: frozenset[Wanted], document: Document) -> DraftReading:

@@ -45,23 +45,23 @@ class Config:
             kinds: set[type[Settings]] = {Reading}
             for job in jobs().values():
                 kinds.update(job.load().settings.values())
-            settings = [one for kind in kinds for one in fields_of(kind) if one.field.tuned]
-            if unknown := others - {one.field.option_of(one.path[-1]) for one in settings}:
+            settings = [d for kind in kinds for d in fields_of(kind) if d.field.tuned]
+            if unknown := others - {d.field.option_of(d.path[-1]) for d in settings}:
                 name = min(unknown)
                 remedy = f"`fabula COMMAND --help {name.partition('.')[0]}` lists all"
                 raise InputError(f"{NAME}: {name}: no such setting; {remedy}")
-        found = {name: value for name, value in self.sets.items() if name in options}
+        values = {name: value for name, value in self.sets.items() if name in options}
         if self.reference and options.get("reference"):
-            found["reference"] = self.reference
+            values["reference"] = self.reference
         # A job that asks a model has a limit on what it costs.
         if self.model and options.get("model") and "max-cost" in options:
-            found["model"] = self.model
-        return found
+            values["model"] = self.model
+        return values
 
     def price_of(self, models: tuple[str, ...] = ()) -> str | None:
         """Return configured prices (all if no model is named) in the format of `price`, or None."""
-        asked = models or tuple(self.prices)
-        return ";".join(f"{one}={self.prices[one]}" for one in asked if one in self.prices) or None
+        names = models or self.prices
+        return ";".join(f"{n}={self.prices[n]}" for n in names if n in self.prices) or None
 
 
 def read_config() -> Config:
@@ -96,7 +96,7 @@ def read_config() -> Config:
                     raise InputError(f"{path}: {name}.{key} {problem}")
                 sets[f"{name}.{key.replace('_', '-')}"] = value
         prices = content.get("prices", {})
-        if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
+        if not isinstance(prices, dict) or not all(isinstance(p, str) for p in prices.values()):
             raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')
         return Config(
             reference=_several(path, "reference", content.get("reference", [])),
@@ -110,12 +110,12 @@ def read_config() -> Config:
 
 def addresses_in(values: Iterable[str]) -> list[str]:
     """The addresses among these values that are not on this machine."""
-    here = ("127.0.0.1", "localhost", "::1")
-    return [value for value in values if "://" in value and urlsplit(value).hostname not in here]
+    local = ("127.0.0.1", "localhost", "::1")
+    return [value for value in values if "://" in value and urlsplit(value).hostname not in local]
 
 
 def _several(path: Path, key: str, value: Any) -> tuple[str, ...]:
     values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
         raise InputError(f"{path}: {key} must be a string or a list of strings")
     return tuple(values)

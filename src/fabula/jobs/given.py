@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from fabula.core.errors import InputError
 from fabula.core.provenance import note_texts
 from fabula.core.store import located_rows, read_rows
 from fabula.core.types import Document
 from fabula.jobs.shared_settings import Reading, read_stories
-
-if TYPE_CHECKING:
-    pass
 
 Row = dict[str, Any]
 
@@ -73,25 +70,25 @@ def documents_of(texts: Texts, how: Reading = Reading()) -> GivenTexts:  # noqa:
         rows = [{how.id_field: str(key), **row} for key, row in zip(texts.index, rows, strict=True)]
     if rows is None and is_many:
         texts = list(texts)
-        rows = list(texts) if texts and all(isinstance(one, Mapping) for one in texts) else None
+        rows = list(texts) if texts and all(isinstance(row, Mapping) for row in texts) else None
     if rows is not None:
         fields = Fields(how.text_field, how.id_field)
         numbered = enumerate(rows, 1)
-        found = [document_of_row(row, f"row {k}", str(k), fields) for k, row in numbered]
+        documents = [document_of_row(row, f"row {k}", str(k), fields) for k, row in numbered]
     elif isinstance(texts, Document):
-        found = [texts]
+        documents = [texts]
     elif is_many:
-        found = list(check_documents(map(_numbered, texts, count(1))))
+        documents = list(check_documents(map(_numbered, texts, count(1))))
     else:
         raise InputError(
             "texts must be a frame, a list of documents, strings or dicts, a mapping from id to "
             f"text, or the path of files, not {type(texts).__name__}"
         )
-    if not found:
+    if not documents:
         raise InputError("no texts")
-    note_texts(found)
-    check_ids(found)
-    return GivenTexts(lambda: found, kind)
+    note_texts(documents)
+    check_ids(documents)
+    return GivenTexts(lambda: documents, kind)
 
 
 def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:  # noqa: A002
@@ -130,9 +127,9 @@ def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
     """
     kind = _FRAMES.get((type(table).__module__.partition(".")[0], type(table).__name__))
     if kind == "pandas":
-        named = table.astype(object).where(table.notna(), None)
-        columns, found = list(map(str, named.columns)), named.itertuples(index=False, name=None)
-        return [dict(zip(columns, row, strict=True)) for row in found], kind
+        filled = table.astype(object).where(table.notna(), None)
+        columns, tuples = list(map(str, filled.columns)), filled.itertuples(index=False, name=None)
+        return [dict(zip(columns, row, strict=True)) for row in tuples], kind
     if kind == "polars":
         return list(table.iter_rows(named=True)), kind
     if kind == "arrow":
@@ -195,12 +192,12 @@ class Rows:
             return cls(((rows, "the rows"),))
         if not isinstance(value, Iterable):
             raise InputError(f"expected rows, a frame or a file, not {type(value).__name__}")
-        return cls(tuple(part for one in value for part in cls.of(one).parts))
+        return cls(tuple(part for entry in value for part in cls.of(entry).parts))
 
     def __iter__(self) -> Iterator[tuple[Row, str]]:
         """Each row, and where it is. Raises `InputError` for what cannot be read."""
-        for one in self.parts:
-            yield from located_in(one)
+        for part in self.parts:
+            yield from located_in(part)
 
 
 def rows_in(value: Any) -> list[Row] | None:
@@ -212,10 +209,10 @@ def rows_in(value: Any) -> list[Row] | None:
     return rows if rows is None or kind is None else [nested(row) for row in rows]
 
 
-def named_parts(given: Iterable[Rows]) -> Iterator[tuple[Iterable[Row], str]]:
+def named_parts(several: Iterable[Rows]) -> Iterator[tuple[Iterable[Row], str]]:
     """The rows of each file, or of those in memory, and what names them in errors."""
-    for one in given:
-        for part in one.parts:
+    for rows in several:
+        for part in rows.parts:
             yield (read_rows(part), str(part)) if isinstance(part, Path) else part
 
 

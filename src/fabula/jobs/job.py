@@ -77,12 +77,12 @@ class Shape:
     def _hints(self) -> dict[str, Any]:
         """The types of what is given, and of the result; what is handed in needs none."""
         module: Any = inspect.getmodule(self.function)
-        known = vars(module) if module is not None else {}
+        names = vars(module) if module is not None else {}
         parameters = inspect.signature(self.function).parameters
         noted = self.function.__annotations__
-        own = {name: noted[name] for name in (*parameters, "return") if name not in self.handed}
-        named: Any = SimpleNamespace(__annotations__=own)
-        return get_type_hints(named, {**known, **self.function.__globals__}, include_extras=True)
+        hinted = {name: noted[name] for name in (*parameters, "return") if name not in self.handed}
+        holder: Any = SimpleNamespace(__annotations__=hinted)
+        return get_type_hints(holder, {**names, **self.function.__globals__}, include_extras=True)
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
@@ -96,7 +96,7 @@ class Shape:
             if get_origin(hint) is Annotated:
                 hint, mark = get_args(hint)
             if hint == str | None or hint == Path | None or hint == int | None:
-                hint = next(one for one in get_args(hint) if one is not type(None))
+                hint = next(kind for kind in get_args(hint) if kind is not type(None))
             is_many = get_origin(hint) is not None
             kind = get_args(hint)[0] if is_many else hint
             is_stream = isinstance(kind, type) and issubclass(kind, Stream)
@@ -119,8 +119,8 @@ class Shape:
         """What is handed in: `progress`, `confirm`, `each`, `agree`, `announce`, `warn`."""
         return frozenset(
             name
-            for name, one in inspect.signature(self.function).parameters.items()
-            if one.kind is one.KEYWORD_ONLY
+            for name, p in inspect.signature(self.function).parameters.items()
+            if p.kind is p.KEYWORD_ONLY
         )
 
     @cached_property

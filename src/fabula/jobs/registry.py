@@ -145,14 +145,14 @@ def _built_in() -> dict[str, list[Job]]:
     sections: dict[str, list[Job]] = {}
     for line in filter(None, _BUILT_IN.splitlines()):
         if not line.startswith(" "):
-            own = sections.setdefault(line, [])
+            section = sections.setdefault(line, [])
             continue
         words, _, rest = line.strip().partition(" = ")
         place, _, short = rest.partition(" | ")
         module, _, function = place.partition(":")
         # A function has the last word of its command, unless the line names another.
         function = function or words.split()[-1].replace("-", "_")
-        own.append(Job(words, f"fabula.{module}:{function}", short, words in _ACTING))
+        section.append(Job(words, f"fabula.{module}:{function}", short, words in _ACTING))
     return sections
 
 
@@ -168,4 +168,4 @@ def sections() -> dict[str, list[Job]]:
 
 def jobs() -> dict[str, Job]:
     """All jobs, by the words of their commands."""
-    return {job.name: job for own in sections().values() for job in own}
+    return {job.name: job for section in sections().values() for job in section}

@@ -132,9 +132,9 @@ class Result:
 
     def endings(self) -> list[str]:
         """The endings of the files that it can be saved to."""
-        own = [".jsonl"] if has(type(self), "rows") else []
-        own += [".csv", ".tex"] if has(type(self), "tables") else []
-        return list(dict.fromkeys([*own, ".json", *self.writers()]))
+        endings = [".jsonl"] if has(type(self), "rows") else []
+        endings += [".csv", ".tex"] if has(type(self), "tables") else []
+        return list(dict.fromkeys([*endings, ".json", *self.writers()]))
 
     def __str__(self) -> str:
         from fabula.show.sheet import render
@@ -194,10 +194,10 @@ def nested(row: Row) -> Row:
 
 def flat(row: Row, before: str = "") -> Row:
     """A row with one level: `uniqueness` of {5: 0.1} becomes `uniqueness_5`; lists stay."""
-    found: Row = {}
+    fields: Row = {}
     for name, value in row.items():
         if isinstance(value, dict):
-            found |= flat(value, f"{before}{name}_")
+            fields |= flat(value, f"{before}{name}_")
         else:
-            found[f"{before}{name}"] = value
-    return found
+            fields[f"{before}{name}"] = value
+    return fields

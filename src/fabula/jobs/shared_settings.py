@@ -222,8 +222,8 @@ def share_of(share: str | None, out: object) -> Share | None:
 
 def rows_file(share: str | None, out: Path) -> Path:
     """The file of the rows of a job with this `out`; a share has its own beside it."""
-    found = share_of(share, out)
-    return out if found is None else found.beside(out)
+    part = share_of(share, out)
+    return out if part is None else part.beside(out)
 
 
 def _ends_with(ending: str, path: Path) -> str | None:

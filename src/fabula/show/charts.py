@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fabula.core.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 _FORMATS = {".svg", ".pdf", ".png"}
 INK, SOFT, LINE = "#201d18", "#6f675b", "#e4ded2"

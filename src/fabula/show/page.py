@@ -156,15 +156,15 @@ def cut_text(
     """
     segments = segments_of(borrowed)
     outermost: list[Listed] = []
-    for one in sorted(listed, key=lambda one: (one.start, -one.end)):
+    for mark in sorted(listed, key=lambda mark: (mark.start, -mark.end)):
         # Of two on the same words the first.
-        if not outermost or one.end > outermost[-1].end:
-            outermost.append(one)
+        if not outermost or mark.end > outermost[-1].end:
+            outermost.append(mark)
     phrases = segments_of(outermost)
     anchors: dict[int, list[str]] = {}
-    for one in listed:
-        if one.anchor:
-            anchors.setdefault(one.start, []).append(one.anchor)
+    for mark in listed:
+        if mark.anchor:
+            anchors.setdefault(mark.start, []).append(mark.anchor)
     marked = sorted((a, b, k) for k, note in enumerate(notes) for a, b in note.places)
     edges = sorted(
         {k for a, b, _ in (*segments, *marked, *phrases) for k in (a, b)} | anchors.keys()
@@ -177,7 +177,7 @@ def cut_text(
         for a, b in pairwise([start, *inside, end]):
             segment, phrase = _segment_at(a, segments), _segment_at(a, phrases)
             span = segment[2] if segment else None
-            here = dict.fromkeys(k for begin, stop, k in marked if begin <= a < stop)
+            noted = dict.fromkeys(k for begin, stop, k in marked if begin <= a < stop)
             lines = text[a:b].split("\n")
             for number, line in enumerate(lines):
                 if number:
@@ -187,7 +187,7 @@ def cut_text(
                 is_first = span is not None and span.number not in spans_shown
                 if span is not None:
                     spans_shown.add(span.number)
-                new = [k for k in here if k not in notes_shown]
+                new = [k for k in noted if k not in notes_shown]
                 notes_shown.update(new)
                 is_end = number == len(lines) - 1
                 # HTML would collapse the indent of a line of verse.
@@ -197,7 +197,7 @@ def cut_text(
                     span,
                     is_first,
                     is_last=is_end and segment is not None and b == segment[1],
-                    notes=tuple(notes[k] for k in here),
+                    notes=tuple(notes[k] for k in noted),
                     first_notes=tuple(notes[k] for k in new),
                     listed=phrase[2] if phrase else None,
                     anchors=tuple(anchors.pop(a, ())),
@@ -208,8 +208,8 @@ def cut_text(
     # Existing breaks, and places outside the text, split nothing.
     borders += [(k, k) for k in {*breaks} - after if 0 < k < len(text)]
     borders = [(0, 0), *sorted(borders), (len(text), len(text))]
-    found = [Paragraph(start, pieces(start, end)) for (_, start), (end, _) in pairwise(borders)]
-    return [paragraph for paragraph in found if any(one.text.strip() for one in paragraph)]
+    cut = [Paragraph(start, pieces(start, end)) for (_, start), (end, _) in pairwise(borders)]
+    return [paragraph for paragraph in cut if any(piece.text.strip() for piece in paragraph)]
 
 
 S = TypeVar("S", Borrowed, Listed)

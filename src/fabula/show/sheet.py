@@ -122,8 +122,8 @@ class Column:
         for name in (self.of or self.field).split("."):
             if thing is not None:
                 thing = thing[name] if isinstance(thing, Mapping) else getattr(thing, name)
-        found: Cell = thing
-        return found
+        cell: Cell = thing
+        return cell
 
     @property
     def field(self) -> str:
@@ -271,8 +271,8 @@ def interval_notes(estimates: Iterable[Estimate], units: str) -> list[str]:
     notes = []
     if any(_is_of_few(estimate) for estimate in estimates):
         notes.append(f"- (n ...): no interval from fewer than {MIN_UNITS} {units}")
-    valued = [one for one in estimates if one.value is not None and one.n_units is not None]
-    if any(one.low is None and not _is_of_few(one) for one in valued):
+    valued = [e for e in estimates if e.value is not None and e.n_units is not None]
+    if any(e.low is None and not _is_of_few(e) for e in valued):
         notes.append(
             "-: no interval where nothing varies, or an answer is too rare to tell how far others "
             "would differ"
@@ -313,7 +313,7 @@ def _terminal_table(sheet: Sheet) -> Table:
         are_names = [not is_number for is_number in cells.are_numbers]
         are_names[0] &= not sheet.columns[0].cut
         rows = [
-            [_split(one) if is_name else one for one, is_name in zip(row, are_names, strict=True)]
+            [_split(s) if is_name else s for s, is_name in zip(row, are_names, strict=True)]
             for row in cells.rows
         ]
     # The minimum width of a column: its numbers on one line, its title split at words, and a title
@@ -444,15 +444,15 @@ def contrast_sheet(
     return Sheet.of(name, contrasts, columns)
 
 
-def omnibus_lines(found: Omnibus | None, number: str = "") -> list[str]:
+def omnibus_lines(omnibus: Omnibus | None, number: str = "") -> list[str]:
     """Whether several groups differ at all; for two the test of the pair says so."""
-    if found is None or found.n_groups < 3:
+    if omnibus is None or omnibus.n_groups < 3:
         return []
-    unit = "clusters" if found.is_clustered else "texts"
-    p = f"no p from {found.n_units:,} {unit}" if found.p is None else f"p = {found.p:.2g}"
-    statistic = "infinite" if found.statistic is None else f"{found.statistic:.2f}"
+    unit = "clusters" if omnibus.is_clustered else "texts"
+    p = f"no p from {omnibus.n_units:,} {unit}" if omnibus.p is None else f"p = {omnibus.p:.2g}"
+    statistic = "infinite" if omnibus.statistic is None else f"{omnibus.statistic:.2f}"
     what = f" in {number}" if number else ""
     return [
-        f"all {found.n_groups:,} groups alike{what}: {found.test} = {statistic} over "
-        f"{found.n_units:,} {unit}, {p}"
+        f"all {omnibus.n_groups:,} groups alike{what}: {omnibus.test} = {statistic} over "
+        f"{omnibus.n_units:,} {unit}, {p}"
     ]

@@ -112,17 +112,17 @@ class Command(click.Command):
         declared = {param.name for param in params}
         asked_for: list[click.Parameter] = []
         for place, kind in hints.items():
-            asked_for += (_option(one, kind.sets) for one in parts.get(place, (kind, ()))[1])
-            for flag, told in _USUAL.get((place, kind), ()):
+            asked_for += (_option(d, kind.sets) for d in parts.get(place, (kind, ()))[1])
+            for flag, text in _USUAL.get((place, kind), ()):
                 value = True if kind is bool else flag.removeprefix("--")
-                made = click.Option([flag, place], is_flag=True, flag_value=value, help=told)
-                asked_for.append(made)
+                switch = click.Option([flag, place], is_flag=True, flag_value=value, help=text)
+                asked_for.append(switch)
         params += [param for param in asked_for if param.name not in declared]
 
         @wraps(callback)
         def called(*args: Any, **given: Any) -> Any:
             for place, (kind, described) in parts.items():
-                values = {one.path: given.pop(_SEPARATOR.join(one.path)) for one in described}
+                values = {d.path: given.pop(_SEPARATOR.join(d.path)) for d in described}
                 given[place] = build(kind, values)
             return callback(*args, **given)
 
@@ -135,13 +135,13 @@ class Command(click.Command):
 
     def shared(self) -> dict[str, list[click.Option]]:
         """Its options that many commands have, by their set."""
-        found: dict[str, list[click.Option]] = {name: [] for name in SHARED}
+        by_set: dict[str, list[click.Option]] = {name: [] for name in SHARED}
         for option in self.params:
             if isinstance(option, click.Option):
                 is_output = option.opts[-1] in _OF_OUTPUT
                 name = "output" if is_output else getattr(option, "shared", "")
-                found.get(name, []).append(option)
-        return {name: options for name, options in found.items() if options}
+                by_set.get(name, []).append(option)
+        return {name: options for name, options in by_set.items() if options}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options, then a line for each shared set."""
@@ -168,7 +168,7 @@ class Command(click.Command):
         formatter.write_text(f"{SHARED[name]}.")
         formatter.write_paragraph()
         options = self.shared()[name]
-        formatter.write_dl([one for option in options if (one := option.get_help_record(ctx))])
+        formatter.write_dl([pair for option in options if (pair := option.get_help_record(ctx))])
         if any(getattr(option, "tuned", False) for option in options):
             formatter.write_paragraph()
             formatter.write_text(f"What is set by --set can stand in {NAME} too, under [{name}].")
@@ -199,16 +199,16 @@ class Command(click.Command):
                 args += [word, *words]
                 break
             is_set = word == "--set" or word.startswith("--set=")
-            given = next(words, "") if word == "--set" else word.removeprefix("--set=")
-            if is_set and "=" not in given:
+            assigned = next(words, "") if word == "--set" else word.removeprefix("--set=")
+            if is_set and "=" not in assigned:
                 raise click.UsageError("--set must be NAME=VALUE, as in --set models.timeout=30")
-            args.append(f"--{given}" if is_set else word)
+            args.append(f"--{assigned}" if is_set else word)
         config = read_config()
-        own = [one for one in self.params if isinstance(one, click.Option)]
-        options = {one.opts[-1].removeprefix("--"): one for one in own}
-        configured = config.values_of({name: one.multiple for name, one in options.items()})
-        ctx.default_map = {str(options[name].name): one for name, one in configured.items()}
-        left = super().parse_args(ctx, args)
+        params = [param for param in self.params if isinstance(param, click.Option)]
+        options = {param.opts[-1].removeprefix("--"): param for param in params}
+        configured = config.values_of({name: o.multiple for name, o in options.items()})
+        ctx.default_map = {str(options[name].name): value for name, value in configured.items()}
+        rest = super().parse_args(ctx, args)
         if config.is_of_folder and ctx.default_map:
             taken = [
                 ctx.params[name]
@@ -221,18 +221,18 @@ class Command(click.Command):
                 from platformdirs import user_config_path
 
                 shown, place = ", ".join(addresses), user_config_path("fabula")
-                said = f"{NAME} in this folder names {shown}, which texts would be sent to"
+                warning = f"{NAME} in this folder names {shown}, which texts would be sent to"
                 if not sys.stdin.isatty():
                     remedy = f"give the address as an option, or keep it in {place}"
-                    raise click.UsageError(f"{said}; {remedy}")
-                click.confirm(f"{said}. Go on?", abort=True, err=True)
-        named = {option.opts[-1]: option.name for option in self.params if option.name}
-        models, price = named.get("--model", named.get("--written-by")), named.get("--models.price")
+                    raise click.UsageError(f"{warning}; {remedy}")
+                click.confirm(f"{warning}. Go on?", abort=True, err=True)
+        names = {option.opts[-1]: option.name for option in self.params if option.name}
+        models, price = names.get("--model", names.get("--written-by")), names.get("--models.price")
         if price is not None and ctx.params.get(price) is None:
-            asked = () if models is None else ctx.params[models]
-            asked = asked if isinstance(asked, tuple) else (asked,)
-            ctx.params[price] = config.price_of(asked)
-        return left
+            specs = () if models is None else ctx.params[models]
+            specs = specs if isinstance(specs, tuple) else (specs,)
+            ctx.params[price] = config.price_of(specs)
+        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         with notices.logging_to(ctx):
@@ -263,14 +263,14 @@ _USUAL: dict[tuple[str, Any], tuple[tuple[str, str], ...]] = {
 """The options of a command's parameter, by its name and type."""
 
 
-def _option(one: Described, sets: Mapping[str, str]) -> Option:
+def _option(described: Described, sets: Mapping[str, str]) -> Option:
     """The option of a setting; `sets` are the shared sets that are the job's own elsewhere."""
-    field, default, kind = one.field, one.default, one.plain
-    is_required, several = default is dataclasses.MISSING, get_origin(one.type) is tuple
-    told = f"  [default: {field.default_text}]" if field.default_text else ""
-    told += f"  [env: {field.env}]" if field.env else ""
+    field, default, kind = described.field, described.default, described.plain
+    is_required, several = default is dataclasses.MISSING, get_origin(described.type) is tuple
+    notes = f"  [default: {field.default_text}]" if field.default_text else ""
+    notes += f"  [env: {field.env}]" if field.env else ""
     more: dict[str, Any] = {
-        "help": field.help + told,
+        "help": field.help + notes,
         "required": is_required,
         "envvar": field.env or None,
         "multiple": several,
@@ -278,7 +278,7 @@ def _option(one: Described, sets: Mapping[str, str]) -> Option:
         **({} if is_required else {"default": default}),
         "show_default": not is_required and default not in (None, (), "") and default is not False,
     }
-    name, each = field.option_of(one.path[-1]), get_args(kind)[0] if several else kind
+    name, inner = field.option_of(described.path[-1]), get_args(kind)[0] if several else kind
     declared = f"--{name}"
     if kind is bool and field.tuned:
         more["type"] = bool
@@ -287,22 +287,22 @@ def _option(one: Described, sets: Mapping[str, str]) -> Option:
     elif kind is bool:
         declared += f"/--no-{name}"
     else:
-        usual = {int: "N", Path: "FILE"}.get(each, "FILE" if hasattr(each, "of") else "")
-        if unit := field.unit or usual:
+        fallback = {int: "N", Path: "FILE"}.get(inner, "FILE" if hasattr(inner, "of") else "")
+        if unit := field.unit or fallback:
             more["metavar"] = unit
-        check, is_number = field.check, each in (int, float)
-        more["type"] = each
-        if get_origin(each) is Literal:
-            more["type"] = click.Choice([str(choice) for choice in get_args(each)])
-        elif each is Path or hasattr(each, "of"):
+        check, is_number = field.check, inner in (int, float)
+        more["type"] = inner
+        if get_origin(inner) is Literal:
+            more["type"] = click.Choice([str(choice) for choice in get_args(inner)])
+        elif inner is Path or hasattr(inner, "of"):
             more["type"] = click.Path(path_type=Path, file_okay=field.unit != "DIR")
         elif isinstance(check, Between) and is_number:
-            numbers: Any = click.IntRange if each is int else click.FloatRange
+            numbers: Any = click.IntRange if inner is int else click.FloatRange
             more["type"] = numbers(check.low, check.high, check.low_open, check.high_open)
     return Option(
-        [_SEPARATOR.join(one.path), declared],
-        setting=one.path[-1],
-        shared=sets.get(one.path[-1], field.shared),
+        [_SEPARATOR.join(described.path), declared],
+        setting=described.path[-1],
+        shared=sets.get(described.path[-1], field.shared),
         tuned=field.tuned,
         **more,
     )
@@ -312,7 +312,7 @@ def command_of(job: Job) -> Command:
     """The command with the job's inputs, settings and output formats."""
     shape = job.load()
     kinds: dict[str, Any] = dict(shape.settings)
-    if any(one.is_texts for one in shape.inputs):
+    if any(source.is_texts for source in shape.inputs):
         kinds["how_to_read"] = Reading
     has_tables = has(shape.result, "tables")
     if has_tables and not any(issubclass(kind, TableFiles) for kind in kinds.values()):
@@ -327,19 +327,18 @@ def command_of(job: Job) -> Command:
 
     run.__annotations__ = kinds
     arguments: list[click.Parameter] = []
-    for one in shape.inputs:
-        if one.mark == "corpus":
+    for source in shape.inputs:
+        if source.mark == "corpus":
             kind: Any = CorpusType()
         else:
-            is_path = isinstance(one.kind, type) and (
-                issubclass(one.kind, Path) or (hasattr(one.kind, "of") and not one.is_texts)
-            )
-            kind = click.Path(path_type=Path) if is_path else one.kind if one.kind is int else str
-        is_many, required = one.is_many or one.mark == "texts", one.is_required
-        word = {"corpus": "DIR", "texts": ""}.get(one.mark, one.mark) or one.name.upper()
+            has_of = hasattr(source.kind, "of") and not source.is_texts
+            is_path = isinstance(source.kind, type) and (has_of or issubclass(source.kind, Path))
+            kind = click.Path(path_type=Path) if is_path else int if source.kind is int else str
+        is_many, required = source.is_many or source.mark == "texts", source.is_required
+        word = {"corpus": "DIR", "texts": ""}.get(source.mark, source.mark) or source.name.upper()
         shown = f"{word}..." if is_many else word
         argument = click.Argument(
-            [one.name],
+            [source.name],
             nargs=-1 if is_many else 1,
             required=required,
             metavar=shown if required else f"[{shown}]",
@@ -355,8 +354,8 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
     as_json, yes = given.pop("as_json", None), given.pop("yes", False)
     form = "json" if as_json is True else as_json or None
     how = given.get("how_to_read") or Reading()
-    settings = [one for one in given.values() if isinstance(one, Settings)]
-    files = next((one for one in settings if isinstance(one, TableFiles)), None)
+    settings = [value for value in given.values() if isinstance(value, Settings)]
+    files = next((part for part in settings if isinstance(part, TableFiles)), None)
     for parameter in ("how_to_read", "files"):
         if parameter not in shape.settings:
             given.pop(parameter, None)
@@ -368,29 +367,29 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
             yield from _reading_of(others, how, bar, incomplete)
 
     with ExitStack() as stack:
-        texts = [one for one in shape.inputs if one.is_texts]
-        streams = [one for one in texts if one.kind is not Document]
+        texts = [source for source in shape.inputs if source.is_texts]
+        streams = [source for source in texts if source.kind is not Document]
         sources = tuple(given[texts[0].name]) if texts else ()
-        for one in shape.inputs:
-            value, make = given[one.name], getattr(one.kind, "of", None)
-            if one.kind is Document:
-                given[one.name] = read_stories(tuple(value), read_all) if value else []
-            elif not one.is_texts and value is not None and make is not None:
-                given[one.name] = tuple(map(make, value)) if one.is_many else make(value)
+        for source in shape.inputs:
+            value, make = given[source.name], getattr(source.kind, "of", None)
+            if source.kind is Document:
+                given[source.name] = read_stories(tuple(value), read_all) if value else []
+            elif not source.is_texts and value is not None and make is not None:
+                given[source.name] = tuple(map(make, value)) if source.is_many else make(value)
         bar = Bar()
         if streams or "progress" in shape.handed:
             bar = stack.enter_context(notices.progress_bar(name, None, in_bytes=bool(streams)))
-        for one in streams:
-            named = given.pop(one.name)
-            if one.kind is OneSource:
-                named = () if named is None else (named,)
+        for source in streams:
+            names = given.pop(source.name)
+            if source.kind is OneSource:
+                names = () if names is None else (names,)
             # Left out, the job's own default says so.
-            if named:
-                is_whole = issubclass(one.kind, WholeStream)
-                read = partial(_reading_of, named, how, bar, incomplete, is_whole=is_whole)
-                given[one.name] = one.kind(read, named, how)
+            if names:
+                is_whole = issubclass(source.kind, WholeStream)
+                read = partial(_reading_of, names, how, bar, incomplete, is_whole=is_whole)
+                given[source.name] = source.kind(read, names, how)
         rows = stack.enter_context(_json_rows(form)) if "each" in shape.handed else None
-        known: dict[str, Any] = {
+        offered: dict[str, Any] = {
             "progress": bar,
             "confirm": partial(_confirm, bar, yes),
             "each": rows,
@@ -401,9 +400,9 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
             "sources": sources,
             "is_shown": form is None,
         }
-        handed = {name: known[name] for name in shape.handed if name in known}
-        found = shape.function(**given, **handed)
-    _show(found, form, outputs, files, is_printed=rows is not None)
+        handed = {name: offered[name] for name in shape.handed if name in offered}
+        result = shape.function(**given, **handed)
+    _show(result, form, outputs, files, is_printed=rows is not None)
     if incomplete:
         click.echo("\n".join(incomplete), err=True)
         # So that scripts can detect incomplete input.
@@ -504,7 +503,7 @@ def _json_of(content: object) -> str:
 
 
 def _show(
-    found: Result,
+    result: Result,
     form: str | None,
     outputs: Sequence[Path],
     files: TableFiles | None,
@@ -512,38 +511,38 @@ def _show(
     is_printed: bool,
 ) -> None:
     """Print a result, or its values as JSON, then what else there is to say."""
-    said = found.lines()
+    lines = result.lines()
     wants_files = files is not None and (files.csv or files.latex)
-    tables = found.tables() if wants_files or (form is None and not said) else []
-    in_words: Callable[[str], str] = notices.in_options if found.names_settings else str
-    own: list[Path] = []
+    tables = result.tables() if wants_files or (form is None and not lines) else []
+    in_words: Callable[[str], str] = notices.in_options if result.names_settings else str
+    written: list[Path] = []
     if files is not None and wants_files:
-        sheets = found.sheets() if has(type(found), "sheets") else tables
-        own = files.write(sheets, found.records())
+        sheets = result.sheets() if has(type(result), "sheets") else tables
+        written = files.write(sheets, result.records())
     if form is None:
-        for line in said:
+        for line in lines:
             click.echo(in_words(line).encode(errors="replace").decode())
-        if not said:
+        if not lines:
             from fabula.show.sheet import render
 
             click.echo(in_words(render(*tables)), nl=False)
     elif not is_printed:
-        has_only_rows = form == "jsonl" or not has(type(found), "to_json")
-        content = found.rows() if has_only_rows else found.to_json()
+        has_only_rows = form == "jsonl" or not has(type(result), "to_json")
+        content = result.rows() if has_only_rows else result.to_json()
         if isinstance(content, list):
             with _json_rows(form) as print_row:
                 for row in content:
                     print_row(row)
         else:
             click.echo(_json_of(content))
-    for line in found.notices():
+    for line in result.notices():
         click.echo(in_words(line), err=form is not None)
-    if not said:
+    if not lines:
         # Never mixed into the JSON.
-        for path in [*found.written(), *outputs, *own]:
+        for path in [*result.written(), *outputs, *written]:
             if path.exists():
                 click.echo(f"written: {path}", err=form is not None)
-    if (why := found.lacking()) is not None:
+    if (why := result.lacking()) is not None:
         if why:
             click.echo(why, err=True)
         click.get_current_context().exit(1)
@@ -558,17 +557,17 @@ def _checked_outputs(
     """
     outputs: list[Path] = []
     taken: set[Path] = set()
-    for one in shape.inputs:
-        value = given[one.name]
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, str | Path) and (one.is_texts or isinstance(each, Path)):
-                taken.add(Path(each).resolve())
+    for source in shape.inputs:
+        value = given[source.name]
+        for entry in value if isinstance(value, tuple) else (value,):
+            if isinstance(entry, str | Path) and (source.is_texts or isinstance(entry, Path)):
+                taken.add(Path(entry).resolve())
     for part in settings:
         for described, value in values_of(part):
             name = described.path[-1]
             if not is_output(described):
-                for each in value if isinstance(value, tuple) else (value,):
-                    path = getattr(each, "path", each)
+                for entry in value if isinstance(value, tuple) else (value,):
+                    path = getattr(entry, "path", entry)
                     if isinstance(path, Path):
                         taken.add(path.resolve())
             elif value is not None and not (part is files and name in ("csv", "latex")):

@@ -35,8 +35,6 @@ USAGE, INPUT, BUSY, SERVICE, INTERRUPTED = 2, 3, 4, 5, 130
 _AGAIN_AFTER_S = 0.01
 _RUN_AGAIN = "and run the same command again: finished work is kept"
 _CODES = ((BusyError, BUSY), (ModelError, SERVICE), (LookupFailed, SERVICE), (FabulaError, INPUT))
-
-
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 _GROUPS = {
@@ -65,53 +63,52 @@ class _Jobs(click.Group):
 
     def _named(self) -> dict[str, list[tuple[str, str]]]:
         """By section, the commands here with what they are for."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for section, own in sections().items():
-            named: dict[str, str] = {}
-            for job in own:
+        by_section: dict[str, list[tuple[str, str]]] = {}
+        for section, members in sections().items():
+            shown: dict[str, str] = {}
+            for job in members:
                 if job.name.startswith(self.before):
                     word, _, rest = job.name.removeprefix(self.before).partition(" ")
-                    named[word] = _GROUPS.get(word, f"{word} ...") if rest else job.short
-            if named:
-                found[section] = list(named.items())
-        return found
+                    shown[word] = _GROUPS.get(word, f"{word} ...") if rest else job.short
+            if shown:
+                by_section[section] = list(shown.items())
+        return by_section
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [word for own in self._named().values() for word, _ in own]
+        return [word for rows in self._named().values() for word, _ in rows]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         words = self.before + cmd_name
-        known = jobs()
-        if words in known:
+        by_words = jobs()
+        if words in by_words:
             from fabula.cli.derived import command_of
 
-            return command_of(known[words])
-        if any(name.startswith(f"{words} ") for name in known):
-            told = _GROUPS.get(words, words)
+            return command_of(by_words[words])
+        if any(name.startswith(f"{words} ") for name in by_words):
+            text = short = _GROUPS.get(words, words)
             if usual := DEFAULTS.get(words):
-                told += f" `fabula {words} ...` is short for `fabula {words} {usual} ...`."
-            short = _GROUPS.get(words, words)
-            return _Jobs(cmd_name, before=f"{words} ", help=told, short_help=short)
+                text += f" `fabula {words} ...` is short for `fabula {words} {usual} ...`."
+            return _Jobs(cmd_name, before=f"{words} ", help=text, short_help=short)
         return None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         usual = DEFAULTS.get(self.before.strip())
-        known = [*self.list_commands(ctx), *ctx.help_option_names]
+        names = [*self.list_commands(ctx), *ctx.help_option_names]
         # `--help` alone is of the group; with the name of a set of settings it is of that command.
-        is_of_set = len(args) == 2 and args[0] in ctx.help_option_names and args[1] not in known
-        if usual and args and (args[0] not in known or is_of_set):
+        is_of_set = len(args) == 2 and args[0] in ctx.help_option_names and args[1] not in names
+        if usual and args and (args[0] not in names or is_of_set):
             args = [usual, *args]
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section, own in self._named().items():
+        for section, rows in self._named().items():
             with formatter.section("Commands" if self.before else section):
-                formatter.write_dl(own)
+                formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        named = [pair for own in self._named().values() for pair in own]
-        found = [CompletionItem(w, help=told) for w, told in named if w.startswith(incomplete)]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
+        pairs = [pair for rows in self._named().values() for pair in rows]
+        items = [CompletionItem(w, help=text) for w, text in pairs if w.startswith(incomplete)]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
 
 @click.group(cls=_Jobs, context_settings=_CONTEXT)
@@ -178,8 +175,8 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 def interrupted_by_signals() -> Iterator[None]:
     """Make the signals interrupt the enclosed code, unless already ignored or handled."""
     numbers = (signal.SIGTERM, signal.SIGHUP)
-    ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
-    for number in ours:
+    taken = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    for number in taken:
         signal.signal(number, interrupt)
     before = sys.unraisablehook
 
@@ -190,7 +187,7 @@ def interrupted_by_signals() -> Iterator[None]:
         # Send it later and from another thread: from here it would be dropped like the first one.
         # Use SIGTERM if this handler is installed for it, since a shell's background job ignores
         # SIGINT.
-        number = ours[0] if ours else signal.SIGINT
+        number = taken[0] if taken else signal.SIGINT
         main = threading.main_thread().ident
         timer = threading.Timer(_AGAIN_AFTER_S, signal.pthread_kill, [main, number])
         timer.daemon = True
@@ -205,7 +202,7 @@ def interrupted_by_signals() -> Iterator[None]:
         raise KeyboardInterrupt from error
     finally:
         sys.unraisablehook = before
-        for number in ours:
+        for number in taken:
             signal.signal(number, signal.SIG_DFL)
 
 

@@ -59,9 +59,8 @@ def _of(command: click.Command, context: click.Context, seen: _Seen) -> Iterator
         if isinstance(option, click.Option) and id(option) not in apart:
             yield _line(option, context)
     for name, options in shared.items():
-        own = seen.setdefault(name, {})
         for option in options:
-            own.setdefault(option.opts[-1], _line(option, context))
+            seen.setdefault(name, {}).setdefault(option.opts[-1], _line(option, context))
     yield f"- shared: {', '.join(shared)}\n"
 
 
@@ -72,13 +71,13 @@ def _line(option: click.Option, context: click.Context) -> str:
 
 def _told(help_: str | None) -> str:
     """Return help as paragraphs, with unwrapped blocks as code."""
-    found = []
+    blocks = []
     for paragraph in inspect.cleandoc(help_ or "").split("\n\n"):
         if paragraph.startswith("\b\n"):
-            found.append(textwrap.indent(paragraph.removeprefix("\b\n"), "    "))
+            blocks.append(textwrap.indent(paragraph.removeprefix("\b\n"), "    "))
         else:
-            found.append(re.sub(r"\s+", " ", paragraph))
-    return "\n\n".join(found) + "\n"
+            blocks.append(re.sub(r"\s+", " ", paragraph))
+    return "\n\n".join(blocks) + "\n"
 
 
 if __name__ == "__main__":

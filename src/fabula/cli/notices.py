@@ -36,15 +36,15 @@ def common_options() -> list[click.Option]:
     def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         ctx.meta[f"{__name__}.{param.name}"] = value
 
-    kept: Any = {"expose_value": False, "callback": keep}
+    common: Any = {"expose_value": False, "callback": keep}
     quiet = "Show neither progress nor notices on standard error."
     verbose = "Show each step, and the full traceback of an error."
     log = "Append steps, notices and errors to this file, with the time."
     file: Any = click.Path(path_type=Path, dir_okay=False)
     return [
-        click.Option(["-q", "--quiet"], is_flag=True, help=quiet, **kept),
-        click.Option(["-v", "--verbose"], is_flag=True, help=verbose, **kept),
-        click.Option(["--log"], type=file, metavar="FILE", help=log, **kept),
+        click.Option(["-q", "--quiet"], is_flag=True, help=quiet, **common),
+        click.Option(["-v", "--verbose"], is_flag=True, help=verbose, **common),
+        click.Option(["--log"], type=file, metavar="FILE", help=log, **common),
     ]
 
 
@@ -191,7 +191,7 @@ def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> It
     from rich.console import Console
 
     count = bars.DownloadColumn() if in_bytes else bars.MofNCompleteColumn()
-    columns = bars.TextColumn("{task.description}"), bars.BarColumn(), count
     left = bars.TimeRemainingColumn()
-    with bars.Progress(*columns, left, console=Console(stderr=True), transient=True) as progress:
+    columns = bars.TextColumn("{task.description}"), bars.BarColumn(), count, left
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         yield Bar(progress, progress.add_task(title, total=total))

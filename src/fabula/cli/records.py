@@ -45,7 +45,7 @@ def recorded(ctx: click.Context) -> Iterator[None]:
     A result is named by an option with one file, or by `--out`, which may be a folder too; for
     commands of `reference`, by the corpus argument.
     """
-    named: dict[str, Path] = {}
+    outputs: dict[str, Path] = {}
     has_results = False
     for param in ctx.command.params:
         is_option = isinstance(param, click.Option)
@@ -57,7 +57,7 @@ def recorded(ctx: click.Context) -> Iterator[None]:
         has_results, value = True, ctx.params.get(param.name or "")
         path = None if value is None else Path(str(value))
         if path is not None and (not is_option or is_out or not path.is_dir()):
-            named[_dotted(param)] = path
+            outputs[_dotted(param)] = path
     if not has_results:
         yield
         return
@@ -69,27 +69,27 @@ def recorded(ctx: click.Context) -> Iterator[None]:
         words.insert(0, within.command.name or "")
         within = within.parent
     command = " ".join(words)
-    params = {name: one for name, one in ctx.params.items() if name not in _ONLY_SHOWN}
+    params = {name: value for name, value in ctx.params.items() if name not in _ONLY_SHOWN}
     settings = {name.replace("__", "."): value for name, value in params.items()}
     is_changed = is_in_place(command, settings)
-    before = {name: Before.of(path) for name, path in named.items() if is_changed}
+    before = {name: Before.of(path) for name, path in outputs.items() if is_changed}
     with recording() as noted:
-        noted.before = {name: one for name, one in before.items() if one is not None}
+        noted.before = {name: state for name, state in before.items() if state is not None}
         try:
             yield
         except click.exceptions.Exit as ended:
             # 1 means partial success; the files written remain.
             if ended.exit_code == 1:
-                noted.keep(command, settings, named, _sources(ctx, named))
+                noted.keep(command, settings, outputs, _sources(ctx, outputs))
             raise
         else:
-            noted.keep(command, settings, named, _sources(ctx, named))
+            noted.keep(command, settings, outputs, _sources(ctx, outputs))
         finally:
             # A server may have changed its model while it was asked.
             served: dict[str, list[str]] = {}
-            for name, told, _ in noted.models:
-                if told:
-                    served.setdefault(name, []).append(told)
+            for name, answered, _ in noted.models:
+                if answered:
+                    served.setdefault(name, []).append(answered)
             for name, names in served.items():
                 if len(names) > 1:
                     shown = " and as ".join(names)
@@ -101,10 +101,10 @@ def _sources(ctx: click.Context, outputs: Mapping[str, Path]) -> Iterator[str]:
     written = {str(path) for path in outputs.values()}
     for param in ctx.command.params:
         value = ctx.params.get(param.name or "")
-        for one in value if isinstance(value, tuple) else (value,):
-            is_word = isinstance(one, str | Path) and not isinstance(param.type, click.Choice)
-            if is_word and str(one) not in written and _is_here(str(one)):
-                yield str(one)
+        for entry in value if isinstance(value, tuple) else (value,):
+            is_word = isinstance(entry, str | Path) and not isinstance(param.type, click.Choice)
+            if is_word and str(entry) not in written and _is_here(str(entry)):
+                yield str(entry)
 
 
 def _is_here(source: str) -> bool:
@@ -169,20 +169,20 @@ class CommandRunner:
             value = settings.get(_dotted(param))
             if _dotted(param) in written or isinstance(param.type, click.Choice):
                 continue
-            for given in value if isinstance(value, list) else [value]:
-                if not isinstance(given, str) or given in ("local", "none", param.default):
+            for entry in value if isinstance(value, list) else [value]:
+                if not isinstance(entry, str) or entry in ("local", "none", param.default):
                     continue
-                path = (folder / Path(given).expanduser()).resolve()
+                path = (folder / Path(entry).expanduser()).resolve()
                 is_near = any(place.resolve() in (path, *path.parents) for place in near)
-                is_address = "://" in given or "::" in given  # as fsspec chains them
+                is_address = "://" in entry or "::" in entry  # as fsspec chains them
                 is_asked = is_address or (_option(param) in _MODELS and not path.exists())
                 if is_asked or (not is_near and _is_here(str(path))):
-                    places[given] = None
+                    places[entry] = None
         if places and not self._yes:
-            named = f"`fabula {words}` uses what does not lie beside the result"
+            uses = f"`fabula {words}` uses what does not lie beside the result"
             if not sys.stdin.isatty():
-                raise InputError(f"{named}: {', '.join(places)}; add --yes if you trust the record")
-            question = "\n  ".join([f"{named}:", *places])
+                raise InputError(f"{uses}: {', '.join(places)}; add --yes if you trust the record")
+            question = "\n  ".join([f"{uses}:", *places])
             click.confirm(f"{question}\nGo on?", abort=True, err=True)
         typed, arguments = words.split(), list[str]()
         if self._yes and any(param.name == "yes" for param in command.params):
@@ -199,14 +199,14 @@ class CommandRunner:
                 if value or param.secondary_opts:
                     typed.append(param.opts[-1] if value else param.secondary_opts[-1])
             else:
-                typed += [f"{param.opts[-1]}={one}" for one in several]
+                typed += [f"{param.opts[-1]}={entry}" for entry in several]
         typed += ["--", *arguments] if arguments else []
         try:
             with chdir(folder), redirect_stdout(io.StringIO()):
                 self._root.main(typed, prog_name="fabula", standalone_mode=False)
         except (FabulaError, click.ClickException) as error:
-            said = error.format_message() if isinstance(error, click.ClickException) else str(error)
-            raise InputError(f"`fabula {words}` cannot run again: {said}") from error
+            why = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            raise InputError(f"`fabula {words}` cannot run again: {why}") from error
         except OSError as error:
             where = error.filename or folder
             raise InputError(f"{os.fspath(where)}: {error.strerror}") from error

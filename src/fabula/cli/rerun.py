@@ -47,8 +47,8 @@ class Rerun(Result):
         return not self.numbers
 
     def to_json(self) -> dict[str, Any]:
-        how = {"numbers": list(self.numbers), "causes": list(self.causes)}
-        return {**picked(self, "result", "command", "is_equal"), **how}
+        content = picked(self, "result", "command", "is_equal")
+        return content | {"numbers": list(self.numbers), "causes": list(self.causes)}
 
     def lacking(self) -> str | None:
         return None if self.is_equal else ""
@@ -57,9 +57,9 @@ class Rerun(Result):
         if self.is_equal:
             but = " all the same" if self.causes else ""
             return [f"{self.result}: equal, byte for byte{but}", *self.causes]
-        found = [f"{self.result}: differs", *self.numbers]
+        lines = [f"{self.result}: differs", *self.numbers]
         usual = ["inputs, versions, machine and models are as they were"]
-        return [*found, *(["what else differs:", *self.causes] if self.causes else usual)]
+        return [*lines, *(["what else differs:", *self.causes] if self.causes else usual)]
 
 
 def rerun(result: str, settings: RerunSettings, *, runner: Any = None) -> Rerun:
@@ -82,52 +82,52 @@ def rerun(result: str, settings: RerunSettings, *, runner: Any = None) -> Rerun:
     record = provenance.read_record(place)
     if not place.exists():
         raise InputError(f"{place}: does not exist, so there is nothing to compare with")
-    own = place.resolve()
+    original = place.resolve()
     # The settings that may have named the result, that of its own place first.
-    outputs = {name: str(one["path"]) for name, one in record["outputs"].items()}
-    names = [name for name, path in outputs.items() if Path(path).name == own.name]
+    outputs = {name: str(output["path"]) for name, output in record["outputs"].items()}
+    names = [name for name, path in outputs.items() if Path(path).name == original.name]
     if not names:
         raise InputError(f"{provenance.record_path(place)}: is the record of another result")
-    home = provenance.folder_of_record(record, own)
-    name = min(names, key=lambda name: (home / outputs[name]).resolve() != own)
+    home = provenance.folder_of_record(record, original)
+    name = min(names, key=lambda name: (home / outputs[name]).resolve() != original)
     if settings.keep is not None and settings.keep.exists():
         raise InputError(f"{settings.keep}: already exists; choose another folder with `keep`")
     with tempfile.TemporaryDirectory(prefix="fabula-rerun-") as aside:
         folder = Path(aside) if settings.keep is None else settings.keep.resolve()
-        made = _made_again(record, own, name, folder, runner)
-        if not made.exists():
+        remade = _made_again(record, original, name, folder, runner)
+        if not remade.exists():
             raise InputError(
                 f"{place}: the command ended without writing it again; run "
                 f"`fabula {record['command']}` to see why"
             )
-        numbers = compare_results(own, made)
-        before, after = provenance.steps_of(record, own), provenance.read_record(made)
-        steps = zip(before, provenance.steps_of(after, made), strict=False)
-        differing = (one for step in steps for one in provenance.differences(*step))
+        numbers = compare_results(original, remade)
+        before, after = provenance.steps_of(record, original), provenance.read_record(remade)
+        steps = zip(before, provenance.steps_of(after, remade), strict=False)
+        differing = (line for step in steps for line in provenance.differences(*step))
         causes = list(dict.fromkeys(differing))
-    if provenance.digest_of(own) != record["outputs"][name]["sha256"]:
+    if provenance.digest_of(original) != record["outputs"][name]["sha256"]:
         causes.insert(0, f"{place} has changed since the record was written")
     return Rerun(str(place), f"fabula {record['command']}", tuple(numbers), tuple(causes))
 
 
-def _made_again(record: Record, own: Path, name: str, place: Path, runner: Any) -> Path:
+def _made_again(record: Record, original: Path, name: str, place: Path, runner: Any) -> Path:
     """Where the result is that the setting `name` names, after the steps of the record.
 
     Whatever else they write goes into the folder `place`; what they read elsewhere is agreed.
     """
-    made = place / name / own.name
-    for step in provenance.steps_of(record, own):
+    remade = place / name / original.name
+    for step in provenance.steps_of(record, original):
         # Of what was changed in place, the steps before make and change the same one.
         is_before = step is not record
         targets = {
-            other: made
-            if other == name or (is_before and Path(one["path"]).name == own.name)
-            else place / other / Path(one["path"]).name
-            for other, one in step["outputs"].items()
+            other: remade
+            if other == name or (is_before and Path(output["path"]).name == original.name)
+            else place / other / Path(output["path"]).name
+            for other, output in step["outputs"].items()
         }
-        folder = provenance.folder_of_record(step, own).resolve()
+        folder = provenance.folder_of_record(step, original).resolve()
         # A folder further up would make everything below it the record's own.
-        near = {own.parent, place} | ({folder} & set(own.parents[:2]))
+        near = {original.parent, place} | ({folder} & set(original.parents[:2]))
         words, settings = step["command"], dict(step["settings"])
         if words.startswith("fabula."):
             raise InputError(
@@ -141,16 +141,16 @@ def _made_again(record: Record, own: Path, name: str, place: Path, runner: Any) 
                 f"`fabula {words}` does more than make a result, so a record does not start it; "
                 "run the command yourself if you trust the record"
             )
-        for one in dict.fromkeys([*targets, *runner.written_by(words, settings)]):
-            target = targets.get(one) or place / one / Path(str(settings[one])).name
+        for key in dict.fromkeys([*targets, *runner.written_by(words, settings)]):
+            target = targets.get(key) or place / key / Path(str(settings[key])).name
             target.parent.mkdir(parents=True, exist_ok=True)
-            settings[one] = str(target)
-        if any("-" in one for one in settings.values() if isinstance(one, list)):
+            settings[key] = str(target)
+        if any("-" in value for value in settings.values() if isinstance(value, list)):
             raise InputError(
                 "its texts came from standard input, which is not kept; nothing to rerun"
             )
         runner.run(words, settings, folder, near)
-    return made
+    return remade
 
 
 def compare_results(before: Path, after: Path) -> list[str]:
@@ -171,7 +171,7 @@ def compare_results(before: Path, after: Path) -> list[str]:
     if "manifest.json" in old & new and HELD_OUT not in old & new:
         # `reference measure` adds this to a corpus.
         names.discard(HELD_OUT)
-    return [said for name in sorted(names) for said in _of_files(before / name, after / name, name)]
+    return [line for name in sorted(names) for line in _of_files(before / name, after / name, name)]
 
 
 def _of_files(before: Path, after: Path, name: str) -> Iterator[str]:
@@ -216,5 +216,5 @@ def _first_difference(a: Any, b: Any, name: str = "") -> tuple[str, str, str]:
         for key in dict.fromkeys([*a, *b]):
             if a.get(key) != b.get(key):
                 return _first_difference(a.get(key), b.get(key), f"{name}.{key}" if name else key)
-    was, now = (json.dumps(one, ensure_ascii=False)[:60] for one in (a, b))
+    was, now = (json.dumps(value, ensure_ascii=False)[:60] for value in (a, b))
     return name or "value", was, now

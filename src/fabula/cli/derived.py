@@ -138,8 +138,8 @@ class Command(click.Command):
         by_set: dict[str, list[click.Option]] = {name: [] for name in SHARED}
         for option in self.params:
             if isinstance(option, click.Option):
-                is_output = option.opts[-1] in _OF_OUTPUT
-                name = "output" if is_output else getattr(option, "shared", "")
+                is_common = option.opts[-1] in _OF_OUTPUT
+                name = "output" if is_common else getattr(option, "shared", "")
                 by_set.get(name, []).append(option)
         return {name: options for name, options in by_set.items() if options}
 

@@ -49,8 +49,7 @@ def _of(command: click.Command, context: click.Context, seen: _Seen) -> Iterator
             yield from _of(inner, click.Context(inner, info_name=name, parent=context), seen)
         return
     assert isinstance(command, Command)
-    depth = path.count(" ")
-    yield f"{'##' if depth == 1 else '###'} {path}\n"
+    yield f"{'##' if path.count(' ') == 1 else '###'} {path}\n"
     yield f"    {path} {' '.join(command.collect_usage_pieces(context))}\n"
     yield _told(command.translated_help())
     shared = command.shared()

@@ -182,8 +182,7 @@ class CommandRunner:
             uses = f"`fabula {words}` uses what does not lie beside the result"
             if not sys.stdin.isatty():
                 raise InputError(f"{uses}: {', '.join(places)}; add --yes if you trust the record")
-            question = "\n  ".join([f"{uses}:", *places])
-            click.confirm(f"{question}\nGo on?", abort=True, err=True)
+            click.confirm("\n  ".join([f"{uses}:", *places]) + "\nGo on?", abort=True, err=True)
         typed, arguments = words.split(), list[str]()
         if self._yes and any(param.name == "yes" for param in command.params):
             typed.append("--yes")
@@ -208,5 +207,4 @@ class CommandRunner:
             why = error.format_message() if isinstance(error, click.ClickException) else str(error)
             raise InputError(f"`fabula {words}` cannot run again: {why}") from error
         except OSError as error:
-            where = error.filename or folder
-            raise InputError(f"{os.fspath(where)}: {error.strerror}") from error
+            raise InputError(f"{os.fspath(error.filename or folder)}: {error.strerror}") from error

@@ -182,8 +182,7 @@ def _of_files(before: Path, after: Path, name: str) -> Iterator[str]:
     old, new = before.read_bytes(), after.read_bytes()
     if old == new:
         return
-    is_rows = before.suffix == ".jsonl"
-    then, now = (_rows(data) if is_rows else None for data in (old, new))
+    then, now = (_rows(data) if before.suffix == ".jsonl" else None for data in (old, new))
     if then is None or now is None:
         yield f"{name}: {len(old):,} bytes then, {len(new):,} now, and not the same"
         return

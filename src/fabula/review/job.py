@@ -423,8 +423,7 @@ class Reported(Result):
 
     def lacking(self) -> str | None:
         # For scripts: something that was asked for is lacking.
-        is_whole = not any(entry["is_failure"] for entry in self.left_out)
-        return None if is_whole else ""
+        return "" if any(entry["is_failure"] for entry in self.left_out) else None
 
 
 def report(

@@ -392,13 +392,12 @@ def strip(groups: Sequence[GroupNumbers], item: str, value: float | None) -> dic
         }
         for k, (group, spread) in enumerate(spreads)
     ]
-    said = "; ".join(f"{band.title}: {band.said}" for band in bands_of(groups, item, value))
     return {
         "width": _STRIP_WIDTH,
         "height": 4 + _LINE_HEIGHT * len(spreads),
         "lines": lines,
         "here": None if value is None else x(value),
-        "label": said,
+        "label": "; ".join(f"{b.title}: {b.said}" for b in bands_of(groups, item, value)),
     }
 
 

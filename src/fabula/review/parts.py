@@ -499,10 +499,9 @@ def share_below(
 ) -> Mapping[str, float]:
     """For each comparable group, the share that is below a text's value."""
     n_words = None if text.profile is None else text.profile.values["n_words"]
-    groups = review.groups.find(review.signatures[part]).groups
     return {
         group.group: group.items[item].share_below(value)
-        for group in comparable(groups, item, n_words)
+        for group in comparable(review.groups.find(review.signatures[part]).groups, item, n_words)
         if item in group.items
     }
 

@@ -538,8 +538,7 @@ def _expected(
         session = Session(documents, [spec], _judge_plan(plan))
         expected.append(estimate_calls(session, documents, model, book, price))
     if plan.asks("feedback"):
-        advising = _advice_plan(plan)
-        expected += [estimate(document, advising, 0, price) for document in documents]
+        expected += [estimate(document, _advice_plan(plan), 0, price) for document in documents]
     costs = [e.cost for e in expected if e.cost is not None]
     return Estimate(
         sum(e.n_calls for e in expected),

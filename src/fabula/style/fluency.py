@@ -118,8 +118,7 @@ class FluencyMeasure:
         if tokens is None:
             return Fluency(document, 0, None, (), not_english(text), self.signature, _NO_TOKENS)
         (whole,) = _of_spans(text, tokens, [(0, len(text))])
-        places = sentence_spans(without_headings(document), self._nlp)
-        sentences = _of_spans(text, tokens, places)
+        sentences = _of_spans(text, tokens, sentence_spans(without_headings(document), self._nlp))
         result = whole.n_words, whole.bits_per_word, sentences, whole.missing_reason
         return Fluency(document, *result, self.signature, tokens)
 

@@ -468,8 +468,7 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
     for number, (sentence, token, is_spoken) in enumerate(words, 1):
         if is_spoken:
             continue
-        is_within = token.start > sentence.words[0].start
-        if token.text.islower() or is_within:
+        if token.text.islower() or token.start > sentence.words[0].start:
             n_lower[token.lower] += 1 if token.text.islower() else -1
         is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
         start, end = sentence.at(token)

@@ -268,11 +268,9 @@ def line_tables(
         counts = Counter(note.kind for note in review.notes)
         named = ", ".join(f"{counts[kind]} {kind}" for kind in LINE_KINDS if counts[kind])
         parts += [f"{title}: {review.n_words:,} words; {named or 'nothing to note'}", ""]
-        shown = review.first(per_thousand)
-        if shown:
+        if shown := review.first(per_thousand):
             columns = place_columns(document.text)
-            kind = Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower())
-            columns.insert(1, kind)
+            columns.insert(1, Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()))
             parts += [Sheet.of("notes", shown, columns, about=("id", document.id)), ""]
         if n_left := len(review.notes) - len(shown):
             parts += [f"{n_left:,} more; `per_thousand` 0 shows all", ""]
@@ -310,9 +308,6 @@ def findings_view(
             return f"p{number}-{notes[finding.number - 1].name}"
         return f"l{number}-{finding.number}"
 
-    def section(about: str) -> str:
-        return about if len(review.texts) == 1 else f"{about}-{number}"
-
     details = [measurement.details.get("book") for measurement in text.others.get("book", ())]
     book = next((row for row in details if isinstance(row, dict)), None)
     chapters = book["chapters"] if book and book["unit"] == "chapter" else []
@@ -323,10 +318,10 @@ def findings_view(
         chapter = next((c["number"] for c in chapters if c["start"] <= start < c["end"]), None)
         return f"line {finding.line}" if chapter is None else f"chapter {chapter}"
 
-    whole = text.document.text
+    whole, suffix = text.document.text, "" if len(review.texts) == 1 else f"-{number}"
     return {
         "said": [
-            {"sentence": s.sentence, "href": place_of(s.first) if s.first else section(s.about)}
+            {"sentence": s.sentence, "href": place_of(s.first) if s.first else s.about + suffix}
             for s in said_of(text)
         ],
         "first": [

@@ -349,17 +349,17 @@ def command_of(job: Job) -> Command:
     return Command(name, run, arguments, short_help=job.short, help=shape.help)
 
 
-def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
+def _do(name: str, shape: Shape, arguments: dict[str, Any]) -> None:
     """Do the job with what the command was given, and show its result."""
-    as_json, yes = given.pop("as_json", None), given.pop("yes", False)
+    as_json, yes = arguments.pop("as_json", None), arguments.pop("yes", False)
     form = "json" if as_json is True else as_json or None
-    how = given.get("how_to_read") or Reading()
-    settings = [value for value in given.values() if isinstance(value, Settings)]
+    how = arguments.get("how_to_read") or Reading()
+    settings = [value for value in arguments.values() if isinstance(value, Settings)]
     files = next((part for part in settings if isinstance(part, TableFiles)), None)
     for parameter in ("how_to_read", "files"):
         if parameter not in shape.settings:
-            given.pop(parameter, None)
-    outputs = _checked_outputs(shape, given, settings, files)
+            arguments.pop(parameter, None)
+    outputs = _checked_outputs(shape, arguments, settings, files)
     incomplete: list[str] = []
 
     def read_all(others: tuple[str, ...]) -> Iterator[Document]:
@@ -369,25 +369,25 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
     with ExitStack() as stack:
         texts = [source for source in shape.inputs if source.is_texts]
         streams = [source for source in texts if source.kind is not Document]
-        sources = tuple(given[texts[0].name]) if texts else ()
+        sources = tuple(arguments[texts[0].name]) if texts else ()
         for source in shape.inputs:
-            value, make = given[source.name], getattr(source.kind, "of", None)
+            value, make = arguments[source.name], getattr(source.kind, "of", None)
             if source.kind is Document:
-                given[source.name] = read_stories(tuple(value), read_all) if value else []
+                arguments[source.name] = read_stories(tuple(value), read_all) if value else []
             elif not source.is_texts and value is not None and make is not None:
-                given[source.name] = tuple(map(make, value)) if source.is_many else make(value)
+                arguments[source.name] = tuple(map(make, value)) if source.is_many else make(value)
         bar = Bar()
         if streams or "progress" in shape.handed:
             bar = stack.enter_context(notices.progress_bar(name, None, in_bytes=bool(streams)))
         for source in streams:
-            names = given.pop(source.name)
+            names = arguments.pop(source.name)
             if source.kind is OneSource:
                 names = () if names is None else (names,)
             # Left out, the job's own default says so.
             if names:
                 is_whole = issubclass(source.kind, WholeStream)
                 read = partial(_reading_of, names, how, bar, incomplete, is_whole=is_whole)
-                given[source.name] = source.kind(read, names, how)
+                arguments[source.name] = source.kind(read, names, how)
         rows = stack.enter_context(_json_rows(form)) if "each" in shape.handed else None
         offered: dict[str, Any] = {
             "progress": bar,
@@ -401,7 +401,7 @@ def _do(name: str, shape: Shape, given: dict[str, Any]) -> None:
             "is_shown": form is None,
         }
         handed = {name: offered[name] for name in shape.handed if name in offered}
-        result = shape.function(**given, **handed)
+        result = shape.function(**arguments, **handed)
     _show(result, form, outputs, files, is_printed=rows is not None)
     if incomplete:
         click.echo("\n".join(incomplete), err=True)
@@ -549,7 +549,7 @@ def _show(
 
 
 def _checked_outputs(
-    shape: Shape, given: dict[str, Any], settings: Iterable[Settings], files: TableFiles | None
+    shape: Shape, arguments: dict[str, Any], settings: Iterable[Settings], files: TableFiles | None
 ) -> list[Path]:
     """The files that settings name for results, tables apart; creates the folders of all.
 
@@ -558,7 +558,7 @@ def _checked_outputs(
     outputs: list[Path] = []
     taken: set[Path] = set()
     for source in shape.inputs:
-        value = given[source.name]
+        value = arguments[source.name]
         for entry in value if isinstance(value, tuple) else (value,):
             if isinstance(entry, str | Path) and (source.is_texts or isinstance(entry, Path)):
                 taken.add(Path(entry).resolve())

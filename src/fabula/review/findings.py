@@ -156,8 +156,8 @@ def _passages(text: TextReview) -> list[Finding]:
             by = f", {document.author}" if document.author else ""
             more = max(0, (passage.n_documents or passage.count) - 1)
             others = f" and {more:,} more" if more else ""
-            named = f"{document.meta.get('title') or document.id}{by}{others}"
-            why = f"{words}; also found in {named}{'' if named.endswith('.') else '.'}"
+            sources = f"{document.meta.get('title') or document.id}{by}{others}"
+            why = f"{words}; also found in {sources}{'' if sources.endswith('.') else '.'}"
         place = passage.span.start, passage.span.end
         findings.append(_finding(text, kind, title, place, why, number))
     return findings
@@ -393,13 +393,13 @@ def followed(places: Sequence[Place], before: str, after: str) -> list[Place | N
     untaken = sorted(set(range(len(new))) - set(same.values()))
     words = [_words_of(after[slice(*new[k])]) for k in untaken]
     targets: dict[Place, Place] = {}
-    for number, asked in wanted.items():
+    for number, pieces in wanted.items():
         a, b = old[number]
         if number in same:
             shift = new[same[number]][0] - a
-            targets |= {(c, d): (c + shift, d + shift) for c, d in asked}
+            targets |= {(c, d): (c + shift, d + shift) for c, d in pieces}
             continue
-        mine, near, missing = _words_of(before[a:b]), bisect_left(untaken, number), list(asked)
+        mine, near, missing = _words_of(before[a:b]), bisect_left(untaken, number), list(pieces)
         shared = [
             (len(mine & words[k]) / max(1, min(len(mine), len(words[k]))), -abs(k - near), k)
             for k in range(max(0, near - _N_NEAR), min(len(untaken), near + _N_NEAR))
@@ -414,10 +414,10 @@ def followed(places: Sequence[Place], before: str, after: str) -> list[Place | N
             missing = [place for place, now in pairs if now is None]
     mapped: list[Place | None] = []
     for (start, end), ends in zip(places, parts, strict=True):
-        known = [targets[part] for part in ends if part in targets]
+        placed = [targets[part] for part in ends if part in targets]
         # If its paragraphs were moved apart, its beginning counts.
-        is_one = len(known) == 2 and 0 <= known[1][0] - known[0][0] <= 2 * (end - start)
-        mapped.append((known[0][0], known[1][1]) if is_one else known[0] if known else None)
+        is_one = len(placed) == 2 and 0 <= placed[1][0] - placed[0][0] <= 2 * (end - start)
+        mapped.append((placed[0][0], placed[1][1]) if is_one else placed[0] if placed else None)
     return mapped
 
 

@@ -384,8 +384,8 @@ class Reported(Result):
         if self.alone is not None:
             return self.alone.rows()
         _, rows = reviews.numbers_of_review(self._whole())
-        named = zip(self._whole().texts, rows, strict=True)
-        return [{"id": text.document.id, **row} for text, row in named]
+        pairs = zip(self._whole().texts, rows, strict=True)
+        return [{"id": text.document.id, **row} for text, row in pairs]
 
     def compared_rows(self) -> list[Row]:
         return [
@@ -688,11 +688,11 @@ def group(
     from fabula.review.reviewer import Reviewer
 
     out, plan = settings.out, settings.measured.report()
-    kept = read_groups(out) if out.exists() else []
+    earlier = read_groups(out) if out.exists() else []
     with Reviewer(plan) as reviewer:
         review = reviewer.run(texts, progress)
     title = settings.title or f"{len(texts):,} texts, {settings.name}"
     groups = reviews.group_numbers(review, settings.name, settings.kind, title)
-    write_groups(out, [*(entry for entry in kept if entry.group != settings.name), *groups])
+    write_groups(out, [*(entry for entry in earlier if entry.group != settings.name), *groups])
     left_out = [entry for entry in review.left_out if entry.part not in plan.without]
     return MeasuredGroup(out, groups, left_out)

@@ -67,8 +67,8 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
     """What the template shows; `n_marks` borrowed passages are marked per 1,000 words."""
     texts = [_text(k, text, review, n_marks) for k, text in enumerate(review.texts[:_MAX_WHOLE], 1)]
     is_single = len(review.texts) == 1
-    asked = [judge.rater for judge in review.judges]
-    asked += [advice.model for text in review.texts for advice in text.advice]
+    raters = [judge.rater for judge in review.judges]
+    raters += [advice.model for text in review.texts for advice in text.advice]
     signatures = {
         title_of(part, review): signature.split("\n")
         for part, signature in review.signatures.items()
@@ -123,7 +123,7 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         "never_checked": NEVER_CHECKED,
         "rubric": review.rubric,
         # Whether the embedded model produced a result.
-        "is_demonstration": any("smollm2" in name for name in asked),
+        "is_demonstration": any("smollm2" in name for name in raters),
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
         "plain_metrics": _PLAIN_METRICS,

@@ -385,12 +385,12 @@ class Reviewer:
         return _summarised(review)
 
 
-def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -> Review:
+def with_verdicts(review: Review, verdicts: Sequence[Measurement], rubric: Rubric) -> Review:
     """Add existing verdicts to the review, matched to its texts by id.
 
     Raises `InputError` if none is about any of the texts.
     """
-    of_text = _by_text(said)
+    of_text = _by_text(verdicts)
     if of_text.keys().isdisjoint(text.document.id for text in review.texts):
         raise InputError("`judge` has no verdict on any of these texts; check that the ids match")
     texts = tuple(

@@ -266,8 +266,8 @@ def line_tables(
             parts += [f"{title}: not read, {explain(review.missing_reason)}", ""]
             continue
         counts = Counter(note.kind for note in review.notes)
-        named = ", ".join(f"{counts[kind]} {kind}" for kind in LINE_KINDS if counts[kind])
-        parts += [f"{title}: {review.n_words:,} words; {named or 'nothing to note'}", ""]
+        kinds = ", ".join(f"{counts[kind]} {kind}" for kind in LINE_KINDS if counts[kind])
+        parts += [f"{title}: {review.n_words:,} words; {kinds or 'nothing to note'}", ""]
         if shown := review.first(per_thousand):
             columns = place_columns(document.text)
             columns.insert(1, Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()))

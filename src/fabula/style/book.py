@@ -131,10 +131,10 @@ class Book:
             others = [c for c in self.chapters if c.number in paces and c != chapter]
             differences = []
             for component, form in _PACED.items():
-                own = getattr(chapter, component)
+                value = getattr(chapter, component)
                 elsewhere = [getattr(other, component) for other in others]
-                apart = abs(own - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
-                differences.append((apart, form.format(own, fmean(elsewhere))))
+                apart = abs(value - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
+                differences.append((apart, form.format(value, fmean(elsewhere))))
             first, second = (text for _, text in sorted(differences, reverse=True)[:2])
             way = "slower" if paces[chapter.number] < 0 else "faster"
             sentences.append((chapter.number, f"{name} is {way} than the rest: {first}, {second}."))

@@ -227,11 +227,11 @@ def estimate_texts(
     from fabula.models.base import Usage
     from fabula.models.cost import Estimate, estimate_tokens
 
-    n = len(texts) * (1 + n_again)
-    n_input = sum(map(estimate_tokens, texts)) * (1 + n_again) + _PROMPT_TOKENS * n
-    usage = Usage(n_input + n_again * len(texts) * n_output, 0, n_output * n)
+    n_calls = len(texts) * (1 + n_again)
+    n_input = sum(map(estimate_tokens, texts)) * (1 + n_again) + _PROMPT_TOKENS * n_calls
+    usage = Usage(n_input + n_again * len(texts) * n_output, 0, n_output * n_calls)
 
-    return lambda price: Estimate.of(n, usage, price, is_most=n_again > 0)
+    return lambda price: Estimate.of(n_calls, usage, price, is_most=n_again > 0)
 
 
 def confirm_prompts(

@@ -586,9 +586,9 @@ def advise(
         raise SettingsError("models", "must name one editor to ask")
     measured = list(read_measurements(options.since)) if options.since else []
     earlier, before = advising.earlier_points(measured), advising.earlier_draft(measured)
-    effort, is_book, n = models.reasoning_effort, options.by_chapter, settings.n_samples
+    effort, is_book, n_samples = models.reasoning_effort, options.by_chapter, settings.n_samples
     plan = advising.AdvicePlan(
-        n,
+        n_samples,
         options.n_points,
         options.temperature,
         seed=settings.seed,
@@ -597,7 +597,7 @@ def advise(
     )
     # For a book, also one reading of each chapter for notes, and readings of all notes.
     chapters = advising.chapters_to_read(story) if is_book else []
-    n_readings = n * (len(chapters) + 1) + len(chapters)
+    n_readings = n_samples * (len(chapters) + 1) + len(chapters)
     progress.begin("reading the draft", n_readings + len(earlier))
 
     async def ask(kept: KeptRows) -> Advised:

@@ -291,7 +291,7 @@ def _table(review: Review) -> dict[str, Any]:
 def _panels(review: Review) -> list[dict[str, Any]]:
     """A small curve or rhythm for each of the first texts."""
     panels = []
-    for k, text in enumerate(review.texts[:_MAX_PANELS], 1):
+    for number, text in enumerate(review.texts[:_MAX_PANELS], 1):
         originality = text.originality
         if originality is None:
             continue
@@ -304,7 +304,7 @@ def _panels(review: Review) -> list[dict[str, Any]]:
         index = originality.creativity_index
         panels.append(
             {
-                "number": k if k <= _MAX_WHOLE else None,
+                "number": number if number <= _MAX_WHOLE else None,
                 "title": text.document.title,
                 "points": points,
                 "index": "missing" if index is None else f"{index:.2f}",
@@ -317,13 +317,13 @@ def _panels(review: Review) -> list[dict[str, Any]]:
 def _picture_of_texts(review: Review) -> dict[str, Any] | None:
     """Each text between novelty and surprisal."""
     dots = []
-    for k, text in enumerate(review.texts, 1):
+    for number, text in enumerate(review.texts, 1):
         if text.originality is None or text.fluency is None:
             continue
         lowest = next(iter(text.originality.uniqueness.values()))
         bits = text.fluency.bits_per_word
         if lowest is not None and bits is not None:
-            target = f"#a{k}" if k <= _MAX_WHOLE else ""
+            target = f"#a{number}" if number <= _MAX_WHOLE else ""
             dots.append(Dot(lowest, bits, text.document.title, target=target))
     return scatter(dots, _groups(review, "fluency"), "bits_per_word")
 

@@ -228,18 +228,18 @@ def segments_of(borrowed: Iterable[S]) -> list[tuple[int, int, S]]:
     spans = list(borrowed)
     segments: list[tuple[int, int, S]] = []
     first = 0
-    for a, b in pairwise(sorted({edge for span in spans for edge in (span.start, span.end)})):
-        while first < len(spans) and spans[first].end <= a:
+    for start, end in pairwise(sorted({edge for span in spans for edge in (span.start, span.end)})):
+        while first < len(spans) and spans[first].end <= start:
             first += 1
         k, best = first, None
-        while k < len(spans) and spans[k].start <= a:
+        while k < len(spans) and spans[k].start <= start:
             if best is None or spans[k].n_words > best.n_words:
                 best = spans[k]
             k += 1
         if best is None:
             continue
-        if segments and segments[-1][1] == a and segments[-1][2] is best:
-            segments[-1] = (segments[-1][0], b, best)
+        if segments and segments[-1][1] == start and segments[-1][2] is best:
+            segments[-1] = (segments[-1][0], end, best)
         else:
-            segments.append((a, b, best))
+            segments.append((start, end, best))
     return segments

@@ -200,7 +200,7 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
         return None
     width = min((_HEAT_WIDTH - _NAME_WIDTH) / len(chapters), 44.0)
     rows: list[dict[str, Any]] = []
-    for k, person in enumerate(people):
+    for number, person in enumerate(people):
         name = person["name"]
         rates = [
             1000 * c["characters"].get(name, 0) / c["n_words"] if c["n_words"] else 0.0
@@ -226,7 +226,7 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
                     f"{person['n_words']:,} words" + (f"; {also}" if also else "")
                 ),
                 "said": f"{name} in {len(cells)} of {len(chapters)}",
-                "y": 22 + _CELL_HEIGHT * k,
+                "y": 22 + _CELL_HEIGHT * number,
                 "cells": cells,
             }
         )

@@ -528,11 +528,11 @@ def _long(read: Reading) -> Iterator[LineNote]:
     narration = [s for s in read.parsed if s.is_narration]
     usual = median([len(s.words) for s in narration] or [0])
     for sentence in narration:
-        n = len(sentence.words)
-        if n > _LONG_WORDS and n > _LONG_RATIO * usual:
+        n_words = len(sentence.words)
+        if n_words > _LONG_WORDS and n_words > _LONG_RATIO * usual:
             place = sentence.start, sentence.end
-            why = f"{n} words in one sentence; {usual:g} is usual in this text."
-            yield note_of("long", place, why, min(1.0, n / (4 * _LONG_WORDS)))
+            why = f"{n_words} words in one sentence; {usual:g} is usual in this text."
+            yield note_of("long", place, why, min(1.0, n_words / (4 * _LONG_WORDS)))
 
 
 def _tags(read: Reading) -> Iterator[LineNote]:

@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
     "reference/catalogue.py": {"sum((size for size in sizes if size is not None))"},
     "replicate/creativity_index.py": {"sum(cleared.values())"},
-    "novelty/quoting.py": {"sum(own)"},
+    "novelty/quoting.py": {"sum(shared)"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))",
         "sum(batch.lengths)",

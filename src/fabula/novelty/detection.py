@@ -140,7 +140,7 @@ class Detector(Result):
     def rows(self) -> list[Row]:
         from fabula.novelty.detector import calibration_row
 
-        return [calibration_row(one) for one in self.calibrations]
+        return [calibration_row(calibration) for calibration in self.calibrations]
 
     def writers(self) -> dict[str, Any]:
         """The detectors, for `detect apply`, and a picture of the ROC curves."""
@@ -167,9 +167,9 @@ def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
     from fabula.novelty.detector import Calibration, Label, calibrate_rows
 
     label, cluster = Label.parse(settings.label), settings.cluster
-    found = list[Calibration]()
+    calibrations = list[Calibration]()
     for rows, name in named_parts(scores):
-        found += calibrate_rows(
+        calibrations += calibrate_rows(
             rows,
             label,
             name,
@@ -178,7 +178,7 @@ def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
             scores=settings.names,
             seed=settings.seed,
         )
-    detector = Detector(found, label, cluster)
+    detector = Detector(calibrations, label, cluster)
     if settings.out is not None:
         detector.writers()[".json"](settings.out)
     if settings.plot is not None:
@@ -250,8 +250,8 @@ def apply(
     from fabula.novelty.detector import apply_to_rows
 
     detectors, rows = detector.read(), list[Row]()
-    for given, name in named_parts(scores):
-        rows += apply_to_rows(detectors, given, name, settings.fpr)
+    for part, name in named_parts(scores):
+        rows += apply_to_rows(detectors, part, name, settings.fpr)
     if settings.out is not None:
         write_rows(settings.out, rows, are_results=True)
     return DetectorVerdicts(rows)

@@ -108,14 +108,14 @@ class Kind:
         if not sketch.n_words:
             return None
         unknown = 100 * float(np.mean(~np.isin(sketch.vocabulary, self.vocabulary)))
-        found = []
+        parts = []
         for name, value in {**traits(sketch), "unknown_words": unknown}.items():
             low, high = self.ranges[name]
             slack = _SLACK_WORDS * value if name == "n_words" else 100 / sketch.n_words
             if not low - slack <= value <= high + slack:
                 shown = "up to " if name == "unknown_words" else f"{low:.3g} to "
-                found.append(f"{_NAMES[name].format(f'{value:.3g}')} (people's: {shown}{high:.3g})")
-        return f"of another kind than the calibration texts: {', '.join(found)}" if found else None
+                parts.append(f"{_NAMES[name].format(f'{value:.3g}')} (people's: {shown}{high:.3g})")
+        return f"of another kind than the calibration texts: {', '.join(parts)}" if parts else None
 
     def holds(self, sketch: Sketch, digest: str) -> bool:
         """Whether the text is one of the calibration texts, or shares a long run with one."""
@@ -263,7 +263,7 @@ def calibrate(
     cuts = np.append(np.unique(texts.scores), np.inf)
     below = zip(np.searchsorted(people, cuts), np.searchsorted(machines, cuts), strict=True)
     field = collected and collected.cluster
-    own = signature if field is None else f"{signature}|cluster:{field}"
+    signed = signature if field is None else f"{signature}|cluster:{field}"
     return Calibration(
         score=score,
         direction=DIRECTIONS[score],
@@ -273,7 +273,7 @@ def calibrate(
         n_missing=n_missing,
         n_clusters=n_groups,
         n_human_clusters=len(set(groups[texts.is_human])),
-        auroc=Estimate(value, low, high, n_human + n_machine, how, own),
+        auroc=Estimate(value, low, high, n_human + n_machine, how, signed),
         outcome=outcome,
         thresholds=tuple(find_threshold(texts, target) for target in targets),
         curve=tuple((float(a) / n_human, float(b) / n_machine) for a, b in below),
@@ -384,18 +384,18 @@ def _calibration_error(
     fold = np.random.default_rng([seed, 1]).permutation(n_groups)[groups] % _N_FOLDS
     stated = np.full(len(groups), np.nan)
     for k in range(_N_FOLDS):
-        rest, here = fold != k, fold == k
-        if not here.any() or len(set(texts.is_human[rest])) < 2:
+        rest, held = fold != k, fold == k
+        if not held.any() or len(set(texts.is_human[rest])) < 2:
             continue
         slope, intercept = _fit(texts.scores[rest], texts.is_human[rest])
-        stated[here] = _logistic(slope * texts.scores[here] + intercept)
-    known = np.isfinite(stated)
-    truth = texts.is_human[known].astype(np.float64)
-    _, which, counts = np.unique(stated[known], return_inverse=True, return_counts=True)
+        stated[held] = _logistic(slope * texts.scores[held] + intercept)
+    judged = np.isfinite(stated)
+    truth = texts.is_human[judged].astype(np.float64)
+    _, which, counts = np.unique(stated[judged], return_inverse=True, return_counts=True)
     # Texts of equal probability share a bin, so that the order of texts does not matter.
-    middle = (np.cumsum(counts) - counts / 2) / max(1, int(known.sum()))
+    middle = (np.cumsum(counts) - counts / 2) / max(1, int(judged.sum()))
     bins = (middle * _N_BINS).astype(np.int64)[which]
-    gap = np.bincount(bins, stated[known] - truth, minlength=_N_BINS)
+    gap = np.bincount(bins, stated[judged] - truth, minlength=_N_BINS)
     return float(np.abs(gap).sum() / np.bincount(bins, minlength=_N_BINS).sum())
 
 
@@ -433,7 +433,7 @@ class Label:
 
 
 def calibrate_rows(
-    given: Iterable[dict[str, Any]],
+    scored: Iterable[dict[str, Any]],
     label: Label,
     path: str,
     *,
@@ -450,7 +450,7 @@ def calibrate_rows(
     Raises `InputError` if a row lacks the label or the field, `MixError` if rows were not measured
     in the same way.
     """
-    rows = list(_checked(given, path))
+    rows = list(_checked(scored, path))
     measured = _measured(rows[0])
     chosen = [name for name in scores or measured if name in measured]
     if not chosen:
@@ -493,11 +493,11 @@ def calibrate_rows(
     }
     kind = Kind.of(sketches, is_human, clusters.numbers, digests)
     collected = Collected(kind, len(clusters.copies), clusters.n_before, field, layout)
-    found = []
+    calibrations = []
     for name in chosen:
         known = np.array([row.get(name) is not None for row in rows])
         values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
-        found.append(
+        calibrations.append(
             calibrate(
                 Labelled(np.array(values, np.float64), is_human[known], clusters.numbers[known]),
                 score=name,
@@ -508,15 +508,15 @@ def calibrate_rows(
                 collected=collected,
             )
         )
-    return found
+    return calibrations
 
 
 def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, Any]]:
     """The rows of a score file, all measured in the same way."""
     signature: str | None = None
     for number, row in enumerate(rows, 1):
-        found = row.get("signature")
-        if not isinstance(found, str) or "id" not in row or not _measured(row):
+        current = row.get("signature")
+        if not isinstance(current, str) or "id" not in row or not _measured(row):
             raise InputError(f"{path}, line {number}: not a row of scores")
         for name in _measured(row):
             value = row[name]
@@ -526,10 +526,10 @@ def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, An
                 raise InputError(
                     f"{path}, line {number}: {name} is {repr(value)[:40]}, not a number"
                 )
-        signature = signature or found
+        signature = signature or current
         before = f"{path}, line {number} and the rows before it"
         remedy = "score all texts with the same settings"
-        Signature.parse(signature).check_same(found, before, remedy)
+        Signature.parse(signature).check_same(current, before, remedy)
         yield row
     if signature is None:
         raise InputError(f"{path}: contains no rows of scores")
@@ -539,8 +539,8 @@ def _measured(row: dict[str, Any]) -> list[str]:
     """The scores in the row that the instrument of its signature gives."""
     instrument = str(row.get("signature")).partition("|")[0]
     of = {"creativity_index": "originality"}
-    known = [name for name in DIRECTIONS if of.get(name, "probability") == instrument]
-    return [name for name in known if name in row]
+    names = [name for name in DIRECTIONS if of.get(name, "probability") == instrument]
+    return [name for name in names if name in row]
 
 
 def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
@@ -606,7 +606,7 @@ def read_detectors(path: Path) -> list[dict[str, Any]]:
 
 
 def apply_to_rows(
-    detectors: Sequence[dict[str, Any]], given: Iterable[dict[str, Any]], path: str, target: float
+    detectors: Sequence[dict[str, Any]], scored: Iterable[dict[str, Any]], path: str, target: float
 ) -> Iterator[dict[str, Any]]:
     """A row with the verdict on each row of scores: `machine`, `not flagged`, or none and why.
 
@@ -616,7 +616,7 @@ def apply_to_rows(
     it was calibrated on, near-duplicates of these, and texts of another kind. Raises `MixError` if
     the scores were measured in another way than the detector's.
     """
-    rows = list(_checked(given, path))
+    rows = list(_checked(scored, path))
     fitting = [d for d in detectors if _differences(d, rows[0]) == []]
     if not fitting:
         raise MixError(
@@ -626,9 +626,9 @@ def apply_to_rows(
     detector = next((d for d in fitting if d["outcome"] == "separates"), fitting[0])
     limit = next((t for t in detector["thresholds"] if abs(t["target"] - target) < 1e-9), None)
     if limit is None:
-        known = ", ".join(f"{t['target']:g}" for t in detector["thresholds"])
+        rates = ", ".join(f"{t['target']:g}" for t in detector["thresholds"])
         raise InputError(
-            f"a rate of {target:g}: the detector was calibrated for {known}; choose one of these"
+            f"a rate of {target:g}: the detector was calibrated for {rates}; choose one of these"
         )
     low, high = sorted(detector["direction"] * end for end in detector["score_range"])
     slack = (high - low) / 10
@@ -676,6 +676,6 @@ def apply_to_rows(
 
 
 def _differences(detector: dict[str, Any], row: dict[str, Any]) -> list[str]:
-    own = Signature.parse(str(detector["signature"]))
-    found = own.differences(Signature.parse(str(row["signature"])))
-    return found if detector["score"] in _measured(row) else [*found, f"no {detector['score']}"]
+    expected = Signature.parse(str(detector["signature"]))
+    parts = expected.differences(Signature.parse(str(row["signature"])))
+    return parts if detector["score"] in _measured(row) else [*parts, f"no {detector['score']}"]

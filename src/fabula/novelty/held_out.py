@@ -67,9 +67,9 @@ class HeldOut(Result):
 
     def lines(self) -> list[str]:
         lines = [f"{self.group.title}, measured by {self.group.signature}"]
-        for item, one in self.group.items.items():
-            ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
-            n = f"n {one.n}, {one.n_missing} without" if one.n_missing else f"n {one.n}"
+        for item, dist in self.group.items.items():
+            ends = ", ".join(f"{dist.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
+            n = f"n {dist.n}, {dist.n_missing} without" if dist.n_missing else f"n {dist.n}"
             lines.append(f"  {item}: {ends}  (a tenth, half, nine tenths lie below; {n})")
         return [*lines, f"written: {self.path}"]
 
@@ -109,9 +109,9 @@ def measure(
     with closing(Reference.open(corpus, report=progress.say)) as reference:
         scores = folder / _ROWS_FILE
         # A passage of each sampled document; documents without words are skipped.
-        passages, known = list[Document](), reference.numbers()
-        n_drawn = min(settings.n_documents, len(known))
-        drawn = sorted(random.Random(settings.seed).sample(known, n_drawn))
+        passages, all_numbers = list[Document](), reference.numbers()
+        n_drawn = min(settings.n_documents, len(all_numbers))
+        drawn = sorted(random.Random(settings.seed).sample(all_numbers, n_drawn))
         for number, document in zip(drawn, reference.documents(drawn), strict=True):
             words = reference.locate(document.text)
             if not len(words.words):
@@ -129,9 +129,9 @@ def measure(
         with open_measure(options, progress, reference, n_threads=settings.n_processes) as measure:
             signature = str(measure.signature)
             numbers = [passage.meta[_FIELD] for passage in passages]
-            own = ExcludeSame(_FIELD, {one: frozenset((int(one),)) for one in numbers})
+            exclusion = ExcludeSame(_FIELD, {value: frozenset((int(value),)) for value in numbers})
             progress.begin("measuring", len(passages))
-            held_out, rows = measure.held_out(own), []
+            held_out, rows = measure.held_out(exclusion), []
             for _, row in run_measure(held_out, passages, scores, restart=settings.restart):
                 rows.append(row)
                 progress.advance(1)
@@ -143,17 +143,17 @@ def measure(
             f"{corpus}: fewer than {MIN_UNITS} of {len(rows)} passages have a Creativity Index; "
             "they may be shorter than the longest level"
         )
-    found = {item: Distribution.of(of_item) for item, of_item in values.items()}
+    distributions = {item: Distribution.of(of_item) for item, of_item in values.items()}
     group = GroupNumbers(
         group=f"held-out:{reference.name}",
         kind=settings.kind or ("models" if reference.written_by else "other"),
         title=f"{len(rows):,} documents of {reference.name} itself, each against the others",
         signature=signature,
-        items={item: one for item, one in found.items() if one is not None},
+        items={item: dist for item, dist in distributions.items() if dist is not None},
     )
     path = folder / HELD_OUT
-    kept = read_groups(path) if path.exists() else []
-    write_groups(path, [*(one for one in kept if one.signature != signature), group])
+    groups = read_groups(path) if path.exists() else []
+    write_groups(path, [*(old for old in groups if old.signature != signature), group])
     scores.unlink(missing_ok=True)
     return HeldOut(group, path)
 
@@ -164,8 +164,8 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
     Those of a served reference are copied. Raises `CorpusError` if an address cannot be fetched,
     and `LookupFailed` if a server does not respond.
     """
-    for one in references:
-        check_spec(one)
+    for reference in references:
+        check_spec(reference)
     paths = []
     for corpus in references:
         if not is_served(corpus):
@@ -187,5 +187,5 @@ def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
     """The Creativity Index of a reference's own documents with this signature, if a file has it."""
     if not files:
         return None
-    found = GroupBook(one for path in files for one in read_groups(path)).find(signature).groups
-    return found[0].items.get("creativity_index") if found else None
+    groups = GroupBook(g for path in files for g in read_groups(path)).find(signature).groups
+    return groups[0].items.get("creativity_index") if groups else None

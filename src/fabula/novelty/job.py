@@ -108,8 +108,8 @@ class NearOptions(Settings):
         return opened
 
     def _thresholds(self) -> dict[str, Any]:
-        given = picked(self, "threshold", "floor", "ratio", "meaning", "bits")
-        return {name: value for name, value in given.items() if value is not None}
+        values = picked(self, "threshold", "floor", "ratio", "meaning", "bits")
+        return {name: value for name, value in values.items() if value is not None}
 
 
 # Without slots, so that a settings class can have two bases.
@@ -420,15 +420,15 @@ def originality(
         cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))
         if cluster is not None:
             # By names that do not depend on the current folder.
-            names = (one if ":" in one else str(Path(one).resolve()) for one in options.references)
+            names = (ref if ":" in ref else str(Path(ref).resolve()) for ref in options.references)
             options = replace(options, references=tuple(names))
         n_threads, fresh = engine.n_processes, settings.restart
         opened = open_measure(options, progress, terms=terms, n_threads=n_threads, fresh=fresh)
         measure = stack.enter_context(opened)
         result.size, result.age = described(measure.reference), measure.reference.age
         if cluster is not None:
-            there = partial(open_measure, options, SILENT, terms=terms)
-            how["rows_of"] = partial(_rows_on, cluster, measure, there)
+            opener = partial(open_measure, options, SILENT, terms=terms)
+            how["rows_of"] = partial(_rows_on, cluster, measure, opener)
         for document, row in run_measure(measure, texts, settings.out, **how):
             result.add(document, row)
             if each is not None:

@@ -154,14 +154,14 @@ class ExcludeSame:
         also: a field; documents that share it with a text are excluded too.
         """
         # A text without words cannot be in a reference.
-        texts = {one.id: one for one in documents if reference.settings.has_words(one.text)}
+        texts = {text.id: text for text in documents if reference.settings.has_words(text.text)}
         same = None if also is None else cls.of(reference, also)
         by_id = {}
         for id_, numbers in reference.numbers_of(texts).items():
             words = encodable(texts[id_].text)
             held = zip(numbers, reference.documents(numbers), strict=True)
-            own = frozenset(number for number, document in held if document.text == words)
-            by_id[id_] = own | (same.of_text(texts[id_]) if same else frozenset())
+            copies = frozenset(number for number, document in held if document.text == words)
+            by_id[id_] = copies | (same.of_text(texts[id_]) if same else frozenset())
         return cls("id", by_id, also=also)
 
     def of_text(self, document: Document) -> frozenset[int]:
@@ -246,15 +246,15 @@ class Originality:
 
     def measurements(self) -> list[Measurement]:
         """The index and each L-uniqueness as measurements."""
-        evidence = tuple(b.span for b in self.borrowed)
+        evidence = tuple(run.span for run in self.borrowed)
         values: dict[str, float | None] = {"creativity_index": self.creativity_index}
         values |= {f"uniqueness_{level}": value for level, value in self.uniqueness.items()}
-        found = []
+        rows = []
         for item, value in values.items():
             about = self.document.id, "originality", item, "fabula"
             reason = None if value is not None else self.missing_reason
-            found.append(Measurement(*about, value, reason, evidence, None, str(self.signature)))
-        return found
+            rows.append(Measurement(*about, value, reason, evidence, None, str(self.signature)))
+        return rows
 
     def _repr_html_(self) -> str:
         from fabula.web import measured_lines, notebook_table
@@ -361,14 +361,14 @@ class OriginalityMeasure:
 
     def asked(self, document: Document) -> dict[str, Any]:
         """What else determines the document's row."""
-        asked: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "cite": self.n_sources,
             "sources": self.spread,
             "ranked": self._information.signature,
         }
         if self.same is not None:
-            asked[self.same.field] = own_field(document, self.same.field)
-        return asked
+            fields[self.same.field] = own_field(document, self.same.field)
+        return fields
 
     def _batch(self, batch: Sequence[tuple[Document, LocatedText]]) -> Iterator[Originality]:
         matches = self.reference.match_texts(
@@ -432,31 +432,31 @@ class OriginalityMeasure:
         values = [value for value in by_level.values() if value is not None]
         spans = maximal_spans(exact, self.levels.low)
         cited = self.reference.cite(text, spans, self.n_sources, exclude=out)
-        run = partial(BorrowedRun.of, document.id, text.words)
-        verbatim = {span: run(*span, found) for span, found in zip(spans, cited, strict=True)}
+        make = partial(BorrowedRun.of, document.id, text.words)
+        verbatim = {span: make(*span, source) for span, source in zip(spans, cited, strict=True)}
         borrowed = tuple(
-            run(first, n, None, near[first]) if first in near else verbatim[first, n]
+            make(first, n, None, near[first]) if first in near else verbatim[first, n]
             for first, n in maximal_spans(lengths, self.levels.low)
         )
         runs = list(verbatim.values())
         if self.near is not None:
-            near_runs = [one for one in borrowed if one.counterpart is not None]
+            near_runs = [run for run in borrowed if run.counterpart is not None]
             settings = self.near.settings
-            trimmed = (trim_near(one, text.words, verbatim, settings) for one in near_runs)
-            runs += [one for one in trimmed if one is not None]
+            trimmed = (trim_near(run, text.words, verbatim, settings) for run in near_runs)
+            runs += [run for run in trimmed if run is not None]
         spread = None
         if self.spread and n_known and self._corpus is not None and n_words >= self.levels.low:
             covered: dict[int, list[tuple[int, int]]] = {}
             if self.near is not None:
-                kept = [
+                places = [
                     (run.counterpart.source.number, (run.first_word, run.end_word))
                     for run in borrowed
                     if run.counterpart is not None
                 ]
-                within = [place for _, place in kept]
+                within = [place for _, place in places]
                 covered = self.near.covered_by(words, self.levels.low, within=within, exclude=out)
                 # A match may have grown from passage to passage; the last contains all of it.
-                for number, place in kept:
+                for number, place in places:
                     covered.setdefault(number, []).append(place)
             how = self.levels.low, self.spread
             spread = find_spread(self._corpus, words, exact, *how, near=covered, exclude=out)
@@ -510,7 +510,7 @@ def find_spread(
     words that documents, by number, cover in other words.
     """
     exclude = frozenset(exclude)
-    known: dict[tuple[str, ...], tuple[NDArray[np.int64], bool]] = {}
+    by_gram: dict[tuple[str, ...], tuple[NDArray[np.int64], bool]] = {}
     holders: list[NDArray[np.int64]] = []
     stretches: list[tuple[int, int]] = []
     n_pairs = 0
@@ -518,22 +518,22 @@ def find_spread(
     # A longer match is covered by the n-grams of `level` words that it contains.
     for k, i in enumerate(places):
         gram = tuple(words[i : i + level])
-        if gram not in known:
+        if gram not in by_gram:
             # Also request the next ones: a server answers them at once.
-            some = (tuple(words[j : j + level]) for j in places[k : k + _N_AT_ONCE])
-            new = [other for other in dict.fromkeys(some) if other not in known]
-            found = reference.documents_of(new, MAX_PLACES, exclude=exclude)
-            known |= dict(zip(new, found, strict=True))
+            grams = (tuple(words[j : j + level]) for j in places[k : k + _N_AT_ONCE])
+            new = [other for other in dict.fromkeys(grams) if other not in by_gram]
+            answers = reference.documents_of(new, MAX_PLACES, exclude=exclude)
+            by_gram |= dict(zip(new, answers, strict=True))
         if n_pairs > MAX_PAIRS:
-            known[gram] = known[gram][0][:1], True
-        holders.append(known[gram][0])
+            by_gram[gram] = by_gram[gram][0][:1], True
+        holders.append(by_gram[gram][0])
         stretches.append((i, i + level))
         n_pairs += len(holders[-1])
     for number, spans in near.items():
         holders += [np.array([number], np.int64)] * len(spans)
         stretches += spans
     numbers = np.concatenate([np.empty(0, np.int64), *holders])
-    n_each = np.array([len(some) for some in holders], np.int64)
+    n_each = np.array([len(held) for held in holders], np.int64)
     bounds = np.repeat(np.array(stretches, np.int32).reshape(-1, 2), n_each, axis=0)
     order = np.argsort(numbers, kind="stable")
     distinct, begins = np.unique(numbers[order], return_index=True)
@@ -556,5 +556,5 @@ def find_spread(
         documents=tuple(documents),
         n_to_half=int(below[0]) if len(below) else None,
         n_documents=len(distinct),
-        n_bounded=sum(is_bounded for _, is_bounded in known.values()),
+        n_bounded=sum(is_bounded for _, is_bounded in by_gram.values()),
     )

@@ -175,17 +175,17 @@ class SearchForNear(ABC):
         nearest = self._nearest(words, exact, min_words, exclude)
         if self._encoder is not None and nearest:
             # Those that mean the same as what they resemble, as far as the encoder can tell.
-            here = [" ".join(words[first:end]) for first, end in nearest]
-            there = [" ".join(counterpart.words.words) for counterpart in nearest.values()]
-            vectors = self._encoder.encode([*here, *there])
-            cosines = (vectors[: len(here)] * vectors[len(here) :]).sum(axis=1).tolist()
+            ours = [" ".join(words[first:end]) for first, end in nearest]
+            theirs = [" ".join(counterpart.words.words) for counterpart in nearest.values()]
+            vectors = self._encoder.encode([*ours, *theirs])
+            cosines = (vectors[: len(ours)] * vectors[len(ours) :]).sum(axis=1).tolist()
             both = zip(nearest.items(), cosines, strict=True)
             nearest = dict(pair for pair, cosine in both if cosine >= self.settings.meaning)
         lengths = exact.copy()
         for first, end in nearest:
             lengths[first] = max(lengths[first], end - first)
         longest = {(first, first + n) for first, n in maximal_spans(lengths, min_words)}
-        return lengths, {span[0]: one for span, one in nearest.items() if span in longest}
+        return lengths, {span[0]: near for span, near in nearest.items() if span in longest}
 
     def covered_by(
         self,
@@ -199,10 +199,10 @@ class SearchForNear(ABC):
 
         At least `min_words` words of each lie `within` the stretches that were kept.
         """
-        kept = list(within)
+        stretches = list(within)
         covered: dict[int, set[tuple[int, int]]] = {}
-        for number, first, end in self._covering(words, min_words, exclude) if kept else ():
-            both = ((max(first, a), min(end, b)) for a, b in kept)
+        for number, first, end in self._covering(words, min_words, exclude) if stretches else ():
+            both = ((max(first, a), min(end, b)) for a, b in stretches)
             covered.setdefault(number, set()).update((a, b) for a, b in both if b - a >= min_words)
         return {number: sorted(spans) for number, spans in covered.items() if spans}
 
@@ -275,9 +275,9 @@ class AlikeWords:
     def of(self, words: Sequence[str], is_content: Sequence[bool]) -> list[Alike]:
         """The similar words of each of these distinct words."""
         with self._lock:
-            found = {word: self._known[word] for word in words if word in self._known}
+            by_word = {word: self._known[word] for word in words if word in self._known}
         pairs = zip(words, is_content, strict=True)
-        content = [word for word, held in pairs if held and word not in found]
+        content = [word for word, held in pairs if held and word not in by_word]
         rows = zip(content, self._vectors.rows(content), strict=True)
         with_row = [(word, int(row)) for word, row in rows if row >= 0]
         matrix = self._vectors.matrix
@@ -296,8 +296,8 @@ class AlikeWords:
                         continue
                     exact = matrix[block[places]].astype(np.int64) @ matrix[row].astype(np.int64)
                     cosines = np.minimum(exact.astype(np.float32) * _SCALE, MOST_ALIKE)
-                    kept = cosines >= self._threshold
-                    near[k].append((self._with_vector[begin + places[kept]], cosines[kept]))
+                    close = cosines >= self._threshold
+                    near[k].append((self._with_vector[begin + places[close]], cosines[close]))
             for (word, _), some in zip(part, near, strict=True):
                 alone = self._alone(word)
                 numbers = np.concatenate([np.empty(0, np.int64), *(n for n, _ in some)])
@@ -305,15 +305,15 @@ class AlikeWords:
                 is_other = ~np.isin(numbers, alone.numbers)
                 numbers, cosines = numbers[is_other], cosines[is_other]
                 order = np.lexsort((numbers, -cosines))
-                found[word] = Alike(
+                by_word[word] = Alike(
                     np.concatenate([alone.numbers, numbers[order]]),
                     np.concatenate([alone.cosines, cosines[order]]),
                 )
-        found |= {word: self._alone(word) for word in words if word not in found}
+        by_word |= {word: self._alone(word) for word in words if word not in by_word}
         with self._lock:
             for word in words:
-                self._known.remember(word, found[word])
-        return [found[word] for word in words]
+                self._known.remember(word, by_word[word])
+        return [by_word[word] for word in words]
 
     def _alone(self, word: str) -> Alike:
         number = self._number.get(word)
@@ -360,43 +360,43 @@ class NearSearch(SearchForNear):
     ) -> dict[tuple[int, int], Counterpart]:
         """Of stretches that lie more than half in better ones only the better count."""
         nearest: dict[tuple[int, int], Counterpart] = {}
-        for one in self._stretches(words, min_words, exclude):
-            n = one.end - one.first
-            is_new = n > exact[one.first : one.end].max(initial=0) and not any(
-                2 * (min(one.end, end) - max(one.first, first)) > min(n, end - first)
+        for stretch in self._stretches(words, min_words, exclude):
+            n = stretch.end - stretch.first
+            is_new = n > exact[stretch.first : stretch.end].max(initial=0) and not any(
+                2 * (min(stretch.end, end) - max(stretch.first, first)) > min(n, end - first)
                 for first, end in nearest
             )
-            if is_new and (counterpart := self._counterpart(words, one)) is not None:
-                nearest[one.first, one.end] = counterpart
+            if is_new and (counterpart := self._counterpart(words, stretch)) is not None:
+                nearest[stretch.first, stretch.end] = counterpart
         return nearest
 
     def _covering(
         self, words: Sequence[str], min_words: int, exclude: Iterable[int]
     ) -> Iterator[tuple[int, int, int]]:
-        for one in self._stretches(words, min_words, exclude):
-            yield one.number, one.first, one.end
+        for stretch in self._stretches(words, min_words, exclude):
+            yield stretch.number, stretch.first, stretch.end
 
     def _stretches(
         self, words: Sequence[str], min_words: int, exclude: Iterable[int]
     ) -> list[_Stretch]:
         """Stretches with enough bits, the best first."""
         out, ratio = sorted(exclude), self.settings.ratio
-        found: list[_Stretch] = []
+        stretches: list[_Stretch] = []
         n_begins = max(1, len(words) - _OVERLAP) if words else 0
         for begin in range(0, n_begins, _WINDOW - _OVERLAP):
             walks = self._walks(words[begin : begin + _WINDOW])
-            for one in self.reference.part.walk(walks, exclude=out):
-                here = one.firsts + begin, one.ends + begin
-                columns = *here, one.numbers, one.first_words, one.end_words, one.scores
-                found += map(_Stretch, *(column.tolist() for column in columns))
-        found = [
-            one
-            for one in set(found)
-            if one.end - one.first >= min_words
-            and one.end - one.first <= ratio * (one.end_word - one.first_word)
-            and one.end_word - one.first_word <= ratio * (one.end - one.first)
+            for batch in self.reference.part.walk(walks, exclude=out):
+                spans = batch.firsts + begin, batch.ends + begin
+                columns = *spans, batch.numbers, batch.first_words, batch.end_words, batch.scores
+                stretches += map(_Stretch, *(column.tolist() for column in columns))
+        stretches = [
+            s
+            for s in set(stretches)
+            if s.end - s.first >= min_words
+            and s.end - s.first <= ratio * (s.end_word - s.first_word)
+            and s.end_word - s.first_word <= ratio * (s.end - s.first)
         ]
-        return sorted(found, key=lambda s: (-s.score, s.number, s.first_word, s.first, s.end))
+        return sorted(stretches, key=lambda s: (-s.score, s.number, s.first_word, s.first, s.end))
 
     def _walks(self, words: Sequence[str]) -> list[Walk]:
         """The text, for each shard."""
@@ -404,12 +404,12 @@ class NearSearch(SearchForNear):
         number = {word: k for k, word in enumerate(dict.fromkeys(words))}
         distinct = list(number)
         is_content = np.array([self.stop_words.is_content(word) for word in distinct], np.bool_)
-        found = alike.of(distinct, is_content.tolist())
+        alikes = alike.of(distinct, is_content.tolist())
         own_bits = np.array([alike.bits_of(word) for word in distinct])
-        sizes = np.array([len(one.numbers) for one in found], np.int64)
+        sizes = np.array([len(a.numbers) for a in alikes], np.int64)
         units = np.repeat(np.arange(len(distinct)), sizes)
-        numbers = np.concatenate([one.numbers for one in found])
-        cosines = np.concatenate([one.cosines for one in found])
+        numbers = np.concatenate([a.numbers for a in alikes])
+        cosines = np.concatenate([a.cosines for a in alikes])
         bits = alike.bits[numbers]
         gains = np.minimum(np.minimum(own_bits[units], bits), _MOST_BITS) * cosines
         gains[~is_content[units]] = 0.0
@@ -431,61 +431,61 @@ class NearSearch(SearchForNear):
         )
         walks = []
         for ids, functions in zip(alike.ids, self._functions, strict=True):
-            here = np.flatnonzero(ids[numbers])
-            counts = np.bincount(units[here], minlength=len(distinct))
-            anchors = np.bincount(units[here][is_anchor[here]], minlength=len(distinct))
+            held = np.flatnonzero(ids[numbers])
+            counts = np.bincount(units[held], minlength=len(distinct))
+            anchors = np.bincount(units[held][is_anchor[held]], minlength=len(distinct))
             walks.append(
                 Walk(
                     units=np.array([number[word] for word in words], np.int32),
                     is_content=is_content,
                     starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
                     n_anchors=anchors,
-                    ids=ids[numbers[here]].astype(np.int64),
-                    rarities=_in_parts(bits[here]),
-                    gains=np.maximum(1, _in_parts(gains[here])),
+                    ids=ids[numbers[held]].astype(np.int64),
+                    rarities=_in_parts(bits[held]),
+                    gains=np.maximum(1, _in_parts(gains[held])),
                     functions=functions,
                     terms=terms,
                 )
             )
         return walks
 
-    def _counterpart(self, words: Sequence[str], one: _Stretch) -> Counterpart | None:
+    def _counterpart(self, words: Sequence[str], stretch: _Stretch) -> Counterpart | None:
         """The counterpart of the stretch; None if too little is similar."""
-        n_there = one.end_word - one.first_word
-        located = self.reference.located_document(one.number)[1].part(one.first_word, n_there)
+        n = stretch.end_word - stretch.first_word
+        located = self.reference.located_document(stretch.number)[1].part(stretch.first_word, n)
         is_content = self.stop_words.is_content
-        here = [k for k in range(one.first, one.end) if is_content(words[k])]
-        there = [k for k, word in enumerate(located.words) if is_content(word)]
-        if not here or not there:
+        ours = [k for k in range(stretch.first, stretch.end) if is_content(words[k])]
+        theirs = [k for k, word in enumerate(located.words) if is_content(word)]
+        if not ours or not theirs:
             return None
         # Cosines of words: float32 (n_there, n_here).
-        both = [*(located.words[k] for k in there), *(words[k] for k in here)]
-        own = {word: -3 - k for k, word in enumerate(dict.fromkeys(both))}
+        both = [*(located.words[k] for k in theirs), *(words[k] for k in ours)]
+        fallback = {word: -3 - k for k, word in enumerate(dict.fromkeys(both))}
         rows = zip(both, self.vectors.rows(both), strict=True)
-        units = np.array([row if row >= 0 else own[word] for word, row in rows], np.int32)
-        sims = np.empty((len(there), len(here)), np.float32)
-        similarities(self.vectors.matrix, units[: len(there)], units[len(there) :], sims)
+        units = np.array([row if row >= 0 else fallback[word] for word, row in rows], np.int32)
+        sims = np.empty((len(theirs), len(ours)), np.float32)
+        similarities(self.vectors.matrix, units[: len(theirs)], units[len(theirs) :], sims)
         tops = sims.max(axis=0)
         is_alike = tops >= self.settings.threshold
         if np.count_nonzero(is_alike) < self.settings.floor:
             return None
         seen: set[str] = set()
         again = []
-        alike = [words[k] for k, held in zip(here, is_alike, strict=True) if held]
+        alike = [words[k] for k, held in zip(ours, is_alike, strict=True) if held]
         for word, top in zip(alike, tops[is_alike].tolist(), strict=True):
             if word in seen:
                 again.append(min(_MOST_BITS, self._alike.bits_of(word)) * top)
             seen.add(word)
-        if one.score / PARTS - math.fsum(again) < self.settings.bits + self._chance_bits:
+        if stretch.score / PARTS - math.fsum(again) < self.settings.bits + self._chance_bits:
             return None
         means = float(tops.mean(dtype=float)), float(sims.max(axis=1).mean(dtype=float))
         return Counterpart(
             similarity=min(1.0, *means),
-            source=self.reference.occurrence(one.number, one.first_word, n_there),
+            source=self.reference.occurrence(stretch.number, stretch.first_word, n),
             words=located,
             pairs=tuple(
-                (k - one.first, there[j], float(top))
-                for k, j, top in zip(here, sims.argmax(axis=0).tolist(), tops, strict=True)
+                (k - stretch.first, theirs[j], float(top))
+                for k, j, top in zip(ours, sims.argmax(axis=0).tolist(), tops, strict=True)
             ),
         )
 
@@ -566,8 +566,8 @@ class _Passages:
         counts = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         at = np.repeat(self.offsets[chosen] - offsets[:-1], counts) + np.arange(offsets[-1])
-        each = self.lengths[chosen], self.numbers[chosen], self.first_words[chosen]
-        return _Passages(self.content[at], self.places[at], offsets, *each)
+        fields = self.lengths[chosen], self.numbers[chosen], self.first_words[chosen]
+        return _Passages(self.content[at], self.places[at], offsets, *fields)
 
 
 class PaperSearch(SearchForNear):
@@ -605,10 +605,10 @@ class PaperSearch(SearchForNear):
             for k, (start, end) in enumerate(zip(shard.starts, ends, strict=True)):
                 units = numbers[shard.read_tokens(int(start), int(end))]
                 for begin, n in settings.cut(len(units)):
-                    here = np.flatnonzero(units[begin : begin + n] >= 0)
-                    content.append(units[begin + here])
-                    places.append(here.astype(np.int32))
-                    n_content.append(len(here))
+                    held = np.flatnonzero(units[begin : begin + n] >= 0)
+                    content.append(units[begin + held])
+                    places.append(held.astype(np.int32))
+                    n_content.append(len(held))
                     rows.append((n, first + k, begin))
         lengths, documents, first_words = np.array(rows, np.int64).reshape(-1, 3).T
         self._passages = _Passages(
@@ -635,8 +635,8 @@ class PaperSearch(SearchForNear):
         self._indptr: NDArray[np.int64] = scores["indptr"]
         of_vectors = vectors.rows(words) if words else np.empty(0, np.int64)
         # As the kernel has it: the row of a word's vector, or a negative number of its own.
-        own = -3 - np.arange(len(words))
-        self._units = np.where(of_vectors >= 0, of_vectors, own).astype(np.int32)
+        negatives = -3 - np.arange(len(words))
+        self._units = np.where(of_vectors >= 0, of_vectors, negatives).astype(np.int32)
 
     def _nearest(
         self, words: Sequence[str], exact: NDArray[np.int32], min_words: int, exclude: Iterable[int]
@@ -649,8 +649,8 @@ class PaperSearch(SearchForNear):
             if n >= min_words and first + n > reach:
                 reach = first + n
                 if n > exact[first]:
-                    here = columns[first:reach]
-                    nearest[first, reach] = self._counterpart(here, sims, passages, min_words)
+                    part = columns[first:reach]
+                    nearest[first, reach] = self._counterpart(part, sims, passages, min_words)
         return nearest
 
     def _covering(
@@ -668,8 +668,8 @@ class PaperSearch(SearchForNear):
         # In the order of the words, so that sums do not depend on the shards.
         for word in sorted(set(words) & self._number.keys()):
             number = self._number[word]
-            here = slice(int(self._indptr[number]), int(self._indptr[number + 1]))
-            scores[self._indices[here]] += self._weights[here]
+            of_word = slice(int(self._indptr[number]), int(self._indptr[number + 1]))
+            scores[self._indices[of_word]] += self._weights[of_word]
         is_out = self.reference.about.removed.copy()
         is_out[list(exclude)] = True
         scores[is_out[self._passages.numbers]] = 0
@@ -689,17 +689,17 @@ class PaperSearch(SearchForNear):
         Also each word's column (-1 if not a content word), the similarities, float32
         (n_words_there, n_columns), and the passages by their rows.
         """
-        own = [w for w in dict.fromkeys(words) if self.stop_words.is_content(w)]
-        column = {word: k for k, word in enumerate(own)}
-        rows = self.vectors.rows(own) if own else ()
+        content = [w for w in dict.fromkeys(words) if self.stop_words.is_content(w)]
+        column = {word: k for k, word in enumerate(content)}
+        rows = self.vectors.rows(content) if content else ()
         units = [
             int(row) if row >= 0 else -3 - self._number.get(word, len(self._number) + k)
-            for k, (word, row) in enumerate(zip(own, rows, strict=True))
+            for k, (word, row) in enumerate(zip(content, rows, strict=True))
         ]
         passages = self._passages.some(chosen)
-        distinct, there = np.unique(passages.content, return_inverse=True)
-        passages = replace(passages, content=there.astype(np.int32))
-        sims = np.empty((len(distinct), len(own)), np.float32)
+        distinct, inverse = np.unique(passages.content, return_inverse=True)
+        passages = replace(passages, content=inverse.astype(np.int32))
+        sims = np.empty((len(distinct), len(content)), np.float32)
         similarities(self.vectors.matrix, self._units[distinct], np.array(units, np.int32), sims)
         columns = np.array([column.get(word, -1) for word in words], np.int32)
         lengths = exact.copy()
@@ -716,19 +716,19 @@ class PaperSearch(SearchForNear):
     ) -> Counterpart:
         """The best counterpart of the n-gram with these columns."""
         where = np.flatnonzero(columns >= 0)
-        own = columns[where]
-        _, p, a, b = best_passage(sims, own, *passages.arrays, min_words, self.settings.floor)
-        there = slice(int(passages.offsets[p]) + a, int(passages.offsets[p]) + b)
-        places, compared = passages.places[there], sims[passages.content[there]][:, own]
-        here, back = compared.max(axis=0), compared.max(axis=1)
+        content = columns[where]
+        _, p, a, b = best_passage(sims, content, *passages.arrays, min_words, self.settings.floor)
+        span = slice(int(passages.offsets[p]) + a, int(passages.offsets[p]) + b)
+        places, compared = passages.places[span], sims[passages.content[span]][:, content]
+        tops, back = compared.max(axis=0), compared.max(axis=1)
         number, n = int(passages.numbers[p]), int(places[-1] - places[0]) + 1
         first_word = int(passages.first_words[p]) + int(places[0])
         return Counterpart(
-            similarity=min(1.0, float(here.mean(dtype=float)), float(back.mean(dtype=float))),
+            similarity=min(1.0, float(tops.mean(dtype=float)), float(back.mean(dtype=float))),
             source=self.reference.occurrence(number, first_word, n),
             words=self.reference.located_document(number)[1].part(first_word, n),
             pairs=tuple(
-                (int(i), int(places[j] - places[0]), float(here[c]))
+                (int(i), int(places[j] - places[0]), float(tops[c]))
                 for c, (i, j) in enumerate(zip(where, compared.argmax(axis=0), strict=True))
             ),
         )

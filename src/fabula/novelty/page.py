@@ -44,7 +44,7 @@ def write_page(
 ) -> None:
     """Write the page of these texts, each with its row of scores; `n_texts` counts all scored,
     `against` is the size of the reference, `n_marks` as in `passages_of`."""
-    articles = [article_of(k, one, row, n_marks=n_marks) for k, (one, row) in enumerate(texts, 1)]
+    articles = [article_of(k, doc, row, n_marks=n_marks) for k, (doc, row) in enumerate(texts, 1)]
     page = {
         "title": articles[0]["title"] if len(articles) == 1 else f"{n_texts:,} texts",
         "articles": articles,
@@ -70,17 +70,17 @@ def article_of(
     passages = passages_of(row, document.text, n_marks)
     commonplaces = commonplaces_of(row, document.text)
     borrowed = borrowed_of(row, document.text, passages, commonplaces)
-    n_marked = sum(one.is_marked for one in passages)
+    n_marked = sum(passage.is_marked for passage in passages)
     # The named sources, the one with the most shared words first.
-    found: dict[str, dict[str, Any]] = {}
-    for one in passages:
-        for source in one.sources:
-            entry = found.setdefault(source["id"], {**source, "n_words": 0, "passages": []})
-            entry["n_words"] += one.n_words
-            entry["passages"].append(one)
-    for entry in found.values():
+    entries: dict[str, dict[str, Any]] = {}
+    for passage in passages:
+        for source in passage.sources:
+            entry = entries.setdefault(source["id"], {**source, "n_words": 0, "passages": []})
+            entry["n_words"] += passage.n_words
+            entry["passages"].append(passage)
+    for entry in entries.values():
         entry["n_more"] = max(0, len(entry["passages"]) - _MAX_NUMBERS)
-    sources = sorted(found.values(), key=lambda e: (-e["n_words"], e["passages"][0].number))
+    sources = sorted(entries.values(), key=lambda e: (-e["n_words"], e["passages"][0].number))
     curve = [
         {"level": k, "x": _x(k, low, high), "y": round(128 - 114 * v, 1), "shown": f"{v:.1%}"}
         for k, v in levels.items()
@@ -96,7 +96,7 @@ def article_of(
         )
     points = ", ".join(f"{point['level']} words {point['shown']}" for point in curve)
     named = {source["id"]: k for k, source in enumerate(sources[:_MAX_SOURCES], 1)}
-    firsts = {one.number: one.sources[0]["id"] for one in passages if one.sources}
+    firsts = {p.number: p.sources[0]["id"] for p in passages if p.sources}
     return {
         "number": number,
         "title": document.title,
@@ -133,7 +133,7 @@ def article_of(
 def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     notices = []
     if out := row["excluded"]:
-        shown = [f"{one['title'] or one['id']!s} {one['reason']}" for one in out[:5]]
+        shown = [f"{copy['title'] or copy['id']!s} {copy['reason']}" for copy in out[:5]]
         if len(out) > 5:
             shown.append(f"and {len(out) - 5} more")
         notices.append(
@@ -189,58 +189,58 @@ def passages_of(row: Row, text: str, n_marks: int | None) -> list[Borrowed]:
     per_1000 = MARKS_PER_1000 if n_marks is None else n_marks
     n_most = max(_MIN_MARKS, math.ceil(row["n_words"] * per_1000 / 1000)) if per_1000 else 0
     return [
-        _passage(number, one, text, one["sources"], is_marked=number <= n_most)
-        for number, one in enumerate(row["passages"] or (), 1)
+        _passage(number, passage, text, passage["sources"], is_marked=number <= n_most)
+        for number, passage in enumerate(row["passages"] or (), 1)
     ]
 
 
 def commonplaces_of(row: Row, text: str) -> list[Borrowed]:
     """The commonplaces of a row of scores, each with its first named source."""
-    named = {(one["start"], one["end"]): one["sources"][:1] for one in row["covered"]}
+    named = {(run["start"], run["end"]): run["sources"][:1] for run in row["covered"]}
     return [
-        _passage(0, one, text, named.get((one["start"], one["end"]), ()), is_common=True)
-        for one in row["commonplaces"] or ()
+        _passage(0, common, text, named.get((common["start"], common["end"]), ()), is_common=True)
+        for common in row["commonplaces"] or ()
     ]
 
 
 def _passage(
     number: int,
-    one: Row,
+    passage: Row,
     text: str,
     sources: Sequence[Row],
     *,
     is_marked: bool = False,
     is_common: bool = False,
 ) -> Borrowed:
-    quote = " ".join(text[one["start"] : one["end"]].split())
+    quote = " ".join(text[passage["start"] : passage["end"]].split())
     if len(quote) > _QUOTE_CHARS:
         quote = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " …"
-    parts = [f"{one['n_words']} words"]
-    n_verbatim, n_runs = one["n_verbatim"], len(one["runs"])
-    if n_verbatim == one["n_words"]:
+    parts = [f"{passage['n_words']} words"]
+    n_verbatim, n_runs = passage["n_verbatim"], len(passage["runs"])
+    if n_verbatim == passage["n_words"]:
         parts.append("word for word" + (f" in {n_runs} runs" if n_runs > 1 else ""))
     elif n_verbatim:
         parts.append(f"{n_verbatim} of them word for word")
     else:
         # Rounded down: only a verbatim match is 100 % similar.
-        least = min(run["similarity"] for run in one["runs"] if "similarity" in run)
+        least = min(run["similarity"] for run in passage["runs"] if "similarity" in run)
         parts = [f"{parts[0]} in other words", f"{int(least * 100)}% similar"]
-    if one["bits"] is not None:
-        parts.append(f"{one['bits']:.0f} bits")
-    n, n_documents = one["count"], one["n_documents"]
-    found = "found once" if n == 1 else f"found {n:,} times"
+    if passage["bits"] is not None:
+        parts.append(f"{passage['bits']:.0f} bits")
+    n, n_documents = passage["count"], passage["n_documents"]
+    places = "found once" if n == 1 else f"found {n:,} times"
     if n != 1 and n_documents is not None:
-        found += f" in {n_documents:,} document{'' if n_documents == 1 else 's'}"
+        places += f" in {n_documents:,} document{'' if n_documents == 1 else 's'}"
     return Borrowed(
         number=number,
-        start=one["start"],
-        end=one["end"],
-        n_words=one["n_words"],
-        reason=", ".join([*parts, found]),
+        start=passage["start"],
+        end=passage["end"],
+        n_words=passage["n_words"],
+        reason=", ".join([*parts, places]),
         sources=[source_of(source) for source in sources],
-        n_more=max(0, (one["n_documents"] or one["count"]) - len(sources)),
+        n_more=max(0, (passage["n_documents"] or passage["count"]) - len(sources)),
         quote=quote,
-        is_near=one["n_verbatim"] < one["n_words"],
+        is_near=passage["n_verbatim"] < passage["n_words"],
         is_marked=is_marked,
         is_common=is_common,
     )
@@ -258,24 +258,24 @@ def borrowed_of(
     marks = list(zip(row["commonplaces"] or (), commonplaces, strict=True))
     # What is shown on request: commonplaces, and passages beyond those marked.
     hidden = [pair for pair in ranked if not pair[1].is_marked]
-    marks += [(one, replace(passage, number=0, is_common=True)) for one, passage in hidden]
+    marks += [(raw, replace(passage, number=0, is_common=True)) for raw, passage in hidden]
     marks += [
-        (one, replace(passage, is_near=is_near))
-        for one, passage in reversed(ranked)
+        (raw, replace(passage, is_near=is_near))
+        for raw, passage in reversed(ranked)
         for is_near in ((True, False) if passage.is_marked else ())
     ]
     # For each character the index of its mark; -1 for none.
     owners = np.full(len(text), -1, np.int64)
-    for k, (one, mark) in enumerate(marks):
-        for run in one["runs"]:
+    for k, (raw, mark) in enumerate(marks):
+        for run in raw["runs"]:
             if mark.is_common or mark.is_near == ("similarity" in run):
                 owners[run["start"] : run["end"]] = k
     marked = []
-    for a, b in pairwise([0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(text)]):
-        piece = text[a:b]
-        if a < b and owners[a] >= 0 and any(map(str.isalnum, piece)):
-            begin = a + len(piece) - len(piece.lstrip())
-            _, mark = marks[owners[a]]
+    for start, end in pairwise([0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(text)]):
+        piece = text[start:end]
+        if start < end and owners[start] >= 0 and any(map(str.isalnum, piece)):
+            begin = start + len(piece) - len(piece.lstrip())
+            _, mark = marks[owners[start]]
             marked.append(replace(mark, start=begin, end=begin + len(piece.strip())))
     return marked
 
@@ -283,20 +283,20 @@ def borrowed_of(
 def near_of(row: Row, text: str) -> list[Borrowed]:
     """The near runs with their sources, without those that mostly repeat an earlier one."""
     runs = [
-        (run, number, one)
+        (run, number, passage)
         for name in ("passages", "commonplaces")
-        for number, one in enumerate(row[name] or (), 1)
-        for run in one["runs"]
+        for number, passage in enumerate(row[name] or (), 1)
+        for run in passage["runs"]
         if "similarity" in run
     ]
     listed: list[Borrowed] = []
     for span in row["covered"]:
-        for run, number, one in runs if span["kind"] == "near" else ():
+        for run, number, passage in runs if span["kind"] == "near" else ():
             reached = listed[-1].end if listed else 0
             is_new = run["end"] - max(run["start"], reached) >= (run["end"] - run["start"]) / 2
             if span["start"] <= run["start"] and run["end"] <= span["end"] and is_new:
                 (whole,) = span["sources"]
-                kept = [same for same in one.get("sources", ()) if same["id"] == whole["id"]]
+                sources = [s for s in passage.get("sources", ()) if s["id"] == whole["id"]]
                 # The kept part of the run, from the span in which it was found, cut at its content
                 # words; each with its counterpart.
                 glosses: list[Gloss] = []
@@ -306,20 +306,19 @@ def near_of(row: Row, text: str) -> list[Borrowed]:
                         continue
                     if pair["start"] > at:
                         glosses.append(Gloss(text[at : pair["start"]].replace("\n", " ")))
-                    own = text[pair["start"] : pair["end"]]
-                    is_same = own.casefold() == pair["source"].casefold()
-                    words = own, pair["source"]
-                    glosses.append(Gloss(*words, pair["similarity"], is_same))
+                    piece = text[pair["start"] : pair["end"]]
+                    is_same = piece.casefold() == pair["source"].casefold()
+                    glosses.append(Gloss(piece, pair["source"], pair["similarity"], is_same))
                     at = pair["end"]
                 if at < run["end"]:
                     glosses.append(Gloss(text[at : run["end"]].replace("\n", " ")))
                 mark = Borrowed(
-                    number=number if "sources" in one else 0,
+                    number=number if "sources" in passage else 0,
                     start=run["start"],
                     end=run["end"],
                     n_words=run["n_words"],
                     reason=f"found in other words, {int(run['similarity'] * 100)}% similar",
-                    sources=[source_of(source) for source in kept[:1] or [whole]],
+                    sources=[source_of(source) for source in sources[:1] or [whole]],
                     is_near=True,
                     similarity=run["similarity"],
                     glosses=tuple(glosses),

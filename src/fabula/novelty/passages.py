@@ -83,8 +83,8 @@ class BorrowedRun:
     @property
     def n_documents(self) -> int | None:
         """Documents that contain it; None if not all were checked."""
-        found = self.attribution
-        return 1 if found is None else None if found.is_bounded else found.n_documents
+        places = self.attribution
+        return 1 if places is None else None if places.is_bounded else places.n_documents
 
     @property
     def sources(self) -> tuple[Occurrence, ...]:
@@ -125,8 +125,8 @@ class BorrowedPassage:
     @property
     def n_documents(self) -> int | None:
         """Documents that contain all of it, at most; None if not all were checked."""
-        known = [run.n_documents for run in self.runs if run.n_documents is not None]
-        return min(known) if len(known) == len(self.runs) else None
+        counts = [run.n_documents for run in self.runs if run.n_documents is not None]
+        return min(counts) if len(counts) == len(self.runs) else None
 
     @property
     def span(self) -> Span:
@@ -204,10 +204,10 @@ class WordInformation:
             }
         elif new:
             self._bits |= {w: -self._list.log(w.casefold()) / math.log(2) for w in new}
-        found = [math.nan] * len(words)
+        bits = [math.nan] * len(words)
         for i in places:
-            found[i] = self._bits[words[i]]
-        return found
+            bits[i] = self._bits[words[i]]
+        return bits
 
 
 def trim_near(
@@ -227,7 +227,7 @@ def trim_near(
     assert counterpart is not None
     inside = [(max(a, begin), min(a + n, end)) for a, n in verbatim]
     inside = [(a, b) for a, b in inside if b > a]
-    places = [begin + here for here, _, _ in counterpart.pairs]
+    places = [begin + i for i, _, _ in counterpart.pairs]
     sums = [0.0]
     for *_, cosine in counterpart.pairs:
         sums.append(sums[-1] + (cosine - settings.threshold))
@@ -251,19 +251,19 @@ def trim_near(
         return None
     if (first, last) == (begin, end):
         return run
-    kept = [pair for pair in counterpart.pairs if first <= begin + pair[0] < last]
-    if not kept:
+    pairs = [pair for pair in counterpart.pairs if first <= begin + pair[0] < last]
+    if not pairs:
         return None
-    low, high = min(there for _, there, _ in kept), max(there for _, there, _ in kept)
+    low, high = min(j for _, j, _ in pairs), max(j for _, j, _ in pairs)
     theirs = counterpart.words.part(low, high - low + 1)
     source = counterpart.source
     span = replace(source.span, start=int(theirs.starts[0]), end=int(theirs.ends[-1]))
     part = replace(
         counterpart,
-        similarity=min(1.0, math.fsum(cosine for *_, cosine in kept) / len(kept)),
+        similarity=min(1.0, math.fsum(cosine for *_, cosine in pairs) / len(pairs)),
         source=replace(source, span=span),
         words=theirs,
-        pairs=tuple((begin + here - first, there - low, cosine) for here, there, cosine in kept),
+        pairs=tuple((begin + i - first, j - low, cosine) for i, j, cosine in pairs),
     )
     return BorrowedRun.of(run.span.document_id, words, first, last - first, None, part)
 
@@ -310,19 +310,19 @@ def rank_runs(
         group.numbers = group.numbers_with(run) or group.numbers
         group.runs.append(run)
     passages = []
-    for own in (group.runs for group in groups):
+    for members in (group.runs for group in groups):
         shares: dict[int, float] = {}
-        for run in own:
+        for run in members:
             for k in range(run.first_word, run.end_word):
                 shares[k] = max(run.similarity, shares.get(k, 0.0))
-        count = min(run.count for run in own)
-        n_verbatim = len(words_of(run for run in own if run.counterpart is None))
+        count = min(run.count for run in members)
+        n_verbatim = len(words_of(run for run in members if run.counterpart is None))
         total = over_chance = None
         if bits is not None:
             total = math.fsum(share * bits[k] for k, share in shares.items())
             over_chance = total - chance_bits - math.log2(max(1, count))
         figures = len(shares), n_verbatim, total, over_chance, count
-        passages.append(BorrowedPassage(tuple(own), *figures))
+        passages.append(BorrowedPassage(tuple(members), *figures))
     taken: set[int] = set()
     listed = []
     for passage in sorted(passages, key=rank):

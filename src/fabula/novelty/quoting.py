@@ -80,22 +80,22 @@ class QuoteJudge(HeldOpen):
         more were in doubt. Raises `LookupFailed` if it gives no answer: a document in doubt is
         neither in nor out.
         """
-        found = {copy.number: copy for copy in copies}
-        lengths = reference.longest_matches(text.words.words, exclude=found)
+        by_number = {copy.number: copy for copy in copies}
+        lengths = reference.longest_matches(text.words.words, exclude=by_number)
         doubtful: dict[int, tuple[int, int]] = {}
         spans = sorted(maximal_spans(lengths, rule.cover_run), key=lambda span: (-span[1], span))
         for first, n in spans:
             words = text.words.words[first : first + n]
-            for number in reference.documents_with(words, exclude=found):
+            for number in reference.documents_with(words, exclude=by_number):
                 doubtful.setdefault(number, (first, n))
         for number, (first, n) in list(doubtful.items())[:_MAX_DOCUMENTS]:
             document, located = reference.located_document(number)
             words = text.words.words[first : first + n]
             place = next(k for k in range(len(located.words)) if located.words[k : k + n] == words)
-            there = reference.occurrence(number, place, n).span
+            source = reference.occurrence(number, place, n).span
             start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
             try:
-                theirs = text_around(document.text, there.start, there.end)
+                theirs = text_around(document.text, source.start, source.end)
                 verdict = self.is_copy(theirs, text_around(text.text, start, end))
             except CallFailed as error:
                 raise LookupFailed(f"{self._model.name} could not answer: {error}") from error
@@ -106,16 +106,16 @@ class QuoteJudge(HeldOpen):
                 )
             if verdict:
                 title = document.meta.get("title")
-                own, _ = shared_runs(text.words.words, located.words, rule.cover_run)
-                named, share = None if title is None else str(title), sum(own) / len(own)
-                found[number] = Copy(number, document.id, named, n, share, by_model=True)
+                shared, _ = shared_runs(text.words.words, located.words, rule.cover_run)
+                named, share = None if title is None else str(title), sum(shared) / len(shared)
+                by_number[number] = Copy(number, document.id, named, n, share, by_model=True)
         n_unasked = max(0, len(doubtful) - _MAX_DOCUMENTS)
         remark = (
             f"{self._model.name} was asked about {_MAX_DOCUMENTS} documents in doubt; "
             f"{n_unasked:,} more, which share shorter runs, were not asked about and stayed in"
         )
         remarks = (*copies.remarks, remark) if n_unasked else copies.remarks
-        return Copies(tuple(found[number] for number in sorted(found)), remarks)
+        return Copies(tuple(by_number[number] for number in sorted(by_number)), remarks)
 
     def is_copy(self, a: str, b: str) -> bool | str:
         """Whether paragraph A copies or quotes B; the raw answer if it is neither yes nor no.

@@ -65,8 +65,8 @@ def to_row(result: Originality) -> Row:
     if ranked is not None:
         of_ranks = {
             "passages": [
-                _ranked_row(one) | {"sources": list(map(_source_row, one.sources))}
-                for one in ranked.passages
+                _ranked_row(passage) | {"sources": list(map(_source_row, passage.sources))}
+                for passage in ranked.passages
             ],
             "commonplaces": list(map(_ranked_row, ranked.commonplaces)),
             "longest_run": ranked.longest_run,
@@ -102,15 +102,15 @@ def to_row(result: Originality) -> Row:
 
 def probability_row(result: Probability) -> Row:
     """A model's score of a text as a row, with the document's own fields as in `to_row`."""
-    found, document = result.likelihood, result.document
+    likelihood, document = result.likelihood, result.document
     row: Row = {
         "id": document.id,
         "text_digest": text_digest(document.text),
-        "n_tokens": found.n_tokens,
-        "log_likelihood": found.log_likelihood,
-        "log_rank": found.log_rank,
-        "curvature": found.curvature,
-        "missing_reason": found.missing_reason,
+        "n_tokens": likelihood.n_tokens,
+        "log_likelihood": likelihood.log_likelihood,
+        "log_rank": likelihood.log_rank,
+        "curvature": likelihood.curvature,
+        "missing_reason": likelihood.missing_reason,
         "signature": str(result.signature),
     }
     return _with_own(row, document)
@@ -142,15 +142,15 @@ def _borrowed_row(run: BorrowedRun, words: TextWords) -> Row:
     text, theirs = near.source.document.text, near.words
     pairs = [
         {
-            "start": int(words.starts[run.first_word + here]),
-            "end": int(words.ends[run.first_word + here]),
-            "source": text[int(theirs.starts[there]) : int(theirs.ends[there])],
-            "source_start": int(theirs.starts[there]),
+            "start": int(words.starts[run.first_word + i]),
+            "end": int(words.ends[run.first_word + i]),
+            "source": text[int(theirs.starts[j]) : int(theirs.ends[j])],
+            "source_start": int(theirs.starts[j]),
             "similarity": 1.0
-            if words.words[run.first_word + here] == theirs.words[there]
+            if words.words[run.first_word + i] == theirs.words[j]
             else min(round(cosine, 3), 0.999),
         }
-        for here, there, cosine in near.pairs
+        for i, j, cosine in near.pairs
     ]
     similarity = _near_similarity(near.similarity)
     return row | {"kind": "near", "similarity": similarity, "sources": sources, "pairs": pairs}
@@ -204,21 +204,21 @@ def _source_row(source: Occurrence) -> Row:
 
 def ranked_passages(document: Document, row: Mapping[str, Any]) -> list[Row]:
     """The borrowed passages of a row, as tables list them, in rank order."""
-    found = []
+    rows = []
     for rank, passage in enumerate(row["passages"] or (), 1):
         over_chance, sources = passage["over_chance"], passage["sources"]
         source = str(sources[0]["title"] or sources[0]["id"]) if sources else ""
         quote = " ".join(document.text[passage["start"] : passage["end"]].split())
         # By bits over chance, or by words if bits are unknown.
         score = passage["n_words"] if over_chance is None else over_chance
-        own = {"id": document.id, "rank": rank, "quote": quote, "score": score, "source": source}
-        found.append(dict(passage) | own)
-    return found
+        fields = {"id": document.id, "rank": rank, "quote": quote, "score": score, "source": source}
+        rows.append(dict(passage) | fields)
+    return rows
 
 
 def first_passages(passages: Iterable[Row]) -> list[Row]:
     """Those that fit in a table, the least probable first; ties in the order of the texts."""
-    return sorted(passages, key=lambda one: -one["score"])[:_MAX_IN_TABLE]
+    return sorted(passages, key=lambda passage: -passage["score"])[:_MAX_IN_TABLE]
 
 
 _Rows = Iterator[tuple[Document, dict[str, Any]]]
@@ -255,8 +255,8 @@ def run_measure(
     signature, stream = str(measure.signature), iter(check_documents(documents))
 
     def made(new: Iterable[Document]) -> _Rows:
-        here = ((one.document, row_of(one)) for one in measure.measure(new))
-        for document, row in here if rows_of is None else rows_of(new):
+        results = ((result.document, row_of(result)) for result in measure.measure(new))
+        for document, row in results if rows_of is None else rows_of(new):
             yield document, row | {"asked": measure.asked(document)}
 
     if out is None:
@@ -271,17 +271,17 @@ def run_measure(
                 )
         kept.begin()
 
-        def there(document: Document) -> dict[str, Any] | None:
+        def stored(document: Document) -> dict[str, Any] | None:
             digest, asked = text_digest(document.text), measure.asked(document)
-            known = {"id": document.id, "text_digest": digest, "signature": signature}
-            return kept.find({**known, "asked": asked})
+            key = {"id": document.id, "text_digest": digest, "signature": signature}
+            return kept.find({**key, "asked": asked})
 
         of_share = stream if share is None else share.of(stream)
-        found = ((document, there(document)) for document in of_share)
+        pairs = ((document, stored(document)) for document in of_share)
         rows = []
         # New rows are made for each stretch of texts without one.
-        for is_there, stretch in groupby(found, lambda pair: pair[1] is not None):
-            for document, known in stretch if is_there else made(one for one, _ in stretch):
+        for is_there, stretch in groupby(pairs, lambda pair: pair[1] is not None):
+            for document, known in stretch if is_there else made(doc for doc, _ in stretch):
                 assert known is not None
                 (kept.keep if is_there else kept.add)(known)
                 # Rows that were measured again are put in order at the end.

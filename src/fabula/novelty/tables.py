@@ -67,7 +67,7 @@ def passages_table(
     if not passages:
         return ["", f"no borrowed passage; {common}"]
     columns = [Column("passage", cut=True, of="quote"), _TEXT, *_WORDS, _PLACES, _SOURCE]
-    if len({one["id"] for one in passages}) == 1:
+    if len({passage["id"] for passage in passages}) == 1:
         columns.remove(_TEXT)
     n_more = n_passages - len(passages)
     more = f"and {n_more:,} more borrowed passages; " if n_more else ""
@@ -79,9 +79,9 @@ def ranked_sheet(passages: Sequence[dict[str, Any]]) -> list[Block]:
     if not passages:
         return []
 
-    def passage(one: dict[str, Any]) -> Cell:
+    def passage(row: dict[str, Any]) -> Cell:
         """In full in CSV, elsewhere as many words as fit on a line."""
-        quote: str = one["quote"]
+        quote: str = row["quote"]
         cut = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " ..."
         return Displayed(quote, cut) if len(quote) > _QUOTE_CHARS else quote
 
@@ -102,7 +102,7 @@ _TEXT = Column("text", once=True, of="id")
 _WORDS = (
     Column("words", "d", name="n_words"),
     Column("word for word", "d", name="n_verbatim"),
-    Column("bits", ".0f", of=lambda one: known(one["bits"])),
+    Column("bits", ".0f", of=lambda passage: known(passage["bits"])),
 )
 _PLACES = Column("places", ",", name="count")
 _SOURCE = Column("also found in", name="source")
@@ -132,7 +132,7 @@ NAMES = {
 }
 
 
-def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
+def calibration_tables(calibrations: Sequence[Calibration]) -> list[Block]:
     """One line per detector, then the thresholds of those that tell human from machine."""
     detectors = Sheet(
         "detectors",
@@ -144,8 +144,8 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
             Column("ECE", ".3f", name="calibration_error"),
         ],
         [
-            [k, NAMES[one.score], SHORT[one.outcome], one.auroc, one.calibration_error]
-            for k, one in enumerate(found, 1)
+            [k, NAMES[c.score], SHORT[c.outcome], c.auroc, c.calibration_error]
+            for k, c in enumerate(calibrations, 1)
         ],
     )
     limits = Sheet(
@@ -166,44 +166,44 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
                 t.false_positives,
                 t.false_positives_high,
                 t.true_positives,
-                "below" if one.direction > 0 else "above",
+                "below" if c.direction > 0 else "above",
                 # With all its digits: a rounded threshold flags other texts.
-                Displayed(one.direction * t.value, repr(one.direction * t.value)),
+                Displayed(c.direction * t.value, repr(c.direction * t.value)),
             ]
-            for k, one in enumerate(found, 1)
-            if one.outcome == SEPARATES
-            for t in one.thresholds
+            for k, c in enumerate(calibrations, 1)
+            if c.outcome == SEPARATES
+            for t in c.thresholds
         ],
     )
-    silent = {k: one for k, one in enumerate(found, 1) if one.outcome != SEPARATES}
+    silent = {k: c for k, c in enumerate(calibrations, 1) if c.outcome != SEPARATES}
     footer: list[Block] = []
     if silent:
-        why = "; ".join(dict.fromkeys(OUTCOMES[one.outcome] for one in silent.values()))
+        why = "; ".join(dict.fromkeys(OUTCOMES[c.outcome] for c in silent.values()))
         footer.append(f"No verdicts are given by {', '.join(map(str, silent))}: {why}.")
     footer += ["ECE: expected calibration error of the probabilities, measured on other clusters."]
-    for k, one in enumerate(found, 1):
-        field = one.collected and one.collected.cluster
+    for k, calibration in enumerate(calibrations, 1):
+        field = calibration.collected and calibration.collected.cluster
         by = "" if field is None else f" by {field}"
         footer.append(
-            f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in "
-            f"{one.n_clusters:,} clusters{by}, {one.n_human_clusters:,} of them with "
-            f"human texts; {one.n_missing:,} without a score"
+            f"{k}: {calibration.n_human:,} human and {calibration.n_machine:,} machine texts in "
+            f"{calibration.n_clusters:,} clusters{by}, {calibration.n_human_clusters:,} of them "
+            f"with human texts; {calibration.n_missing:,} without a score"
         )
-        footer.append(f"   {one.signature}")
+        footer.append(f"   {calibration.signature}")
     shown: list[Block] = [detectors, "", limits] if limits.rows else [detectors]
-    return [*shown, "", *footer, *calibration_remarks(found)]
+    return [*shown, "", *footer, *calibration_remarks(calibrations)]
 
 
-def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
+def calibration_remarks(calibrations: Sequence[Calibration]) -> list[str]:
     """Problems with how the texts were collected."""
     remarks = []
-    for one in found:
-        if (collected := one.collected) is None:
+    for calibration in calibrations:
+        if (collected := calibration.collected) is None:
             continue
         if collected.n_copies:
             remarks.append(
                 f"{collected.n_copies:,} of the texts nearly repeat a text of another cluster, or "
-                f"open like it; such clusters count as one ({one.n_clusters:,}, not "
+                f"open like it; such clusters count as one ({calibration.n_clusters:,}, not "
                 f"{collected.n_clusters_before:,})"
             )
         remarks += [
@@ -256,14 +256,14 @@ def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Block]:
     ]
 
 
-def save_rocs(found: Sequence[Calibration], path: Path) -> None:
+def save_rocs(calibrations: Sequence[Calibration], path: Path) -> None:
     """ROC curves. The same calibrations give the same bytes."""
     with figure_of(path, 1, 1, figsize=(5.6, 5.2)) as (figure, (axes,)):
         axes.plot([0, 100], [0, 100], color=SOFT, linewidth=0.8, linestyle=":")
-        for k, one in enumerate(found):
-            x, y = zip(*one.curve, strict=True)
-            area = one.auroc
-            label = f"{k + 1} {NAMES[one.score]}, {area.value:.3f}"
+        for k, calibration in enumerate(calibrations):
+            x, y = zip(*calibration.curve, strict=True)
+            area = calibration.auroc
+            label = f"{k + 1} {NAMES[calibration.score]}, {area.value:.3f}"
             if area.low is not None and area.high is not None:
                 label += f" [{area.low:.3f}, {area.high:.3f}]"
             axes.plot(
@@ -278,6 +278,6 @@ def save_rocs(found: Sequence[Calibration], path: Path) -> None:
         axes.set_ylabel("% of machine texts called machine-written")
         axes.grid(color=LINE, linewidth=0.8)
         axes.legend(frameon=False, fontsize=7, loc="lower right")
-        signed = (f"{k}: {one.signature}" for k, one in enumerate(found, 1))
+        signed = (f"{k}: {c.signature}" for k, c in enumerate(calibrations, 1))
         lines = [line[at : at + 150] for line in signed for at in range(0, len(line), 150)]
         figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")

@@ -59,7 +59,7 @@ _NEVER = word_set(
 _NAME = r"(?:\p{Lu}['’])?\p{Lu}\p{L}*\p{Ll}\p{L}*(?:-\p{Lu}\p{L}+)*"
 _WORD = regex.compile(rf"(?<![\p{{L}}'’-]){_NAME}")
 _SMALL = regex.compile(r"(?<![\p{L}'’-])\p{Ll}[\p{L}-]*")
-_CAPITALISED_TITLES = "|".join(sorted((one.capitalize() for one in _TITLES), key=len, reverse=True))
+_CAPITALISED_TITLES = "|".join(sorted((t.capitalize() for t in _TITLES), key=len, reverse=True))
 
 Place = tuple[int, int]
 _Form = tuple[str, tuple[str, ...]]
@@ -85,21 +85,21 @@ def cast_of(read: Reading) -> list[Person]:
         rf"(?<![\p{{L}}'’-])(?:(?P<title>{_CAPITALISED_TITLES})\.?\s)?"
         rf"(?P<name>(?:{word})(?:\s(?:{word}))*)(?![\p{{L}}-])"
     )
-    found: dict[_Form, list[Place]] = defaultdict(list)
+    by_form: dict[_Form, list[Place]] = defaultdict(list)
     shown: dict[_Form, Counter[str]] = defaultdict(Counter)
     for match in run.finditer(read.text):
         title = _TITLES[match["title"].lower()] if match["title"] else ""
         form = title, tuple(match["name"].split())
-        found[form].append(match.span())
+        by_form[form].append(match.span())
         shown[form][" ".join(match[0].split())] += 1
     people = []
-    for forms in _joined({form: len(places) for form, places in found.items()}):
-        places = sorted(place for form in forms for place in found[form])
-        said = Counter(name for form in forms for name in shown[form].elements())
-        ordered = sorted(said, key=lambda name: (-said[name], name))
+    for forms in _joined({form: len(places) for form, places in by_form.items()}):
+        places = sorted(place for form in forms for place in by_form[form])
+        n_by_name = Counter(name for form in forms for name in shown[form].elements())
+        ordered = sorted(n_by_name, key=lambda name: (-n_by_name[name], name))
         if len(places) >= _MIN_NAMED:
             people.append(Person(ordered[0], tuple(ordered), tuple(places)))
-    return sorted(people, key=lambda one: (-len(one.places), one.name))
+    return sorted(people, key=lambda person: (-len(person.places), person.name))
 
 
 def _names(read: Reading) -> set[str]:
@@ -118,20 +118,20 @@ def _names(read: Reading) -> set[str]:
         n_titled[word] += last in _TITLES
         n_within[word] += last in _TITLES or before[-1:].isalpha() or before[-1:] in (",", ";")
     candidates = {
-        word: found
-        for word, found in places.items()
-        if len(found) >= _MIN_NAMED
-        and 5 * n_within[word] >= len(found)
-        and 10 * small[word.lower()] <= len(found)
+        word: starts
+        for word, starts in places.items()
+        if len(starts) >= _MIN_NAMED
+        and 5 * n_within[word] >= len(starts)
+        and 10 * small[word.lower()] <= len(starts)
     }
     # How often each word is tagged as a person, out of the places checked.
     chosen: set[tuple[int, int]] = set()
-    for found in candidates.values():
-        step = max(1, len(found) // _N_ASKED)
-        chosen.update(map(read.paragraph_of, found[::step][:_N_ASKED]))
+    for starts in candidates.values():
+        step = max(1, len(starts) // _N_ASKED)
+        chosen.update(map(read.paragraph_of, starts[::step][:_N_ASKED]))
     parts = [encodable(" ".join(text[slice(*span)].split())) for span in sorted(chosen)]
     named: Counter[str] = Counter()
-    asked: Counter[str] = Counter()
+    checked: Counter[str] = Counter()
 
     def find(paragraphs: Sequence[str]) -> Iterator[frozenset[int]]:
         for doc in nlp.pipe(paragraphs, batch_size=_BATCH):
@@ -141,12 +141,12 @@ def _names(read: Reading) -> set[str]:
     for part, people in zip(parts, _people_memo(nlp).each(parts, find, _BATCH), strict=True):
         for match in _WORD.finditer(part):
             if match[0] in candidates:
-                asked[match[0]] += 1
+                checked[match[0]] += 1
                 named[match[0]] += match.start() in people
     return {
         word
-        for word, found in candidates.items()
-        if 2 * named[word] >= max(1, asked[word]) or 3 * n_titled[word] >= len(found)
+        for word, starts in candidates.items()
+        if 2 * named[word] >= max(1, checked[word]) or 3 * n_titled[word] >= len(starts)
     }
 
 
@@ -182,13 +182,13 @@ def _joined(counts: dict[_Form, int]) -> list[list[_Form]]:
     titled = [form for form in ordered if len(form[1]) == 1 and form[0]]
     alone = [form for form in ordered if len(form[1]) == 1 and not form[0]]
     for form in full:
-        same = [other for other in full if other != form and other[1] == form[1]]
+        alike = [other for other in full if other != form and other[1] == form[1]]
         ends = (form[1][0], form[1][-1])
-        same += [o for o in full if len(o[1]) == 2 < len(form[1]) and o[1] == ends]
+        alike += [o for o in full if len(o[1]) == 2 < len(form[1]) and o[1] == ends]
         if ("mrs", form[1][:1]) in counts or ("mr", form[1][-1:]) in counts:
             # The wife of Joe Gargery is called by his name.
-            same = [other for other in same if (other[0] == "mrs") == (form[0] == "mrs")]
-        join(form, same)
+            alike = [other for other in alike if (other[0] == "mrs") == (form[0] == "mrs")]
+        join(form, alike)
     for form in titled:
         title, (name,) = form
         with_title = [o for o in full if name in (o[1][0], o[1][-1]) and o[0] == title]
@@ -252,20 +252,20 @@ def talk_of(
         if speaker is not None:
             n_speeches[speaker] += 1
             n_said[speaker] += n
-    named = [one.name for one in people if one.name in n_speeches]
+    named = [person.name for person in people if person.name in n_speeches]
     return {name: Talk(n_speeches[name], n_said[name]) for name in named}
 
 
 def speakers_of(read: Reading, people: Sequence[Person]) -> list[str | None]:
     """The name of each speech's speaker, in order; None if unknown."""
     text, speech = read.text, read.speech
-    names = sorted((start, end, one.name) for one in people for start, end in one.places)
+    names = sorted((start, end, person.name) for person in people for start, end in person.places)
     speakers: list[str | None] = []
     starts = [start for start, _ in speech]
     for low, high in read.paragraphs:
         # The speeches that begin in the paragraph.
         inside = speech[len(speakers) : bisect_left(starts, high)]
-        found = []
+        turns = []
         for k, (start, end) in enumerate(inside):
             before = inside[k - 1][1] if k else low
             after = inside[k + 1][0] if k + 1 < len(inside) else high
@@ -282,10 +282,10 @@ def speakers_of(read: Reading, people: Sequence[Person]) -> list[str | None]:
                 says = (k for k, (_, word) in enumerate(words) if word.lower() in SAYING)
                 if len(words) - max(says, default=0) <= _MAX_LAST:
                     speaker = _subject(words, start, len(words), names)
-            found.append(speaker)
-        told = {name for name in found if name is not None}
-        only = told.pop() if len(told) == 1 else None
-        speakers += [name or only for name in found]
+            turns.append(speaker)
+        named = {name for name in turns if name is not None}
+        only = named.pop() if len(named) == 1 else None
+        speakers += [name or only for name in turns]
     return [name if name != _TELLER else None for name in speakers]
 
 

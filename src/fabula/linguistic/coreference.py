@@ -82,9 +82,9 @@ class Speech:
 
 def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
     """Which tokens of consecutive sentences are in quoted speech, and who speaks in each."""
-    starts = itertools.accumulate((len(one.text) + 1 for one in sentences), initial=0)
+    starts = itertools.accumulate((len(sentence.text) + 1 for sentence in sentences), initial=0)
     spans = speech_spans(" ".join(sentence.text for sentence in sentences), has_paragraphs=False)
-    found = []
+    speeches = []
     for start, sentence in zip(starts, sentences, strict=False):
         inside = flags_within((start + token.start for token in sentence.tokens), spans)
         goes_on = any(a < start < b for a, b in spans)
@@ -108,8 +108,8 @@ def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
             heard += [i for i in below if tokens[i].dep in ("dobj", "dative") and i not in to]
             speaker, addressee = subjects[0], heard[0] if heard else -1
             break
-        found.append(Speech(tuple(inside), goes_on, speaker, addressee))
-    return found
+        speeches.append(Speech(tuple(inside), goes_on, speaker, addressee))
+    return speeches
 
 
 def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention:
@@ -207,9 +207,9 @@ class _Entity:
     last_place: int = -1
 
 
-def _named_by(token: int, mentions: Sequence[Mention], found: Sequence[int]) -> int:
+def _named_by(token: int, mentions: Sequence[Mention], entities: Sequence[int]) -> int:
     """The entity of the first mention that a token is in; -1 if there is none."""
-    both = zip(mentions, found, strict=True)
+    both = zip(mentions, entities, strict=True)
     return next((e for m, e in both if m.phrase.start <= token < m.phrase.end), -1)
 
 
@@ -224,23 +224,23 @@ class _State:
         self.was_quote = False
 
     def copy(self) -> _State:
-        other = copy.copy(self)
-        other.entities = [replace(e, keys=set(e.keys), heads=set(e.heads)) for e in self.entities]
-        return other
+        copied = copy.copy(self)
+        copied.entities = [replace(e, keys=set(e.keys), heads=set(e.heads)) for e in self.entities]
+        return copied
 
     def read(self, parsed: Parsed, speech: Speech) -> list[int]:
         """The entity of each noun phrase of the next sentence; -1 if it refers to nothing."""
         mentions = [_mention(parsed.tokens, phrase, speech) for phrase in parsed.noun_phrases]
-        found = [-1] * len(mentions)
+        entities = [-1] * len(mentions)
         # The speaker is named outside the quotes, often after them.
         order = sorted(range(len(mentions)), key=lambda k: mentions[k].in_quote)
         outside = sum(not mention.in_quote for mention in mentions)
         for k in order[:outside]:
-            found[k] = self._entity(mentions, k, found)
+            entities[k] = self._entity(mentions, k, entities)
         if any(speech.in_quote):
             # The speaker and the addressee of the quotes in this sentence.
-            named = _named_by(speech.speaker, mentions, found)
-            heard = _named_by(speech.addressee, mentions, found)
+            named = _named_by(speech.speaker, mentions, entities)
+            heard = _named_by(speech.addressee, mentions, entities)
             speaker = self.subject
             if named >= 0:
                 speaker = named
@@ -253,18 +253,18 @@ class _State:
             if heard >= 0:
                 self.addressee = heard
             elif not speech.goes_on or named >= 0:
-                others = (
+                candidates = (
                     (entity.last_sentence, entity.n_mentions, k)
                     for k, entity in enumerate(self.entities)
                     if k != speaker and entity.number == "s" and entity.genders <= frozenset("mf")
                 )
-                latest = max(others, default=(0, 0, -1))[2]
+                latest = max(candidates, default=(0, 0, -1))[2]
                 self.addressee = self.last_speaker if self.last_speaker >= 0 else latest
         for k in order[outside:]:
-            found[k] = self._entity(mentions, k, found)
+            entities[k] = self._entity(mentions, k, entities)
         subjects = (
             e
-            for m, e in zip(mentions, found, strict=True)
+            for m, e in zip(mentions, entities, strict=True)
             if m.is_subject
             and not m.in_quote
             and e >= 0
@@ -274,14 +274,14 @@ class _State:
         self.subject = next(subjects, -1)
         self.was_quote = any(speech.in_quote)
         self.n_sentences += 1
-        return found
+        return entities
 
-    def _entity(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
+    def _entity(self, mentions: Sequence[Mention], k: int, entities: Sequence[int]) -> int:
         """The entity of a mention, a new one if no rule finds one."""
         mention = mentions[k]
         if mention.kind == "empty":
             return -1
-        for other, entity in zip(mentions, found, strict=True):
+        for other, entity in zip(mentions, entities, strict=True):
             # The parser also tags list items as apposition.
             is_alike = other.number == mention.number and other.genders & mention.genders
             is_other = not mention.names if other.names else mention.is_definite
@@ -291,7 +291,7 @@ class _State:
         if mention.kind == "relative":
             return -1
         if mention.kind == "pronoun":
-            entity = self._pronoun(mentions, k, found)
+            entity = self._pronoun(mentions, k, entities)
         else:
             entity = self._by_words(mention)
         return self._join(self._new(mention) if entity < 0 else entity, mention)
@@ -322,40 +322,40 @@ class _State:
                 return k
         return -1
 
-    def _pronoun(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
+    def _pronoun(self, mentions: Sequence[Mention], k: int, entities: Sequence[int]) -> int:
         """By person; -1 for a new entity."""
         mention = mentions[k]
         if mention.head in _REFLEXIVE:
-            for other, entity in zip(mentions, found, strict=True):
+            for other, entity in zip(mentions, entities, strict=True):
                 if entity >= 0 and other.verb == mention.verb and other.is_subject:
                     return entity
         if mention.person == 3:
             # The most salient compatible entity of the last few sentences, never a narrator. "He
             # saw him": two arguments of one verb are two entities.
             barred = {self.narrator, self.us}
-            for other, entity in zip(mentions, found, strict=True):
+            for other, entity in zip(mentions, entities, strict=True):
                 is_either = other.is_subject or mention.is_subject
                 if is_either and other.verb == mention.verb and other is not mention:
                     barred.add(entity)
             if mention.in_quote:
                 barred |= {self.speaker, self.addressee}
             best, best_score = -1, -1e9
-            for number, known in enumerate(self.entities):
-                distance = self.n_sentences - known.last_sentence
+            for number, candidate in enumerate(self.entities):
+                distance = self.n_sentences - candidate.last_sentence
                 if (
                     number in barred
                     or distance > _PRONOUN_REACH
-                    or known.number != mention.number
-                    or not known.genders & mention.genders
+                    or candidate.number != mention.number
+                    or not candidate.genders & mention.genders
                 ):
                     continue
                 score = (
                     -2.0 * distance
-                    + 1.5 * known.was_subject
-                    + 0.5 * min(known.n_mentions, 4)
-                    + 1.0 * (mention.is_subject and known.was_subject)
-                    + 0.01 * known.last_place
-                    + 1.0 * (known.genders == mention.genders)
+                    + 1.5 * candidate.was_subject
+                    + 0.5 * min(candidate.n_mentions, 4)
+                    + 1.0 * (mention.is_subject and candidate.was_subject)
+                    + 0.01 * candidate.last_place
+                    + 1.0 * (candidate.genders == mention.genders)
                 )
                 if score > best_score:
                     best, best_score = number, score
@@ -401,13 +401,13 @@ def in_context(
     Texts are lists of parsed sentences.
     """
     state = _State()
-    known = set(itertools.chain.from_iterable(entities_of(context, state))) - {-1}
+    earlier = set(itertools.chain.from_iterable(entities_of(context, state))) - {-1}
     flags = []
     for sentences in continuations:
         # Quoted speech left open by the context may end here.
         speech = read_speech([*context, *sentences])[len(context) :]
-        found = map(state.copy().read, sentences, speech)
-        flags.append([entity in known for part in found for entity in part])
+        numbers = map(state.copy().read, sentences, speech)
+        flags.append([entity in earlier for part in numbers for entity in part])
     return flags
 
 

@@ -52,17 +52,17 @@ class Profiles(Result):
         return profile_tables(self.profiles)
 
     def rows(self) -> list[Row]:
-        return [one.to_row() for one in self.profiles]
+        return [p.to_row() for p in self.profiles]
 
     def frame_rows(self) -> list[Row]:
         """A row per text: `id`, a column for each metric, and the text's own fields."""
         return [
-            {"id": one.document.id, **one.values, **single_values(one.to_row(), ("id",))}
-            for one in self.profiles
+            {"id": p.document.id, **p.values, **single_values(p.to_row(), ("id",))}
+            for p in self.profiles
         ]
 
     def measurements(self) -> list[Measurement]:
-        return [one for profile in self.profiles for one in profile.measurements()]
+        return [measurement for profile in self.profiles for measurement in profile.measurements()]
 
     def writers(self) -> dict[str, Any]:
         from fabula.linguistic import page as profile_page
@@ -93,18 +93,18 @@ def profile(
     from fabula.linguistic import page as profile_page
     from fabula.linguistic.profile import profile_texts
 
-    engine, found = settings.engine, []
+    engine, profiles = settings.engine, []
     with open_cluster(engine, progress, "profiling") as cluster:
         spread = None if cluster is None else cluster.in_order
-        for one in profile_texts(texts, settings.grammar, n_jobs=engine.n_processes, spread=spread):
-            found.append(one)
-            each(one.to_row())
-    if not found:
+        for p in profile_texts(texts, settings.grammar, n_jobs=engine.n_processes, spread=spread):
+            profiles.append(p)
+            each(p.to_row())
+    if not profiles:
         raise InputError(f"{', '.join(texts.names) or 'texts'}: contains no texts")
     if settings.out is not None:
-        write_rows(settings.out, [one.to_row() for one in found], are_results=True)
+        write_rows(settings.out, [p.to_row() for p in profiles], are_results=True)
     if settings.html is not None:
-        profile_page.write_profile_page(found, settings.html)
+        profile_page.write_profile_page(profiles, settings.html)
     if settings.plot is not None:
-        profile_page.save_profiles(found, settings.plot)
-    return Profiles(found)
+        profile_page.save_profiles(profiles, settings.plot)
+    return Profiles(profiles)

@@ -282,9 +282,9 @@ def score_continuations(
         if reason is not None:
             scored.append(Scored(dict.fromkeys(_EACH), dict.fromkeys(_EACH, reason), (), ()))
         elif not parsed.words:
-            others = [key for key in _EACH if key != "sentence_length"]
+            lacking = [key for key in _EACH if key != "sentence_length"]
             values = {**dict.fromkeys(_EACH), "sentence_length": 0.0}
-            scored.append(Scored(values, dict.fromkeys(others, "no_words"), (), ()))
+            scored.append(Scored(values, dict.fromkeys(lacking, "no_words"), (), ()))
         else:
             outcome = {**alone(tools, parsed), **_in_story(context, reading, is_known)}
             missing = {key: outcome[key] for key in _EACH if isinstance(outcome[key], str)}

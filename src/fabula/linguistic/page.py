@@ -24,7 +24,7 @@ _ZIPF_STEPS = 8
 def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
     """Texts side by side, at most six; missing values with their reasons."""
     shown = profiles[:_MAX_COLUMNS]
-    columns = [Column("", name="metric"), *(Column(one.document.id, "g") for one in shown)]
+    columns = [Column("", name="metric"), *(Column(profile.document.id, "g") for profile in shown)]
     rows = [[m.title, *(_cell(profile, m.item) for profile in shown)] for m in PROFILE_METRICS]
     sheet = Sheet("profile", columns, rows, forms=[metric.form for metric in PROFILE_METRICS])
     remarks = [
@@ -46,15 +46,15 @@ def _cell(profile: Profile, metric: str) -> float | str:
 def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
     """Write a page of at most 100 texts."""
     shown = profiles[:_MAX_TEXTS]
-    one = len(profiles) == 1
+    is_one = len(profiles) == 1
     page = {
-        "title": profiles[0].document.title if one else f"{len(profiles):,} texts",
+        "title": profiles[0].document.title if is_one else f"{len(profiles):,} texts",
         "texts": [profile_view(profile) for profile in shown],
         "n_left_out": len(profiles) - len(shown),
         "signature": profiles[0].signature,
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
-        "one": one,
+        "one": is_one,
     }
     write_page_file(path, "profile.html.j2", page)
 

@@ -161,34 +161,32 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         # White space is normalized, and paragraphs are separate.
         text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(prose))
         sentences = tools.read(text).parsed
-        reason = None if any(one.parsed.words for one in sentences) else "no_words"
+        reason = None if any(sentence.parsed.words for sentence in sentences) else "no_words"
     if reason is not None:
-        known = dict.fromkeys(("n_words", "n_sentences"), 0.0) if reason == "no_words" else {}
-        values = {metric.item: known.get(metric.item) for metric in PROFILE_METRICS}
-        missing = {name: reason for name in values if name not in known}
+        zeros = dict.fromkeys(("n_words", "n_sentences"), 0.0) if reason == "no_words" else {}
+        values = {metric.item: zeros.get(metric.item) for metric in PROFILE_METRICS}
+        missing = {name: reason for name in values if name not in zeros}
         return Profile(document, values, missing, (), (), (), (), signature)
     breaks = [match.start() for match in re.finditer("\n\n", text)]
     rhythm = tuple(
-        Sentence(
-            one.parsed.text, bisect_right(breaks, one.start), len(one.parsed.words), len(one.spoken)
-        )
-        for one in sentences
+        Sentence(s.parsed.text, bisect_right(breaks, s.start), len(s.parsed.words), len(s.spoken))
+        for s in sentences
     )
-    spoken = [one for one in sentences if one.parsed.words]
-    parsed = [one.parsed for one in spoken]
-    outcomes = _outcomes(tools, spoken, sum(one.n_quoted for one in rhythm))
+    spoken = [sentence for sentence in sentences if sentence.parsed.words]
+    parsed = [sentence.parsed for sentence in spoken]
+    outcomes = _outcomes(tools, spoken, sum(sentence.n_quoted for sentence in rhythm))
     # Errors by their places in the document: a sentence's white space differs from the document's,
     # so other characters are counted.
     ink = [k for k, character in enumerate(prose) if not character.isspace()]
     inked, at, errors = "".join(encodable(prose).split()), 0, []
-    for one in spoken:
-        own = "".join(one.parsed.text.split())
-        at = inked.index(own, at)
-        for fault in one.faults:
-            start, end = (len("".join(one.parsed.text[:k].split())) for k in fault.place)
+    for sentence in spoken:
+        letters = "".join(sentence.parsed.text.split())
+        at = inked.index(letters, at)
+        for fault in sentence.faults:
+            start, end = (len("".join(sentence.parsed.text[:k].split())) for k in fault.place)
             if start < end:
                 errors.append(Span(document.id, ink[at + start], ink[at + end - 1] + 1))
-        at += len(own)
+        at += len(letters)
     rarest = {
         token.lower
         for part in parsed
@@ -212,8 +210,8 @@ def _outcomes(
     tools: TextTools, sentences: Sequence[ReadSentence], n_quoted: int
 ) -> dict[str, float | str]:
     """Each metric of a text with words, or why it is missing. n_quoted: words in quoted speech."""
-    parsed = [one.parsed for one in sentences]
-    each = [alone(tools, one.parsed, one.faults) for one in sentences]
+    parsed = [sentence.parsed for sentence in sentences]
+    scores = [alone(tools, sentence.parsed, sentence.faults) for sentence in sentences]
     words = [word for part in parsed for word in part.words]
     lengths = [len(part.words) for part in parsed]
     n, mean = len(lengths), fmean(lengths)
@@ -239,7 +237,7 @@ def _outcomes(
         "dialogue_share": n_quoted / len(words),
         "grammaticality": "not_measured"
         if tools.checker is None
-        else fmean(one["grammaticality"] for one in each),
+        else fmean(score["grammaticality"] for score in scores),
         "inverse_word_frequency": tools.frequencies.inverse(words),
         "rare_words": sum(tools.frequencies.log(w) < math.log(1e-6) for w in words) / len(words),
         "type_token_ratio": lexis.type_token_ratio(words) or "no_words",
@@ -247,9 +245,9 @@ def _outcomes(
         "mtld": lexis.mtld(words) or "too_short",
         "unique_trigram_ratio": lexis.type_token_ratio(threes) or "no_trigram",
         "repeated_share": n_repeated / len(words),
-        "noun_phrases": fmean(one["noun_phrases"] for one in each),
+        "noun_phrases": fmean(score["noun_phrases"] for score in scores),
         "noun_phrase_words": fmean(nouns) if nouns else "no_noun_phrase",
-        "verb_phrases": fmean(one["verb_phrases"] for one in each),
+        "verb_phrases": fmean(score["verb_phrases"] for score in scores),
         "verb_phrase_words": fmean(verbs) if verbs else "no_verb_phrase",
     }
 

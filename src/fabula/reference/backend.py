@@ -74,7 +74,7 @@ class Age:
         """The ids of documents whose year is later than that of any document of the reference."""
         if self.youngest is None:
             return []
-        return [one.id for one in documents if (year_of(one) or 0) > self.youngest]
+        return [document.id for document in documents if (year_of(document) or 0) > self.youngest]
 
     @property
     def consequence(self) -> str:
@@ -93,8 +93,8 @@ class Age:
 
 def year_of(document: Document) -> int | None:
     """The year in the document's field `year`, as a number or at the beginning of a date."""
-    found = _YEAR.match(str(document.meta.get("year", "")))
-    return int(found[0]) if found else None
+    match = _YEAR.match(str(document.meta.get("year", "")))
+    return int(match[0]) if match else None
 
 
 Matches = NDArray[np.int32] | LookupFailed

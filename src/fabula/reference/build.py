@@ -156,15 +156,15 @@ def build_reference(
             )
     with _lock(folder if share is None else folder / "shares" / share.name):
         if read_small(folder / MANIFEST) is not None and not restart:
-            there = Manifest.read(folder)
-            same = replace(
-                there, settings=settings, parameters=asdict(parameters), additions=(0,),
+            present = Manifest.read(folder)
+            requested = replace(
+                present, settings=settings, parameters=asdict(parameters), additions=(0,),
                 written_by=written_by, source=source,
             )  # fmt: skip
             # Do not download the same sample of the same files again just to compare it.
-            if there == same and (source is not None or _holds(there, 0, stream)):
-                _unfinished(folder, there)
-                return there
+            if present == requested and (source is not None or _holds(present, 0, stream)):
+                _unfinished(folder, present)
+                return present
             raise CorpusError(
                 f"{path}: already contains another reference corpus; add to it with "
                 "`add`, choose another `out`, or replace it with `restart`"
@@ -222,14 +222,14 @@ def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
         firsts = np.concatenate([[0], np.cumsum(sizes)])
         n_words, content = manifest.n_removed_words, int(manifest.removed_content, 16)
         for k, info in enumerate(manifest.shards):
-            here = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
-            if not len(here):
+            chosen = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
+            if not len(chosen):
                 continue
             place = folder / "shards" / info.name
             check_files([(place, info.files)])
             shard = Shard(place, info)
             ends = np.append(shard.starts[1:], info.n_tokens)
-            for number in here:
+            for number in chosen:
                 n_words += int(ends[number] - shard.starts[number]) - 1
                 content += content_digest([shard.document(int(number)).text])
         after = np.union1d(before, added)
@@ -260,9 +260,9 @@ def _extend(
 ) -> Manifest | None:
     """Write the documents in new shards, after those of an interrupted build of the same ones."""
     n_by_year: Counter[int] = Counter()
-    if (known := manifest.years) is not None:
-        n_by_year[known.last] = 0
-        n_by_year[known.first] += known.n_dated
+    if (years := manifest.years) is not None:
+        n_by_year[years.last] = 0
+        n_by_year[years.first] += years.n_dated
 
     def dated() -> Iterator[Document]:
         for document in documents:
@@ -275,7 +275,7 @@ def _extend(
     with nullcontext() if share is None else _lock(folder / "shares", waits=True):
         _begin(folder, manifest, restart and share is None)
     first, done = len(manifest.shards), list[ShardInfo]()
-    others = CorpusError(
+    mismatch = CorpusError(
         f"{folder}: the texts differ from those of the interrupted build; use the same texts, or "
         "start over with `restart`"
     )
@@ -284,14 +284,14 @@ def _extend(
         report(f"checking completed shards (shard {int(info.name) + 1})")
         done.append(info)
         if not _is_of(info, stream, manifest.settings):
-            raise others
+            raise mismatch
     for k, shard in enumerate(_shards(stream, manifest, n_jobs, report), first + len(done)):
         if share is not None and not share.has(k):
             continue
         if (info := _read_info(folder, k)) is None:
             info = write_shard(folder / "shards" / f"{k:05d}", shard, n_jobs, report)
         elif (info.n_read, info.content) != (shard.n_read, f"{shard.content % 2**256:x}"):
-            raise others
+            raise mismatch
         done.append(info)
     if share is not None:
         return None
@@ -415,8 +415,8 @@ def _shards(
     tokenise = partial(tokenise_batch, settings=manifest.settings)
     shard, n_tokens = TokenBatch(), 0
     for batch in in_order(tokenise, batches, n_jobs, n_small=_N_SMALL):
-        known, numbers = shard.known, np.zeros(len(batch.known) + 1, np.uint32)
-        numbers[1:] = [known.setdefault(word, len(known) + 1) for word in batch.known]
+        vocabulary, numbers = shard.known, np.zeros(len(batch.known) + 1, np.uint32)
+        numbers[1:] = [vocabulary.setdefault(word, len(vocabulary) + 1) for word in batch.known]
         shard.parts += [numbers[part] for part in batch.parts]
         shard.lengths += batch.lengths
         shard.ids += batch.ids
@@ -426,7 +426,7 @@ def _shards(
         shard.head = shard.head or batch.head
         n_tokens += sum(batch.lengths)
         report(f"reading: {n_tokens - len(shard.ids):,} words of this shard")
-        if parameters.is_full(n_tokens, len(known)):
+        if parameters.is_full(n_tokens, len(vocabulary)):
             yield shard
             shard, n_tokens = TokenBatch(), 0
     if shard.ids:
@@ -435,56 +435,56 @@ def _shards(
 
 def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBatch:
     """Convert documents to token ids; those without words are left out (but counted as read)."""
-    known: dict[str, int] = {}
+    distinct: dict[str, int] = {}
     parts: list[NDArray[np.uint32]] = [np.empty(0, np.uint32)]
-    kept: list[Document] = []
+    with_words: list[Document] = []
     for document in documents:
         if raw := settings.raw_words(document.text):
-            numbers = [known.setdefault(word, len(known) + 1) for word in raw]
+            numbers = [distinct.setdefault(word, len(distinct) + 1) for word in raw]
             parts.append(np.array([*numbers, 0], np.uint32))
-            kept.append(document)
+            with_words.append(document)
     # Several raw words may have the same normal form; only distinct ones are normalised.
     words: dict[str, int] = {}
-    forms = settings.normalise(list(known))
-    table = np.zeros(len(known) + 1, np.uint32)
+    forms = settings.normalise(list(distinct))
+    table = np.zeros(len(distinct) + 1, np.uint32)
     table[1:] = [words.setdefault(form, len(words) + 1) for form in forms]
     compressor = zstandard.ZstdCompressor(level=6)
     blocks: list[tuple[bytes, int]] = []
     lines: list[bytes] = []
     n_bytes = 0
-    for k, document in enumerate(kept, 1):
+    for k, document in enumerate(with_words, 1):
         lines.append(document_line(document))
         n_bytes += len(lines[-1])
-        if n_bytes >= _BLOCK_CHARS or k == len(kept):
+        if n_bytes >= _BLOCK_CHARS or k == len(with_words):
             blocks.append((compressor.compress(b"\n".join(lines) + b"\n"), len(lines)))
             n_bytes, lines = 0, []
     return TokenBatch(
         known=words,
         parts=[table[np.concatenate(parts)]],
         lengths=[len(part) for part in parts[1:]],
-        ids=[document.id for document in kept],
+        ids=[document.id for document in with_words],
         blocks=blocks,
         n_read=len(documents),
-        content=content_digest([document.text for document in kept]),
+        content=content_digest([document.text for document in with_words]),
         head=text_digest(documents[0].text),
     )
 
 
 def write_shard(place: Path, shard: TokenBatch, n_jobs: int, report: Report) -> ShardInfo:
     """Write the shard atomically, as the folder `place`."""
-    n_tokens, known = sum(shard.lengths), shard.known
+    n_tokens, vocabulary = sum(shard.lengths), shard.known
     report(f"sorting shard {int(place.name) + 1}: {n_tokens:,} words")
     aside = fresh_folder(place)
-    counts = np.zeros(len(known) + 1, np.int64)
+    counts = np.zeros(len(vocabulary) + 1, np.int64)
     for part in shard.parts:
         counts += np.bincount(part, minlength=len(counts))
     # Ids are by frequency; words of the same frequency are sorted alphabetically.
-    words = sorted(known, key=lambda word: (-counts[known[word]], word))
+    words = sorted(vocabulary, key=lambda word: (-counts[vocabulary[word]], word))
     rank = np.zeros(len(words) + 1, np.uint32)
-    rank[[known[word] for word in words]] = np.arange(1, len(words) + 1, dtype=np.uint32)
+    rank[[vocabulary[word] for word in words]] = np.arange(1, len(words) + 1, dtype=np.uint32)
     tokens = np.concatenate([rank[part] for part in shard.parts])
     # Sorting needs the memory.
-    known.clear()
+    vocabulary.clear()
     shard.parts.clear()
     suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
     n_pairs = write_index(aside, tokens, suffixes, n_threads=n_jobs)

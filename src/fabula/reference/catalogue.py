@@ -199,13 +199,12 @@ class Catalogue:
     def corpus(self, name: str) -> Collection:
         """Raises `InputError` for an unknown name."""
         if name not in self.corpora:
-            known = ", ".join(self.corpora)
-            raise InputError(f"{name}: not in the catalogue; available: {known}")
+            raise InputError(f"{name}: not in the catalogue; available: {', '.join(self.corpora)}")
         return self.corpora[name]
 
     def index(self, name: str) -> Index | None:
         """The index with that name, in any spelling; None if unknown."""
-        return next((one for one in self.indexes.values() if name in (one.name, one.also)), None)
+        return next((i for i in self.indexes.values() if name in (i.name, i.also)), None)
 
 
 def read_catalogue(own: Path | None = None) -> Catalogue:
@@ -219,7 +218,7 @@ def read_catalogue(own: Path | None = None) -> Catalogue:
 
 def _read(path: Path) -> Catalogue:
     texts = {"tells": "", "tells_not": "", "language": "", "licence": "unknown", "kind": ""}
-    names = {one.name for one in fields(Collection)}
+    names = {f.name for f in fields(Collection)}
     corpora = {}
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -412,14 +411,14 @@ def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
         weights = [float(size) for size in sizes if size is not None]
         if len(weights) < len(order):
             weights = [1.0] * len(order)
-        wanted = rule.n_words / whole
+        needed = rule.n_words / whole
         least = min(max(collection.min_files, rule.n_files or 1), len(order))
         total = math.fsum(weights)
         n_files, held = 0, 0.0
-        while n_files < least or (held < wanted and n_files < len(order)):
+        while n_files < least or (held < needed and n_files < len(order)):
             held += weights[n_files] / total
             n_files += 1
-        share = min(1.0, wanted / held)
+        share = min(1.0, needed / held)
     files = []
     for file in order[:n_files]:
         if file.source is None:
@@ -438,8 +437,8 @@ def _list_files(collection: Collection, author: str) -> list[_Listed]:
             f"{collection.name}: `author` requires gutenberg-mirror, which lists authors"
         )
     if files.pattern:
-        found = _reached(files.pattern, lambda: find_files([files.pattern], format_="txt"))
-        return [_Listed(PurePosixPath(f.name).name, f.name, f) for f in found]
+        sources = _reached(files.pattern, lambda: find_files([files.pattern], format_="txt"))
+        return [_Listed(PurePosixPath(f.name).name, f.name, f) for f in sources]
     listed = []
     if files.listing:
         listed = [_Listed(line, files.base + line) for line in _text_of(files.listing).split()]
@@ -470,8 +469,8 @@ def _in_row(row: Mapping[str, Any], column: str) -> Any:
 
 def _title_and_year(title: Any, dated: Any, year: int | None = None) -> dict[str, Any]:
     """Those of the two fields that are known; a date begins with its year."""
-    found = _YEAR.match(str(dated)) if dated is not None else None
-    meta = {"title": title, "year": year or (int(found[0]) if found else None)}
+    match = _YEAR.match(str(dated)) if dated is not None else None
+    meta = {"title": title, "year": year or (int(match[0]) if match else None)}
     return {name: value for name, value in meta.items() if value}
 
 

@@ -346,11 +346,11 @@ def _token_for(url: str) -> str:
     """
     parts = urlsplit(url)
     tokens = os.environ.get(TOKEN, "").split()
-    named = dict(one.rpartition("@")[::-2] for one in tokens if "@" in one)
+    named = dict(token.rpartition("@")[::-2] for token in tokens if "@" in token)
     for host in (parts.netloc.rpartition("@")[2], parts.hostname or ""):
         if host in named:
             return named[host]
-    bare = [one for one in tokens if "@" not in one]
+    bare = [token for token in tokens if "@" not in token]
     if not bare:
         return ""
     host = parts.hostname or ""
@@ -386,14 +386,14 @@ def open_served(
     )
 
     def read(content: bytes) -> About:
-        told = _read(About, content)
-        n = told.n_documents + len(told.removed)
-        if n > _MAX_NUMBERS or not _are_ascending(told.removed, n):
+        about = _read(About, content)
+        n = about.n_documents + len(about.removed)
+        if n > _MAX_NUMBERS or not _are_ascending(about.removed, n):
             raise ValueError("document numbers that no reference can have")
-        return told
+        return about
 
     try:
-        told = server.ask(None, read, threading.Event(), path="v1/about")
+        about = server.ask(None, read, threading.Event(), path="v1/about")
     except BaseException as error:
         server.close()
         if not isinstance(error, Refused):
@@ -404,13 +404,13 @@ def open_served(
             f"{url} does not serve a reference; use the address that `fabula reference serve` "
             "prints"
         ) from error
-    if told.tokeniser != TOKENISER:
+    if about.tokeniser != TOKENISER:
         server.close()
         raise CorpusError(
-            f"{url}: splits words with {told.tokeniser}, but this version with {TOKENISER}; run "
+            f"{url}: splits words with {about.tokeniser}, but this version with {TOKENISER}; run "
             "the same version of Fabula on both sides"
         )
-    return ServedPart(server, told)
+    return ServedPart(server, about)
 
 
 class ServedPart:
@@ -420,15 +420,15 @@ class ServedPart:
     after three such failures in a row, and `CorpusError` if the service now serves other documents.
     """
 
-    def __init__(self, server: LookupServer, told: About) -> None:
-        removed = np.zeros(told.n_documents + len(told.removed), np.bool_)
-        removed[told.removed] = True
-        same = {name: getattr(told, name) for name in TOLD}
-        self.about = parts.About(removed=removed, written_by=tuple(told.written_by), **same)
-        self.n_shards = len(told.vocabularies)
-        self.held_out = told.held_out
-        self._server, self._told = server, told
-        self._removed = frozenset(told.removed)
+    def __init__(self, server: LookupServer, about: About) -> None:
+        removed = np.zeros(about.n_documents + len(about.removed), np.bool_)
+        removed[about.removed] = True
+        shared = {name: getattr(about, name) for name in TOLD}
+        self.about = parts.About(removed=removed, written_by=tuple(about.written_by), **shared)
+        self.n_shards = len(about.vocabularies)
+        self.held_out = about.held_out
+        self._server, self._told = server, about
+        self._removed = frozenset(about.removed)
         self._stop = threading.Event()
         self._n_failed = 0
 
@@ -450,15 +450,15 @@ class ServedPart:
     ) -> list[Found]:
         limit = min(limit, len(self.about.removed))
         how: dict[str, Any] = {"limit": limit, "max_places": max_places, "exclude": exclude}
-        wanted = [_sendable(gram) for gram in grams]
-        most_words = self._told.limits.max_words // max(map(len, wanted), default=1)
+        queries = [_sendable(gram) for gram in grams]
+        most_words = self._told.limits.max_words // max(map(len, queries), default=1)
         n_most = max(1, min(MAX_GRAMS, MAX_NAMED // max(1, limit), most_words))
-        batches = [wanted[at : at + n_most] for at in range(0, len(wanted), n_most)]
+        batches = [queries[at : at + n_most] for at in range(0, len(queries), n_most)]
         return [
-            Found(one.count, one.n_places, one.n_documents,
-                  np.array(one.numbers, np.int64), np.array(one.places, np.int64))
+            Found(hit.count, hit.n_places, hit.n_documents,
+                  np.array(hit.numbers, np.int64), np.array(hit.places, np.int64))
             for some in batches
-            for one in self._ask("find", grams=some, **how).found
+            for hit in self._ask("find", grams=some, **how).found
         ]  # fmt: skip
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
@@ -474,20 +474,20 @@ class ServedPart:
 
     def vocabularies(self) -> list[ShardWords]:
         answers = (self._ask("words", shard=k) for k in range(self.n_shards))
-        return [ShardWords(one.words, np.array(one.counts, np.int64)) for one in answers]
+        return [ShardWords(answer.words, np.array(answer.counts, np.int64)) for answer in answers]
 
     def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
         names = [field.name for field in fields(Walk) if field.name != "terms"]
-        found = []
+        stretches = []
         for shard, walk in enumerate(walks):
-            asked = {name: getattr(walk, name).tolist() for name in names}
+            arrays = {name: getattr(walk, name).tolist() for name in names}
             terms = asdict(walk.terms)
-            answer = self._ask("near", shard=shard, **asked, terms=terms, exclude=exclude)
+            answer = self._ask("near", shard=shard, **arrays, terms=terms, exclude=exclude)
             columns = (getattr(answer, field.name) for field in fields(Stretches))
-            found.append(Stretches(*(np.array(column, np.int64) for column in columns)))
-        return found
+            stretches.append(Stretches(*(np.array(column, np.int64) for column in columns)))
+        return stretches
 
-    def _ask(self, name: str, *, exclude: Sequence[int] | None = None, **asked: Any) -> Any:
+    def _ask(self, name: str, *, exclude: Sequence[int] | None = None, **request: Any) -> Any:
         """The service's answer about the documents as they were when it was opened."""
         if exclude is not None:
             if len(exclude) > MAX_EXCLUDED:
@@ -495,65 +495,65 @@ class ServedPart:
                     f"{self._server.url}: excludes at most {MAX_EXCLUDED:,} documents, not "
                     f"{len(exclude):,}; use the folder of the corpus"
                 )
-            asked["exclude"] = list(map(int, exclude))
-        body = dump_json({"state": self._told.state, **asked}).encode()
+            request["exclude"] = list(map(int, exclude))
+        body = dump_json({"state": self._told.state, **request}).encode()
 
         def read(content: bytes) -> Any:
             answer: Any = _read(ANSWERS[name], content)
             if answer.state != self._told.state:
                 raise ValueError("an answer about other documents")
-            if not self._is_right(answer, asked):
+            if not self._is_right(answer, request):
                 raise ValueError("an answer that no reference can give")
             return answer
 
         try:
             answer = self._server.ask(body, read, self._stop, path=f"v1/{name}")
         except (Refused, LookupFailed) as error:
-            told = _refusal(self._server.url, error) if isinstance(error, Refused) else error
+            fault = _refusal(self._server.url, error) if isinstance(error, Refused) else error
             # If a text is too long, the server is not at fault.
-            is_away = isinstance(told, LookupFailed) and getattr(error, "status", 0) != 413
+            is_away = isinstance(fault, LookupFailed) and getattr(error, "status", 0) != 413
             self._n_failed += is_away
             if is_away and self._n_failed >= _N_FAILED_IN_A_ROW:
-                told = ServerAway(
-                    f"the server is not responding ({told}); finished scores are kept, and the "
+                fault = ServerAway(
+                    f"the server is not responding ({fault}); finished scores are kept, and the "
                     "same command with `out` resumes"
                 )
-            raise told from error
+            raise fault from error
         self._n_failed = 0
         return answer
 
-    def _is_right(self, answer: Any, asked: dict[str, Any]) -> bool:
-        n, out = len(self.about.removed), self._removed.union(asked.get("exclude", ()))
+    def _is_right(self, answer: Any, sent: dict[str, Any]) -> bool:
+        n, out = len(self.about.removed), self._removed.union(sent.get("exclude", ()))
         match answer:
             case MatchAnswer():
                 # Every part of an n-gram that occurs must occur too; none crosses a gap or the end.
-                lengths, places = np.array([*answer.lengths, 0]), np.array(asked["places"])
+                lengths, places = np.array([*answer.lengths, 0]), np.array(sent["places"])
                 return (
                     len(answer.lengths) == len(places)
                     and not lengths[:-1][places == 0].any()
                     and bool((np.diff(lengths) >= -1).all())
                 )
             case FindAnswer():
-                return len(answer.found) == len(asked["grams"]) and all(
-                    one.n_documents <= one.n_places <= one.count
-                    and len(one.numbers) == len(one.places) == min(asked["limit"], one.n_documents)
-                    and _are_ascending(one.numbers, n, out)
-                    for one in answer.found
+                return len(answer.found) == len(sent["grams"]) and all(
+                    hit.n_documents <= hit.n_places <= hit.count
+                    and len(hit.numbers) == len(hit.places) == min(sent["limit"], hit.n_documents)
+                    and _are_ascending(hit.numbers, n, out)
+                    for hit in answer.found
                 )
             case DocumentsAnswer():
-                return len(answer.documents) == len(asked["numbers"])
+                return len(answer.documents) == len(sent["numbers"])
             case IdsAnswer():
-                return len(answer.numbers) == len(asked["ids"]) and all(
+                return len(answer.numbers) == len(sent["ids"]) and all(
                     _are_ascending(numbers, n, out) for numbers in answer.numbers
                 )
             case WordsAnswer():
-                n_words = self._told.vocabularies[asked["shard"]]
+                n_words = self._told.vocabularies[sent["shard"]]
                 return bool(len(answer.words) == len(answer.counts) == n_words)
             case NearAnswer():
                 columns = [getattr(answer, field.name) for field in fields(Stretches)]
                 return (
                     len({*map(len, columns)}) == 1
-                    and max(answer.ends, default=0) <= len(asked["units"])
+                    and max(answer.ends, default=0) <= len(sent["units"])
                     and max(answer.numbers, default=-1) < n
                     and all(map(lt, answer.firsts, answer.ends))
                     and all(map(lt, answer.first_words, answer.end_words))

@@ -106,16 +106,16 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> C
     for at in range(0, len(places), _N_ASKED):
         some = places[at : at + _N_ASKED]
         grams = {i: tuple(words[i : i + n]) for i in some}
-        asked = list(dict.fromkeys(grams.values()))
+        distinct = list(dict.fromkeys(grams.values()))
         # Most are in few documents; if each may name few, a server answers more per request.
-        found = dict(zip(asked, look_up(asked, limit=_N_NAMED), strict=True))
-        more = [gram for gram, one in found.items() if one.n_documents > len(one.numbers)]
+        by_gram = dict(zip(distinct, look_up(distinct, limit=_N_NAMED), strict=True))
+        more = [gram for gram, hit in by_gram.items() if hit.n_documents > len(hit.numbers)]
         if more:
-            n_most = max(found[gram].n_documents for gram in more)
-            found |= dict(zip(more, look_up(more, limit=n_most), strict=True))
-        bounded.update(gram for gram, one in found.items() if one.n_places < one.count)
+            n_most = max(by_gram[gram].n_documents for gram in more)
+            by_gram |= dict(zip(more, look_up(more, limit=n_most), strict=True))
+        bounded.update(gram for gram, hit in by_gram.items() if hit.n_places < hit.count)
         for i in some:
-            numbers = found[grams[i]].numbers
+            numbers = by_gram[grams[i]].numbers
             before = ends[numbers]
             coverage[numbers] += i + n - np.maximum(before, i)
             current[numbers] = np.where(before == i + n - 1, current[numbers] + 1, n)
@@ -152,8 +152,8 @@ def shared_runs(
     # By place in `others`, the number of consecutive n-grams that match up to there.
     running: dict[int, int] = {}
     for i in range(len(words) - min_words + 1):
-        found = places.get(tuple(words[i : i + min_words]), ())
-        running = {k: running.get(k - 1, 0) + 1 for k in found}
+        matching = places.get(tuple(words[i : i + min_words]), ())
+        running = {k: running.get(k - 1, 0) + 1 for k in matching}
         if running:
             covered[i : i + min_words] = [True] * min_words
             longest = max(longest, max(running.values()) + min_words - 1)

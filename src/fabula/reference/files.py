@@ -556,11 +556,11 @@ def check_files(
             for file, digest in files.items():
                 key = f"checked\n{folder.resolve() / file.name}\n{stamps[file]}\n{digest}"
                 keys[file] = key.encode(errors="surrogateescape")
-    known: set[Path] = set()
+    checked: set[Path] = set()
     if keys:
         compared = zip(keys, CachedResults().find(list(keys.values())), strict=True)
-        known = {file for file, result in compared if result is not None}
-    new = [file for file in stamps if file not in known]
+        checked = {file for file, result in compared if result is not None}
+    new = [file for file in stamps if file not in checked]
     n_all, n_done, lock = sum(stamps[file][0] for file in new), 0, threading.Lock()
 
     def check(file: Path) -> None:
@@ -580,21 +580,21 @@ def check_files(
             list(pool.map(check, new))
     before = time.time_ns() - _SETTLED_NS
     settled = (file for file in new if file in keys and stamps[file][2] < before)
-    same = {keys[file]: b"same" for file in settled if _stamp(file) == stamps[file]}
-    if same:
-        CachedResults().keep(same)
+    unchanged = {keys[file]: b"same" for file in settled if _stamp(file) == stamps[file]}
+    if unchanged:
+        CachedResults().keep(unchanged)
 
 
 def _stamp(file: Path) -> list[int]:
     """The attributes that change with the file: size, modification and change times, inode."""
     try:
-        there = file.stat()
+        stat = file.stat()
     except (OSError, ValueError) as error:
         raise CorpusError(
             f"{file}: missing or unreadable ({error}); restore it from a copy, or build it again "
             "(`fabula reference info --check` checks all files)"
         ) from error
-    return [there.st_size, there.st_mtime_ns, there.st_ctime_ns, there.st_ino]
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
 
 def fetch_corpus(spec: str | Path, report: Report = lambda stage: None) -> Path:
@@ -684,8 +684,8 @@ class _Store:
             aside.unlink(missing_ok=True)
 
     def _failed(self, error: Exception) -> CorpusError:
-        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         return CorpusError(
-            f"{self.address}: cannot be fetched ({said}); check the address and who may read it, "
+            f"{self.address}: cannot be fetched ({reason}); check the address and who may read it, "
             "and run the same command again"
         )

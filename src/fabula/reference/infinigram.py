@@ -134,10 +134,10 @@ class _Index(ABC):
         Words are compared, not characters: an index returns its tokens, and the spaces between them
         may differ from those in the document.
         """
-        wanted = text.words.words[first : first + n_words]
+        gram = text.words.words[first : first + n_words]
         words, starts, ends = self.locate(shown.text)
         for k in range(len(words) - n_words + 1):
-            if words[k] == wanted[0] and words[k : k + n_words] == wanted:
+            if words[k] == gram[0] and words[k : k + n_words] == gram:
                 span = Span(shown.id, int(starts[k]), int(ends[k + n_words - 1]))
                 return Occurrence(number, shown, span)
         return None
@@ -259,8 +259,8 @@ class InfiniGramWeb(_Index):
     @property
     def age(self) -> Age:
         """The age that the catalogue states for the index of that name."""
-        known = read_catalogue().index(self.name)
-        return Age() if known is None else Age(None, known.youngest)
+        index = read_catalogue().index(self.name)
+        return Age() if index is None else Age(None, index.youngest)
 
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
@@ -351,10 +351,10 @@ class InfiniGramWeb(_Index):
             query = _n_gram_text(text, i, j - i)
             raise LookupFailed(f"cannot look up {query!r} in {self.name}: {fault}") from fault
 
-        found = occurs
+        test = occurs
         if self._finds_only_tokens:
-            found = partial(_occurs_in_tokens, text, occurs=occurs)
-        return dj_search(len(text), 1, found, begin=begin, end=end)
+            test = partial(_occurs_in_tokens, text, occurs=occurs)
+        return dj_search(len(text), 1, test, begin=begin, end=end)
 
     def _found_as(
         self, text: LocatedText, first: int, n_words: int, stop: Event
@@ -409,10 +409,10 @@ class InfiniGramWeb(_Index):
                 with self._lock:
                     is_new = query not in self._fresh
                     self._fresh.add(query)
-            known = (
+            cached = (
                 None if is_new else b"0" if query in self._absent else self._cache.find([key])[0]
             )
-            if known is None:
+            if cached is None:
                 reply = self._ask_about(query, {"query_type": "count"}, _check_count, stop)
                 # For an empty query the server counts every token of the corpus.
                 count = 0 if reply.get("token_ids") == [] else int(reply["count"])
@@ -422,7 +422,7 @@ class InfiniGramWeb(_Index):
                     # An index that lacks a single word may be incomplete: the next run asks again.
                     self._absent.add(query)
             else:
-                count = int(known)
+                count = int(cached)
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -431,7 +431,7 @@ class InfiniGramWeb(_Index):
         finally:
             with self._lock:
                 del self._in_flight[query]
-        self._tell(from_cache=known is not None)
+        self._tell(from_cache=cached is not None)
         return count
 
     def _tell(self, *, from_cache: bool) -> None:
@@ -514,16 +514,16 @@ class InfiniGramWeb(_Index):
         ids: list[int] = []
         tokens: list[Any] | None = []
         for piece in pieces:
-            known = self._tokens.get(piece)
-            if known is None:
+            encoded = self._tokens.get(piece)
+            if encoded is None:
                 reply = self._ask({"query_type": "count", "query": piece}, _check_count, stop)
                 if not isinstance(reply.get("token_ids"), list):
                     return {"query": query}, None
-                told = reply.get("tokens")
-                known = reply["token_ids"], told if isinstance(told, list) else None
-                self._tokens[piece] = known
-            ids += known[0]
-            tokens = tokens + known[1] if tokens is not None and known[1] is not None else None
+                texts = reply.get("tokens")
+                encoded = reply["token_ids"], texts if isinstance(texts, list) else None
+                self._tokens[piece] = encoded
+            ids += encoded[0]
+            tokens = tokens + encoded[1] if tokens is not None and encoded[1] is not None else None
         return {"query_ids": ids}, tokens
 
     def _ask(self, request: Reply, check: Callable[[Reply], None], stop: Event) -> Reply:
@@ -789,9 +789,9 @@ class InfiniGramIndex(_Index):
         ids = self._ids(text, first, n_words)
         if not ids:
             return Attribution(0, 0, True, ())
-        found = _answer(self._engine.find(input_ids=ids))
+        places = _answer(self._engine.find(input_ids=ids))
         sources: dict[int, Occurrence] = {}
-        for shard, rank in islice(_ranks(found), 3 * n_sources):
+        for shard, rank in islice(_ranks(places), 3 * n_sources):
             reply = self._engine.get_doc_by_rank(s=shard, rank=rank, max_disp_len=_SHOWN_TOKENS)
             shown = _answer(reply)
             number = int(shown["doc_ix"])
@@ -800,7 +800,7 @@ class InfiniGramIndex(_Index):
                 sources.setdefault(number, occurrence)
             if len(sources) == n_sources:
                 break
-        return Attribution(int(found["cnt"]), 0, True, tuple(sources.values()))
+        return Attribution(int(places["cnt"]), 0, True, tuple(sources.values()))
 
     def _ids(self, text: LocatedText, first: int, n_words: int) -> list[int]:
         """The n-gram's token ids; empty if the index cannot contain it."""

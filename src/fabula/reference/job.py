@@ -56,9 +56,9 @@ def is_size(text: str) -> str | None:
 
 def n_bytes_of(size: str) -> int:
     """The bytes of an amount of memory such as `4GB`."""
-    found = _SIZE.fullmatch(size.strip())
-    assert found is not None
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+    match = _SIZE.fullmatch(size.strip())
+    assert match is not None
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
 _WORDS = re.compile(r"(\d+(?:\.\d+)?)([KMB]?)", re.IGNORECASE)
@@ -72,10 +72,10 @@ def is_number_of_words(text: str) -> str | None:
 
 def n_words_of(text: str) -> int:
     """The number that `100M` stands for."""
-    found = _WORDS.fullmatch(text)
-    assert found is not None
-    factor: int = 1000 ** " KMB".index(found[2].upper() or " ")
-    return round(float(found[1]) * factor)
+    match = _WORDS.fullmatch(text)
+    assert match is not None
+    factor: int = 1000 ** " KMB".index(match[2].upper() or " ")
+    return round(float(match[1]) * factor)
 
 
 _PRICED_WORDS = 100_000_000
@@ -179,9 +179,9 @@ class WriterSettings(ModelSettings):
 
     def check_together(self) -> None:
         # The others, and prices, may be from the user's configuration.
-        own = ("answers", "top_p", "temperature", "max_tokens", "max_cost")
+        names = ("answers", "top_p", "temperature", "max_tokens", "max_cost")
         for name in changed(self):
-            if name in own and not self.models:
+            if name in names and not self.models:
                 raise SettingsError(name, "is only for `written_by`")
 
 
@@ -312,8 +312,8 @@ def build(
             n = collection.about_words
             unknown = "its size is known once it is read"
             holds = unknown if n is None else f"it contains about {n:,} words"
-            wanted = "set how many words to read, as in 100M, or all"
-            raise SettingsError("sample", f"is required for {names[0]}: {holds}; {wanted}")
+            remedy = "set how many words to read, as in 100M, or all"
+            raise SettingsError("sample", f"is required for {names[0]}: {holds}; {remedy}")
         n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
         rule = SampleRule(n_words, sampling.seed, sampling.n_files, sampling.author or "")
         progress.say(f"listing the files of {names[0]}")
@@ -350,8 +350,8 @@ def _written(
         plain: Literal["keep"] | None = "keep" if settings.preset == "paper" else None
         words = TextSettings(settings.case or plain or "fold", settings.punct or plain or "drop")
         n_bytes = None if settings.memory is None else n_bytes_of(settings.memory)
-        given = {"shard_tokens": settings.shard_tokens, "memory_bytes": n_bytes}
-        parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
+        values = {"shard_tokens": settings.shard_tokens, "memory_bytes": n_bytes}
+        parameters = BuildParameters(**{k: v for k, v in values.items() if v is not None})
         write = partial(build_reference, settings=words, parameters=parameters, **about)
     place = settings.out
     share = share_of(settings.share, place)
@@ -405,8 +405,8 @@ def _build_written(
     from fabula.text import check_ids
 
     unfit = picked(sampling, "n_files", "author", "catalogue")
-    own = {"add": settings.add, "share": settings.share, "kind": settings.engine.kind == "ray"}
-    for name, value in {**own, **unfit}.items():
+    others = {"add": settings.add, "share": settings.share, "kind": settings.engine.kind == "ray"}
+    for name, value in {**others, **unfit}.items():
         if value:
             raise SettingsError(name, "cannot be used with `written_by`")
     answers = writing.answers or settings.out.with_name(settings.out.name + ".jsonl")
@@ -416,7 +416,7 @@ def _build_written(
         raise InputError(f"{', '.join(sources.names) or 'sources'}: contains no sentences")
     check_ids(beginnings)
     n = None if sampling.sample in (None, "all") else n_words_of(sampling.sample)
-    asked = OpeningSettings(
+    terms = OpeningSettings(
         out=answers,
         kind="continuation",
         top_p=writing.top_p,
@@ -427,7 +427,7 @@ def _build_written(
         models=writing,
     )
     sentences = draw_sentences(by_line(beginnings), n, sampling.seed)
-    rows = openings(sentences, asked, progress=progress, confirm=confirm).asked
+    rows = openings(sentences, terms, progress=progress, confirm=confirm).asked
     if n_failed := sum(row["missing_reason"] == "failed" for row in rows):
         raise CallFailed(
             f"{n_failed:,} of {len(rows):,} calls failed; the texts so far are kept in {answers}; "
@@ -458,11 +458,11 @@ def remove(
     from fabula.text import read_ids
 
     file = settings.ids_file
-    wanted = [*ids, *(read_ids(file) if file is not None else [])]
-    if not wanted:
+    chosen = [*ids, *(read_ids(file) if file is not None else [])]
+    if not chosen:
         raise SettingsError("ids_file", "is required if no document is named")
-    found = Reference.open(directory).numbers_of(wanted).values()
-    manifest = remove_documents(directory, [n for numbers in found for n in numbers])
+    lists = Reference.open(directory).numbers_of(chosen).values()
+    manifest = remove_documents(directory, [n for numbers in lists for n in numbers])
     return BuiltCorpus(directory, manifest)
 
 
@@ -580,8 +580,8 @@ def info(
     """
     from fabula.reference.catalogue import read_catalogue
 
-    known = read_catalogue(settings.catalogue)
-    is_listed = name is None or name in known.corpora or known.index(name) is not None
+    catalogue = read_catalogue(settings.catalogue)
+    is_listed = name is None or name in catalogue.corpora or catalogue.index(name) is not None
     is_groups = settings.groups or (name is not None and name.endswith(".jsonl"))
     if name is not None and not is_groups and (Path(name).exists() or not is_listed):
         if problem := is_folder(name):
@@ -605,27 +605,27 @@ def info(
             return Listing(ids, [{"id": id_} for id_ in ids])
         manifest = Manifest.read(place)
         n_bytes = sum(f.stat().st_size for f in (place / "shards").rglob("*") if f.is_file())
-        said = [
+        lines = [
             _summary(place, manifest),
             f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
             f"{counted(len(manifest.shards), 'shard')}, {n_bytes / 1e6:,.1f} MB, "
             f"{counted(manifest.n_removed, 'document')} removed",
         ]
         if manifest.written_by:
-            said.append(f"  written by {', '.join(manifest.written_by)}")
-        said.append(f"  years of its documents: {manifest.age}{manifest.age.consequence}")
+            lines.append(f"  written by {', '.join(manifest.written_by)}")
+        lines.append(f"  years of its documents: {manifest.age}{manifest.age.consequence}")
         if (source := manifest.source) is not None:
-            asked = source["n_words"]
-            how = "all of it" if asked is None else f"about {asked:,} words, seed {source['seed']}"
+            size = source["n_words"]
+            how = "all of it" if size is None else f"about {size:,} words, seed {source['seed']}"
             author = f" by {source['author']}" if source["author"] else ""
-            said.append(f"  from {source['name']}{author} ({source['title']}): {how}")
-            said.append(f"  licence: {source['licence']}")
-        return Listing(said, [json.loads(manifest.to_json())], is_of_one=True)
+            lines.append(f"  from {source['name']}{author} ({source['title']}): {how}")
+            lines.append(f"  licence: {source['licence']}")
+        return Listing(lines, [json.loads(manifest.to_json())], is_of_one=True)
     for wrong in ("ids", "check"):
         if getattr(settings, wrong):
             raise SettingsError(wrong, "needs the folder of a corpus")
     if not is_groups:
-        return CatalogueInfo(known, name)
+        return CatalogueInfo(catalogue, name)
     from fabula.reference.norms import GroupBook
 
     groups = GroupBook.open(*([] if name is None else [Path(name)])).groups
@@ -709,11 +709,11 @@ def _size_of(index: Index) -> str:
     return _bytes(index.n_bytes) if index.n_bytes is not None else "unknown"
 
 
-def _short(n: float, units: Sequence[str] = "TBM", form: str = ".3g", one: str = "") -> str:
+def _short(n: float, units: Sequence[str] = "TBM", form: str = ".3g", plain: str = "") -> str:
     for size, unit in zip((1e12, 1e9, 1e6), units, strict=True):
         if n >= size:
             return f"{n / size:{form}}{unit}"
-    return f"{n:,.0f}{one}"
+    return f"{n:,.0f}{plain}"
 
 
 def _bytes(n: float) -> str:

@@ -41,14 +41,14 @@ class Distribution:
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Distribution | None:
         """None if there are no values. Quantiles are interpolated (Hyndman and Fan's type 7)."""
-        given = list(values)
-        data = np.array([value for value in given if value is not None], np.float64)
+        listed = list(values)
+        data = np.array([value for value in listed if value is not None], np.float64)
         if not len(data):
             return None
         quantiles = np.quantile(data, np.linspace(0, 1, N_QUANTILES))
         return cls(
             n=len(data),
-            n_missing=len(given) - len(data),
+            n_missing=len(listed) - len(data),
             mean=_short(float(data.mean())),
             sd=_short(float(data.std(ddof=1))) if len(data) > 1 else None,
             quantiles=tuple(_short(float(q)) for q in quantiles),
@@ -61,17 +61,17 @@ class Distribution:
     def share_below(self, value: float) -> float:
         """The share of the group below a value, ties counting half: 0 to 1."""
         steps = np.linspace(0, 1, N_QUANTILES)
-        q = np.array(self.quantiles)
+        quantiles = np.array(self.quantiles)
         # Rounded to the stored digits, otherwise nothing would be equal.
         value = _short(value)
-        if value < q[0] or value > q[-1]:
-            return float(value > q[-1])
+        if value < quantiles[0] or value > quantiles[-1]:
+            return float(value > quantiles[-1])
         # Where many values are equal, so are quantiles: take the middle of their range.
-        first = int(np.searchsorted(q, value, "left"))
-        last = int(np.searchsorted(q, value, "right")) - 1
+        first = int(np.searchsorted(quantiles, value, "left"))
+        last = int(np.searchsorted(quantiles, value, "right")) - 1
         if last >= first:
             return float((steps[first] + steps[last]) / 2)
-        inside = (value - q[last]) / (q[first] - q[last])
+        inside = (value - quantiles[last]) / (quantiles[first] - quantiles[last])
         return float(steps[last] + inside * (steps[first] - steps[last]))
 
 
@@ -109,9 +109,9 @@ class GroupBook:
 
     def find(self, signature: str) -> Found:
         """The groups measured with this signature, people first."""
-        asked, close = Signature.parse(signature), []
+        parsed, close = Signature.parse(signature), []
         for group in self.groups:
-            differing = asked.differences(Signature.parse(group.signature))
+            differing = parsed.differences(Signature.parse(group.signature))
             if {part.partition(":")[0] for part in differing} <= _TOLERATED:
                 close.append((group, differing))
         close.sort(key=lambda pair: get_args(GroupKind).index(pair[0].kind))
@@ -125,15 +125,15 @@ def measure_group(
 ) -> list[GroupNumbers]:
     """The numbers of a group, one entry for each signature among the measurements."""
     values: dict[str, dict[str, list[float | None]]] = {}
-    for one in measurements:
-        if one.value is None or isinstance(one.value, float | int):
-            of_item = values.setdefault(one.signature, {}).setdefault(one.item, [])
-            of_item.append(None if one.value is None else float(one.value))
+    for measurement in measurements:
+        if measurement.value is None or isinstance(measurement.value, float | int):
+            of_item = values.setdefault(measurement.signature, {}).setdefault(measurement.item, [])
+            of_item.append(None if measurement.value is None else float(measurement.value))
     groups = []
     for signature, items in values.items():
-        known = ((item, Distribution.of(of_item)) for item, of_item in items.items())
-        there = {item: numbers for item, numbers in known if numbers is not None}
-        groups.append(GroupNumbers(group, kind, title, signature, there))
+        distributions = ((item, Distribution.of(of_item)) for item, of_item in items.items())
+        by_item = {item: numbers for item, numbers in distributions if numbers is not None}
+        groups.append(GroupNumbers(group, kind, title, signature, by_item))
     return groups
 
 
@@ -150,14 +150,14 @@ def read_groups(path: Path) -> list[GroupNumbers]:
             if (kind := row["kind"]) not in get_args(GroupKind):
                 raise ValueError(f"kind {kind!r}")
             items = {}
-            for item, one in row["items"].items():
-                quantiles = tuple(map(float, one["quantiles"]))
-                is_finite = all(map(math.isfinite, (*quantiles, float(one["mean"]))))
+            for item, entry in row["items"].items():
+                quantiles = tuple(map(float, entry["quantiles"]))
+                is_finite = all(map(math.isfinite, (*quantiles, float(entry["mean"]))))
                 if not is_finite or len(quantiles) != N_QUANTILES or any(np.diff(quantiles) < 0):
                     raise ValueError(f"quantiles of {item}")
-                sd = None if one["sd"] is None else float(one["sd"])
+                sd = None if entry["sd"] is None else float(entry["sd"])
                 items[str(item)] = Distribution(
-                    int(one["n"]), int(one["n_missing"]), float(one["mean"]), sd, quantiles
+                    int(entry["n"]), int(entry["n_missing"]), float(entry["mean"]), sd, quantiles
                 )
             name, title, signature = (str(row[key]) for key in ("group", "title", "signature"))
             groups.append(GroupNumbers(name, kind, title, signature, items))

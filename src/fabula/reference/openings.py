@@ -89,15 +89,15 @@ def read_formats(path: Path, kind: str) -> dict[str, str]:
     content, text = read_prompts(path, "{prompt}")
     if content is not None:
         return dict(content["prompts"])
-    asked = []
+    prompts = []
     for piece in _BLANK.split(text)[:-1]:
         # Without the mark of a figure or a heading, and what a page of the PDF has at its head.
         words = re.split(r"\n\s*\n|\]\(\)|!\[|^#+", piece, flags=re.MULTILINE)[-1].split()
         words = words[1:] if words[:1] == ["Preprint"] else words
-        asked.append(" ".join([*words, "{prompt}"]))
+        prompts.append(" ".join([*words, "{prompt}"]))
     # Those that ask for creativity end with the name of what follows.
-    creative = [one for one in asked if one.endswith(" Prompt: {prompt}")]
-    plain = next((one for one in asked if one not in creative and kind in one), None)
+    creative = [prompt for prompt in prompts if prompt.endswith(" Prompt: {prompt}")]
+    plain = next((prompt for prompt in prompts if prompt not in creative and kind in prompt), None)
     if plain is None or len(creative) != len(FORMATS) - 1:
         raise InputError(
             f"{path}: does not contain the prompts of appendix B.1; use the paper's text as .txt "
@@ -158,18 +158,18 @@ async def write_openings(
     """
 
     def wanted(beginning: Document, format_: str) -> Wanted:
-        asked = opening_prompt(beginning.text, kind, format_, published)
+        prompt = opening_prompt(beginning.text, kind, format_, published)
         made_of = {
             "id": f"{beginning.id}_{format_}",
             "model": model.name,
             "prompt": beginning.text,
             "kind": kind,
-            "prompt_digest": prompt_digest(asked.text),
+            "prompt_digest": prompt_digest(prompt.text),
             "sampling": str(sampling),
         }
 
         async def make() -> Row:
-            answer = await model.ask(asked, sampling)
+            answer = await model.ask(prompt, sampling)
             written = read_written(answer, has_title=kind in _TITLED)
             return {
                 "id": made_of["id"],
@@ -181,7 +181,7 @@ async def write_openings(
                 "kind": kind,
                 "format": format_,
                 "label": "machine",
-                "prompt_digest": prompt_digest(asked.text),
+                "prompt_digest": prompt_digest(prompt.text),
                 "shared_prefix_chars": _shared(written.text or "", beginning.text),
                 "is_cut": answer.stop == "length",
                 "sampling": made_of["sampling"],
@@ -195,13 +195,13 @@ async def write_openings(
 
 def by_line(documents: Sequence[Document]) -> list[Document]:
     """One document per line, for texts with several lines: a file of first sentences."""
-    found = []
+    parts = []
     for document in check_documents(documents):
         lines = [line.strip() for line in document.text.splitlines() if line.strip()]
         for number, line in enumerate(lines, 1):
             id_ = document.id if len(lines) == 1 else f"{document.id}:{number}"
-            found.append(replace(document, id=id_, text=line))
-    return found
+            parts.append(replace(document, id=id_, text=line))
+    return parts
 
 
 def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> list[Document]:
@@ -225,9 +225,9 @@ def without_prompt(text: str, prompt: str) -> str:
     A person wrote that sentence, and it would match itself in the text attributed to models.
     """
     words = TextSettings()
-    given, answered = words.words(prompt), words.locate(text)
-    n = len(given)
-    if not n or answered.words[:n] != given:
+    prompted, answered = words.words(prompt), words.locate(text)
+    n = len(prompted)
+    if not n or answered.words[:n] != prompted:
         return text
     return text[int(answered.ends[n - 1]) :].lstrip(" \t\n.,;:!?\"'”’)*…—-")
 
@@ -291,16 +291,14 @@ def openings(
 
     Raises `InputError`, `ModelError`, `BusyError`; finished texts are kept in `out`.
     """
-    from fabula.models.base import Sampling
     from fabula.text.pipeline import SENTENCES, load_pipeline
-    from fabula.text.sentences import first_sentences
 
     file, n = settings.prompt_file, settings.n_sentences
     published = None if file is None else read_formats(file, settings.kind)
-    known = list(FORMATS if published is None else published)
-    formats = tuple(known) if "all" in settings.formats else settings.formats
-    if unknown := [name for name in formats if name not in known]:
-        raise SettingsError("formats", f"{unknown[0]}: must be one of {', '.join(known)}, or all")
+    choices = list(FORMATS if published is None else published)
+    formats = tuple(choices) if "all" in settings.formats else settings.formats
+    if unknown := [name for name in formats if name not in choices]:
+        raise SettingsError("formats", f"{unknown[0]}: must be one of {', '.join(choices)}, or all")
     share = share_of(settings.share, settings.out)
     documents = list(beginnings) if n is not None else by_line(beginnings)
     documents = list(documents if share is None else share.of(documents))
@@ -308,10 +306,10 @@ def openings(
     if n is not None:
         nlp = load_pipeline(SENTENCES)
         whole = documents
-        documents = [replace(one, text=first_sentences(one.text, nlp, n=n)) for one in whole]
+        documents = [replace(doc, text=first_sentences(doc.text, nlp, n=n)) for doc in whole]
         human = [
-            human_row(one, beginning, settings.kind, nlp)
-            for one, beginning in zip(whole, documents, strict=True)
+            human_row(doc, beginning, settings.kind, nlp)
+            for doc, beginning in zip(whole, documents, strict=True)
         ]
     effort = settings.models.reasoning_effort
     heat, top_p, seed = settings.temperature, settings.top_p, settings.seed

@@ -68,15 +68,15 @@ class About:
                     f"{place}: built with {about.settings}, but {places[0]} with {settings}; only "
                     "references with the same settings can be searched together"
                 )
-        oldest = [one.age.oldest for one in abouts if one.age.oldest is not None]
-        youngest = [one.age.youngest for one in abouts if one.age.youngest is not None]
+        oldest = [about.age.oldest for about in abouts if about.age.oldest is not None]
+        youngest = [about.age.youngest for about in abouts if about.age.youngest is not None]
         return cls(
             name="+".join(about.name for about in abouts),
             fingerprint="+".join(about.fingerprint for about in abouts),
             settings=settings,
             n_documents=sum(about.n_documents for about in abouts),
             n_words=sum(about.n_words for about in abouts),
-            written_by=tuple(dict.fromkeys(name for one in abouts for name in one.written_by)),
+            written_by=tuple(dict.fromkeys(name for about in abouts for name in about.written_by)),
             removed=np.concatenate([about.removed for about in abouts]),
             # What is of unknown age may be younger than all others.
             age=Age(
@@ -296,11 +296,11 @@ class LocalPart:
             search = partial(_search_block, shard, query, ends, longest, out)
             blocks = range(0, len(query), _BLOCK_WORDS)
             if n_threads == 1 or len(blocks) <= 1:
-                found = list(map(search, blocks))
+                lengths = list(map(search, blocks))
             else:
                 with ThreadPoolExecutor(n_threads) as pool:
-                    found = list(pool.map(search, blocks))
-            np.maximum(longest, np.concatenate([longest[:0], *found]), out=longest)
+                    lengths = list(pool.map(search, blocks))
+            np.maximum(longest, np.concatenate([longest[:0], *lengths]), out=longest)
         return longest
 
     def find(
@@ -411,21 +411,21 @@ class JoinedParts:
             numbers = [f.numbers + first for f, first in zip(of_gram, self._firsts, strict=False)]
             founds.append(
                 Found(
-                    count=sum(found.count for found in of_gram),
-                    n_places=sum(found.n_places for found in of_gram),
-                    n_documents=sum(found.n_documents for found in of_gram),
+                    count=sum(hit.count for hit in of_gram),
+                    n_places=sum(hit.n_places for hit in of_gram),
+                    n_documents=sum(hit.n_documents for hit in of_gram),
                     numbers=np.concatenate(numbers)[:limit],
-                    places=np.concatenate([found.places for found in of_gram])[:limit],
+                    places=np.concatenate([hit.places for hit in of_gram])[:limit],
                 )
             )
         return founds
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
         documents: dict[int, Document] = {}
-        for (part, here), first in zip(self._with(numbers), self._firsts, strict=False):
-            if here:
-                there = part.documents(here)
-                documents |= {first + n: document for n, document in zip(here, there, strict=True)}
+        for (part, local), first in zip(self._with(numbers), self._firsts, strict=False):
+            if local:
+                read = part.documents(local)
+                documents |= {first + n: document for n, document in zip(local, read, strict=True)}
         return [documents[number] for number in numbers]
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
@@ -460,7 +460,7 @@ class JoinedParts:
     def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Sequence[int]) -> list[R]:
         """The result from each part; all are asked concurrently, as some are remote."""
         with ThreadPoolExecutor(len(self._parts)) as pool:
-            return list(pool.map(lambda asked: ask(*asked), self._with(exclude)))
+            return list(pool.map(lambda pair: ask(*pair), self._with(exclude)))
 
     def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
         """Each part with those of the numbers that are in it, as numbered there."""
@@ -477,11 +477,11 @@ def _search_block(
     Returns int32, for a block from `begin`: where they are not longer, any number up to the shard's
     longest match.
     """
-    here = slice(begin, begin + _BLOCK_WORDS)
+    block = slice(begin, begin + _BLOCK_WORDS)
     n_before = _blocks_read() if shard.is_on_disk else 0
     lengths: Ints = longest_matches(
-        shard.tokens, shard.suffixes, shard.pairs, shard.keys, query[begin:], ends[here] - begin,
-        known[here], shard.starts, np.empty(0, np.bool_) if excluded is None else excluded,
+        shard.tokens, shard.suffixes, shard.pairs, shard.keys, query[begin:], ends[block] - begin,
+        known[block], shard.starts, np.empty(0, np.bool_) if excluded is None else excluded,
         from_disk=shard.is_on_disk, ahead=shard.asks_ahead,
     )  # fmt: skip
     if shard.is_on_disk:
@@ -531,8 +531,8 @@ def walk_shard(shard: Shard, walk: Walk, excluded: Excluded, first_number: int =
     # Sorted by place in the reference; many anchors lead to the same alignment.
     pieces = np.unique(pieces[:, [2, 3, 0, 1, 4]], axis=0)[:, [2, 3, 0, 1, 4]]
     documents = np.searchsorted(shard.starts, pieces[:, 2], side="right") - 1
-    found = chain(np.ascontiguousarray(pieces), documents, terms.gap, terms.join, terms.need)
-    firsts, ends, first_tokens, end_tokens, scores, numbers = found.T
+    chained = chain(np.ascontiguousarray(pieces), documents, terms.gap, terms.join, terms.need)
+    firsts, ends, first_tokens, end_tokens, scores, numbers = chained.T
     begins = shard.starts[numbers]
     return Stretches(
         firsts, ends, numbers + first_number, first_tokens - begins, end_tokens - begins, scores

@@ -129,10 +129,10 @@ class Reference:
         """Build a corpus at `path` (or finish an interrupted build) and open it."""
         from fabula.reference.build import BuildParameters, build_reference
 
-        given = {"shard_tokens": shard_tokens, "memory_bytes": memory_bytes}
-        asked = BuildParameters(**{k: v for k, v in given.items() if v is not None})
+        values = {"shard_tokens": shard_tokens, "memory_bytes": memory_bytes}
+        limits = BuildParameters(**{k: v for k, v in values.items() if v is not None})
         build_reference(
-            documents, path, settings=settings, parameters=asked, n_jobs=n_jobs, restart=restart
+            documents, path, settings=settings, parameters=limits, n_jobs=n_jobs, restart=restart
         )
         return cls.open(path)
 
@@ -209,8 +209,8 @@ class Reference:
     ) -> list[NDArray[np.int32]]:
         """`longest_matches` of many documents in one call; no match spans two of them."""
         lengths = [len(words) for words in documents]
-        known, places = number_words(self.settings.normalise(words) for words in documents)
-        longest = self.part.match(known, places, exclude=sorted(exclude), n_threads=n_threads)
+        distinct, places = number_words(self.settings.normalise(words) for words in documents)
+        longest = self.part.match(distinct, places, exclude=sorted(exclude), n_threads=n_threads)
         ends = np.cumsum(np.array(lengths, np.int64) + 1) - 1
         return [longest[end - n : end] for end, n in zip(ends, lengths, strict=True)]
 
@@ -220,7 +220,7 @@ class Reference:
 
     def counts(self, grams: Sequence[Sequence[str]], *, exclude: Iterable[int] = ()) -> list[int]:
         """`count` of many n-grams in one call."""
-        return [found.count for found in self._find(grams, 0, 0, exclude)]
+        return [hit.count for hit in self._find(grams, 0, 0, exclude)]
 
     def occurrences(
         self, words: Sequence[str], limit: int = 10, *, exclude: Iterable[int] = ()
@@ -230,15 +230,15 @@ class Reference:
         For an n-gram that is more frequent than that in a shard, only the documents of the first
         `MAX_PLACES` places of the suffix array are considered.
         """
-        wanted = self.settings.normalise(words)
-        (found,) = self._find([words], limit, MAX_PLACES, exclude)
+        gram = self.settings.normalise(words)
+        (hit,) = self._find([words], limit, MAX_PLACES, exclude)
         places: list[Occurrence] = []
-        for number in found.numbers.tolist():
-            there = self.located_document(number)[1].words
+        for number in hit.numbers.tolist():
+            theirs = self.located_document(number)[1].words
             places += (
-                self.occurrence(number, place, len(wanted))
-                for place in range(len(there) - len(wanted) + 1)
-                if there[place : place + len(wanted)] == wanted
+                self.occurrence(number, place, len(gram))
+                for place in range(len(theirs) - len(gram) + 1)
+                if theirs[place : place + len(gram)] == gram
             )
             if len(places) >= limit:
                 break
@@ -254,24 +254,24 @@ class Reference:
         self, grams: Sequence[Sequence[str]], n_sources: int = 3, *, exclude: Iterable[int] = ()
     ) -> list[Attribution]:
         """`attribute` of many n-grams in one call."""
-        all_found = self._find(grams, n_sources, MAX_PLACES, exclude)
+        hits = self._find(grams, n_sources, MAX_PLACES, exclude)
         # By document, so that each is fetched and split into words once.
-        wanted: dict[int, list[tuple[int, int]]] = {}
-        for k, found in enumerate(all_found):
-            for number, place in zip(found.numbers.tolist(), found.places.tolist(), strict=True):
-                wanted.setdefault(number, []).append((k, place))
+        by_number: dict[int, list[tuple[int, int]]] = {}
+        for k, hit in enumerate(hits):
+            for number, place in zip(hit.numbers.tolist(), hit.places.tolist(), strict=True):
+                by_number.setdefault(number, []).append((k, place))
         sources: list[list[Occurrence]] = [[] for _ in grams]
-        numbers = sorted(wanted)
+        numbers = sorted(by_number)
         for at in range(0, len(numbers), N_LOCATED):
             some = numbers[at : at + N_LOCATED]
             # Quoted from here on: a document is split up to the last place only.
-            self._split_to({k: max(p + len(grams[i]) for i, p in wanted[k]) for k in some})
+            self._split_to({k: max(p + len(grams[i]) for i, p in by_number[k]) for k in some})
             for number in some:
-                for k, place in wanted[number]:
+                for k, place in by_number[number]:
                     sources[k].append(self.occurrence(number, place, len(grams[k])))
         return [
-            Attribution(found.count, found.n_documents, found.n_places < found.count, tuple(there))
-            for found, there in zip(all_found, sources, strict=True)
+            Attribution(hit.count, hit.n_documents, hit.n_places < hit.count, tuple(named))
+            for hit, named in zip(hits, sources, strict=True)
         ]
 
     def documents_with(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> list[int]:
@@ -286,8 +286,8 @@ class Reference:
 
         Considers up to `max_places` places per shard. int64, shape (n_found,), ascending.
         """
-        all_found = self._find(grams, len(self.about.removed), max_places, exclude)
-        return [(found.numbers, found.n_places < found.count) for found in all_found]
+        hits = self._find(grams, len(self.about.removed), max_places, exclude)
+        return [(hit.numbers, hit.n_places < hit.count) for hit in hits]
 
     def document(self, number: int) -> Document:
         """The document with that number, as it was read when the corpus was built."""
@@ -296,8 +296,8 @@ class Reference:
 
     def documents(self, numbers: Iterable[int]) -> Iterator[Document]:
         """The documents with these numbers, fetched in batches."""
-        wanted = iter(numbers)
-        while some := list(islice(wanted, N_LOCATED)):
+        remaining = iter(numbers)
+        while some := list(islice(remaining, N_LOCATED)):
             yield from self.part.documents(some)
 
     def numbers(self) -> list[int]:
@@ -310,15 +310,15 @@ class Reference:
 
         Raises `InputError` if an id is not in the reference.
         """
-        wanted = list(dict.fromkeys(ids))
-        found = dict(zip(wanted, self.part.numbers_of(wanted), strict=True))
-        missing = [id_ for id_, numbers in found.items() if not numbers]
+        distinct = list(dict.fromkeys(ids))
+        by_id = dict(zip(distinct, self.part.numbers_of(distinct), strict=True))
+        missing = [id_ for id_, numbers in by_id.items() if not numbers]
         if missing:
             raise InputError(
-                f"{len(missing)} of {len(found)} ids are not in {self.name}, first "
+                f"{len(missing)} of {len(by_id)} ids are not in {self.name}, first "
                 f"{missing[0]!r}; `fabula reference info --ids` lists them"
             )
-        return found
+        return by_id
 
     @property
     def local(self) -> LocalPart:
@@ -340,14 +340,14 @@ class Reference:
 
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
         """The `n_words` words from `place`, counted from 0, in the document with that number."""
-        (one,) = self._split_to({number: place + n_words})
-        document = one.document
-        if place < 0 or place + n_words > len(one.places):
+        (split,) = self._split_to({number: place + n_words})
+        document = split.document
+        if place < 0 or place + n_words > len(split.places):
             raise LookupFailed(
                 f"{self.name}: the document {document.id!r} is shorter than the place where "
                 "the match was found"
             )
-        start, end = int(one.places[place, 0]), int(one.places[place + n_words - 1, 1])
+        start, end = int(split.places[place, 0]), int(split.places[place + n_words - 1, 1])
         return Occurrence(number, document, Span(document.id, start, end))
 
     def _split_to(self, n_words: Mapping[int, int | None]) -> list[_Split]:
@@ -356,23 +356,23 @@ class Reference:
         None stands for all of a document's words, with the words themselves.
         """
         with self._lock:
-            known = {number: self._split[number] for number in n_words if number in self._split}
-        missing = [number for number in n_words if number not in known]
-        known |= {
+            splits = {number: self._split[number] for number in n_words if number in self._split}
+        missing = [number for number in n_words if number not in splits]
+        splits |= {
             number: _Split(document, np.zeros((0, 2), np.int64), None)
             for number, document in zip(missing, self.part.documents(missing), strict=True)
         }
         for number, n in n_words.items():
-            document, places, words = known[number]
+            document, places, words = splits[number]
             if words is None and n is None:
                 words, starts, ends = self.locate(document.text)
                 places = np.column_stack((starts, ends))
             elif words is None and n is not None and len(places) < n:
                 places = self.settings.places(document.text, n)
-            known[number] = _Split(document, places, words)
+            splits[number] = _Split(document, places, words)
             with self._lock:
-                self._split.remember(number, known[number])
-        return [known[number] for number in n_words]
+                self._split.remember(number, splits[number])
+        return [splits[number] for number in n_words]
 
     def _find(
         self, grams: Sequence[Sequence[str]], limit: int, max_places: int, exclude: Iterable[int]
@@ -380,20 +380,20 @@ class Reference:
         """Where each n-gram occurs; cached if it was looked up before."""
         out = sorted(exclude)
         how = limit, max_places, tuple(out)
-        asked = [tuple(self.settings.normalise(gram)) for gram in grams]
-        if not all(asked):
+        keys = [tuple(self.settings.normalise(gram)) for gram in grams]
+        if not all(keys):
             raise ValueError("an n-gram needs at least one word")
         with self._lock:
-            known = {gram: self._found[gram, *how] for gram in asked if (gram, *how) in self._found}
-        new = [gram for gram in dict.fromkeys(asked) if gram not in known]
+            hits = {gram: self._found[gram, *how] for gram in keys if (gram, *how) in self._found}
+        new = [gram for gram in dict.fromkeys(keys) if gram not in hits]
         if new:
-            found = self.part.find(new, limit=limit, max_places=max_places, exclude=out)
-            known |= dict(zip(new, found, strict=True))
+            answers = self.part.find(new, limit=limit, max_places=max_places, exclude=out)
+            hits |= dict(zip(new, answers, strict=True))
         # If all documents were requested, a frequent n-gram names too many to keep.
-        for gram in known if limit <= _N_NAMED else ():
+        for gram in hits if limit <= _N_NAMED else ():
             with self._lock:
-                self._found.remember((gram, *how), known[gram])
-        return [known[gram] for gram in asked]
+                self._found.remember((gram, *how), hits[gram])
+        return [hits[gram] for gram in keys]
 
 
 def index_url(spec: str) -> str:

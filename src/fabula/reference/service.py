@@ -210,10 +210,10 @@ class Answering:
         _hold("places of an n-gram", max_places, MAX_PLACES)
         if len(grams) > 1:
             _hold("documents named", len(grams) * limit, MAX_NAMED)
-        found = part.find(grams, limit=limit, max_places=max_places, exclude=exclude)
+        hits = part.find(grams, limit=limit, max_places=max_places, exclude=exclude)
         self._count(n_words)
-        lists = ({"numbers": one.numbers.tolist(), "places": one.places.tolist()} for one in found)
-        rows = [asdict(one) | more for one, more in zip(found, lists, strict=True)]
+        lists = ({"numbers": hit.numbers.tolist(), "places": hit.places.tolist()} for hit in hits)
+        rows = [asdict(hit) | more for hit, more in zip(hits, lists, strict=True)]
         return {"state": state, "found": rows}
 
     def documents(self, *, state: StateKey, numbers: Numbers) -> Reply:
@@ -223,7 +223,7 @@ class Answering:
         for number in numbers:
             if number >= len(part.about.removed) or part.about.removed[number]:
                 raise HTTPException(404, f"no document has the number {number}, or it was removed")
-        rows = [json.loads(document_line(one)) for one in part.documents(numbers)]
+        rows = [json.loads(document_line(document)) for document in part.documents(numbers)]
         return {"state": state, "documents": rows}
 
     def ids(self, *, state: StateKey, ids: Words) -> Reply:
@@ -248,18 +248,18 @@ class Answering:
         `kernels.walk.PARTS`.
         """
         part = self._part(state, exclude)
-        there = _shard(part, shard)
+        searched = _shard(part, shard)
         _hold("words", max(len(units), len(functions)), self._limits.max_words)
         _hold("pairs of words", len(is_content) * len(ids), _MOST_PAIRS)
         lists = units, is_content, starts, n_anchors, ids, rarities, gains, functions
         arrays = map(np.array, lists, _KINDS.values())
         walk = Walk(**dict(zip(_KINDS, arrays, strict=True)), terms=terms)
-        if (wrong := walk.misfit(len(there.vocabulary))) is not None:
+        if (wrong := walk.misfit(len(searched.vocabulary))) is not None:
             raise HTTPException(422, f"{wrong}: a number is out of its range")
         first, excluded = int(part.first_numbers[shard]), part.excluded(exclude)[shard]
-        found = walk_shard(there, walk, excluded, first)
+        pieces = walk_shard(searched, walk, excluded, first)
         self._count(len(units))
-        return {"state": state} | {f.name: getattr(found, f.name).tolist() for f in fields(found)}
+        return {"state": state} | {f.name: getattr(pieces, f.name).tolist() for f in fields(pieces)}
 
     def _part(self, state: str, exclude: Sequence[int] = ()) -> LocalPart:
         """What is served, if it is what a client began with and has these documents."""
@@ -305,8 +305,8 @@ class Gate:
 
     def holder(self, connection: HTTPConnection) -> str | None:
         """A name for the token of a request, or None if it has none that is valid."""
-        scheme, _, given = connection.headers.get("authorization", "").partition(" ")
-        digest = _digest(given.strip())
+        scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+        digest = _digest(token.strip())
         return digest if digest in self._digests and scheme.lower() == "bearer" else None
 
     def __call__(self, connection: HTTPConnection) -> Refusal | None:
@@ -334,7 +334,7 @@ def read_tokens(file: Path | None) -> list[str]:
 
     Raises `InputError` if the file has none, or a line cannot be a token.
     """
-    given = {TOKEN: os.environ.get(TOKEN, "")}
+    texts = {TOKEN: os.environ.get(TOKEN, "")}
     if file is not None:
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
@@ -344,8 +344,8 @@ def read_tokens(file: Path | None) -> list[str]:
             raise InputError(
                 f"{file}: contains no tokens; write one per line, e.g. from `openssl rand -hex 24`"
             )
-        given |= {f"{file}, line {number}": line for number, line in enumerate(lines, 1)}
-    tokens = {where: text.strip() for where, text in given.items() if text.strip()}
+        texts |= {f"{file}, line {number}": line for number, line in enumerate(lines, 1)}
+    tokens = {where: text.strip() for where, text in texts.items() if text.strip()}
     for where, token in tokens.items():
         if not token.isascii() or not token.isprintable() or " " in token:
             raise InputError(f"{where}: a token may contain ASCII letters, digits and punctuation")
@@ -373,19 +373,19 @@ def create_app(served: Served, gate: Gate, limits: Limits, check_every_s: float 
     @router.get("/v1/about")
     async def about() -> About:
         state = served.now
-        told = state.reference.about
+        corpora = state.reference.about
         return About(
             service="fabula-reference",
             protocol=3,
             version=__version__,
             state=state.key,
             tokeniser=TOKENISER,
-            removed=np.flatnonzero(told.removed).tolist(),
+            removed=np.flatnonzero(corpora.removed).tolist(),
             vocabularies=[len(shard.vocabulary) for shard in state.reference.local.shards],
-            written_by=list(told.written_by),
+            written_by=list(corpora.written_by),
             held_out=served.held_out(),
             limits=limits,
-            **{name: getattr(told, name) for name in TOLD},
+            **{name: getattr(corpora, name) for name in TOLD},
         )
 
     @router.get("/health")
@@ -431,12 +431,12 @@ def _add_posts(router: APIRouter, answers: Answering, limits: Limits) -> ThreadP
     free = threading.BoundedSemaphore(limits.n_at_once + limits.n_waiting)
 
     def add(name: str, kind_of_answer: type[Answer]) -> None:
-        asked = answers.reader(name)
+        reader = answers.reader(name)
 
         def answered(body: bytes) -> bytes:
             # Reading a body, too, may take longer than others would wait.
             try:
-                return dump_json(asked.validate_json(body)).encode()
+                return dump_json(reader.validate_json(body)).encode()
             except ValidationError as error:
                 raise HTTPException(422, first_fault(error)) from None
 
@@ -454,16 +454,16 @@ def _add_posts(router: APIRouter, answers: Answering, limits: Limits) -> ThreadP
             return Response(await asyncio.wrap_future(future), media_type="application/json")
 
         # References are resolved from the whole description.
-        here = f"#/paths/~1v1~1{name}/post/requestBody/content/application~1json/schema"
-        schema = asked.json_schema(ref_template=here + "/$defs/{model}")
+        root = f"#/paths/~1v1~1{name}/post/requestBody/content/application~1json/schema"
+        schema = reader.json_schema(ref_template=root + "/$defs/{model}")
         content = {"application/json": {"schema": schema}}
-        told = inspect.getdoc(getattr(Answering, name)) or ""
+        doc = inspect.getdoc(getattr(Answering, name)) or ""
         router.post(
             f"/v1/{name}",
             response_model=kind_of_answer,
             operation_id=f"post_v1_{name}",
-            summary=told.partition("\n")[0],
-            description=told,
+            summary=doc.partition("\n")[0],
+            description=doc,
             openapi_extra={"requestBody": {"content": content, "required": True}},
         )(endpoint)
 

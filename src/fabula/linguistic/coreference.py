@@ -122,8 +122,7 @@ def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention
     if root.tag in ("WP", "WDT", "WP$"):
         kind = "relative"
     elif root.lower in _PRONOUNS and len(inside) == 1:
-        is_empty = root.lower == "it" and _means_nothing(tokens, phrase.root)
-        kind = "empty" if is_empty else "pronoun"
+        kind = "empty" if root.lower == "it" and _means_nothing(tokens, phrase.root) else "pronoun"
     elif root.pos == "PRON" or root.dep == "expl":
         kind = "empty"
     person, number, genders = _features(root, inside, kind)

@@ -131,8 +131,7 @@ class BorrowedPassage:
     @property
     def span(self) -> Span:
         """From the first word to the last, gaps included."""
-        first = self.runs[0].span
-        return replace(first, end=max(run.span.end for run in self.runs))
+        return replace(self.runs[0].span, end=max(run.span.end for run in self.runs))
 
     @property
     def sources(self) -> tuple[Occurrence, ...]:
@@ -287,8 +286,7 @@ def rank_runs(
 
     def rank(passage: BorrowedPassage) -> tuple[bool, float, int, int]:
         score = passage.n_words if passage.over_chance is None else passage.over_chance
-        first = passage.runs[0].first_word
-        return passage.is_commonplace, -score, -passage.n_words, first
+        return passage.is_commonplace, -score, -passage.n_words, passage.runs[0].first_word
 
     ordered = sorted(runs, key=place)
     groups: list[_Group] = []

@@ -218,8 +218,7 @@ def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
         added = np.setdiff1d(np.array(numbers, np.int64), before)
         if not len(added):
             return manifest
-        sizes = [info.n_documents for info in manifest.shards]
-        firsts = np.concatenate([[0], np.cumsum(sizes)])
+        firsts = np.concatenate([[0], np.cumsum([info.n_documents for info in manifest.shards])])
         n_words, content = manifest.n_removed_words, int(manifest.removed_content, 16)
         for k, info in enumerate(manifest.shards):
             chosen = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
@@ -377,8 +376,7 @@ def _begin(folder: Path, manifest: Manifest, restart: bool) -> None:
             )
         return
     # Until all old files are deleted, none may be taken for part of this build.
-    clearing = {"clearing": True, "first": plan["first"]}
-    write_whole(folder / JOURNAL, dump_json(clearing).encode())
+    write_whole(folder / JOURNAL, dump_json({"clearing": True, "first": plan["first"]}).encode())
     if not manifest.shards:
         (folder / MANIFEST).unlink(missing_ok=True)
     for place in (folder / "shards").glob("*"):

@@ -376,11 +376,10 @@ def open_served(
     token = _token_for(url) if token is None else token
     if not (token.isascii() and token.isprintable()):
         raise InputError(f"{TOKEN}: a token may contain ASCII letters, digits and punctuation")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     server = LookupServer(
         url.rstrip("/") + "/",
         timeout_s=timeout_s,
-        headers=headers,
+        headers={"Authorization": f"Bearer {token}"} if token else {},
         refusals=_SERVICE_REFUSALS,
         **how,
     )
@@ -453,12 +452,11 @@ class ServedPart:
         queries = [_sendable(gram) for gram in grams]
         most_words = self._told.limits.max_words // max(map(len, queries), default=1)
         n_most = max(1, min(MAX_GRAMS, MAX_NAMED // max(1, limit), most_words))
-        batches = [queries[at : at + n_most] for at in range(0, len(queries), n_most)]
         return [
             Found(hit.count, hit.n_places, hit.n_documents,
                   np.array(hit.numbers, np.int64), np.array(hit.places, np.int64))
-            for some in batches
-            for hit in self._ask("find", grams=some, **how).found
+            for at in range(0, len(queries), n_most)
+            for hit in self._ask("find", grams=queries[at : at + n_most], **how).found
         ]  # fmt: skip
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:

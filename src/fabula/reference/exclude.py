@@ -121,8 +121,7 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> C
             current[numbers] = np.where(before == i + n - 1, current[numbers] + 1, n)
             longest[numbers] = np.maximum(longest[numbers], current[numbers])
             ends[numbers] = i + n
-    n_least = rule.cover * len(words)
-    is_likely = (coverage > 0) & ((longest >= rule.run) | (coverage >= n_least))
+    is_likely = (coverage > 0) & ((longest >= rule.run) | (coverage >= rule.cover * len(words)))
     candidates = np.flatnonzero(is_likely).tolist()
     copies = []
     for number, document in zip(candidates, reference.documents(candidates), strict=True):

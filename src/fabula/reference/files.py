@@ -486,8 +486,7 @@ class Shard:
         """The shard's k-th document, as it was read. Raises `CorpusError` if it is damaged."""
         block = int(np.searchsorted(self._blocks[:, 1], k, side="right")) - 1
         try:
-            row = json.loads(self._block(block)[k - int(self._blocks[block, 1])])
-            return Document(**row)
+            return Document(**json.loads(self._block(block)[k - int(self._blocks[block, 1])]))
         except (zstandard.ZstdError, ValueError, IndexError, TypeError, MemoryError) as error:
             raise self._damaged("documents.zst", str(error)) from error
 

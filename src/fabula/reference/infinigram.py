@@ -807,8 +807,7 @@ class InfiniGramIndex(_Index):
         start = int(text.words.starts[first])
         after_space = start == 0 or text.text[start - 1].isspace()
         ids = self._encoder.ids(_n_gram_text(text, first, n_words), after_space=after_space)
-        highest = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
-        if ids and max(ids) >= highest:
+        if ids and max(ids) >= 256 ** _TOKEN_BYTES[self.token_dtype] - 1:
             raise CorpusError(
                 f"{self._tokenizer_path} produces the token id {max(ids)}, which does not fit the "
                 f"{self.token_dtype} ids of {self.path}; use the tokenizer that the index was "

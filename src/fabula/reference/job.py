@@ -254,8 +254,7 @@ class WrittenCorpus(BuiltCorpus):
         n_echoed = sum(without_prompt(text, prompt) != text for text, prompt in texts)
         n_lacking = len(self.asked) - len(texts)
         n_texts, n_words = self.manifest.n_documents, self.manifest.n_words
-        models = ", ".join(self.models)
-        lines = [f"{self.place}: {n_texts:,} texts, {n_words:,} words, by {models}"]
+        lines = [f"{self.place}: {n_texts:,} texts, {n_words:,} words, by {', '.join(self.models)}"]
         if n_echoed:
             lines.append(f"{n_echoed:,} answers began with their sentence, which was cut off")
         if n_lacking:
@@ -666,8 +665,7 @@ def _about(entry: Collection | Index) -> list[Block]:
         }  # fmt: skip
         layout = f"{formats.get(entry.format, entry.format)} files"
         if entry.columns:
-            names = ", ".join(f"{what} in {name}" for what, name in entry.columns.items())
-            layout += f"; {names}"
+            layout += "; " + ", ".join(f"{what} in {name}" for what, name in entry.columns.items())
         n_documents = "" if entry.n_documents is None else f"{entry.n_documents:,} "
         lines = {
             "language": entry.language,
@@ -686,8 +684,7 @@ def _about(entry: Collection | Index) -> list[Block]:
             "checked": "; ".join(entry.checked) or "nothing: these are your own words",
         }
         command = f"`fabula reference build {entry.name} --sample 100M --out {entry.name}.ref`"
-    columns = [Column("", name="fact"), Column("", name="value")]
-    sheet = Sheet("about", columns, list(lines.items()))
+    sheet = Sheet("about", [Column("", name="fact"), Column("", name="value")], list(lines.items()))
     return [f"{entry.name}: {entry.title}", "", sheet, "", command]
 
 

@@ -429,14 +429,13 @@ class JoinedParts:
         return [documents[number] for number in numbers]
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
-        by_part = [part.numbers_of(ids) for part in self._parts]
         return [
             [
                 first + number
                 for numbers, first in zip(of_id, self._firsts, strict=False)
                 for number in numbers
             ]
-            for of_id in zip(*by_part, strict=True)
+            for of_id in zip(*(part.numbers_of(ids) for part in self._parts), strict=True)
         ]
 
     def vocabularies(self) -> list[ShardWords]:

@@ -190,8 +190,7 @@ class Reference:
         exclude: Iterable[int] = (),
     ) -> list[Attribution]:
         """`attribute` for each n-gram of a text: (first word, number of words)."""
-        words = text.words.words
-        grams = [tuple(words[first : first + n]) for first, n in spans]
+        grams = [tuple(text.words.words[first : first + n]) for first, n in spans]
         return self.attribute_many(grams, n_sources, exclude=exclude)
 
     def longest_matches(

@@ -65,12 +65,10 @@ class Profiles(Result):
         return [measurement for profile in self.profiles for measurement in profile.measurements()]
 
     def writers(self) -> dict[str, Any]:
-        from fabula.linguistic import page as profile_page
+        from fabula.linguistic import page
 
-        plots = {
-            e: partial(profile_page.save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")
-        }
-        return {".html": partial(profile_page.write_profile_page, self.profiles), **plots}
+        plots = {e: partial(page.save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")}
+        return {".html": partial(page.write_profile_page, self.profiles), **plots}
 
     def _repr_html_(self) -> str:
         return "".join(profile._repr_html_() for profile in self.profiles)
@@ -90,7 +88,7 @@ def profile(
     Raises `InputError`, and `ModelError` if the language pipeline is not installed.
     """
     from fabula.core.store import write_rows
-    from fabula.linguistic import page as profile_page
+    from fabula.linguistic import page
     from fabula.linguistic.profile import profile_texts
 
     engine, profiles = settings.engine, []
@@ -104,7 +102,7 @@ def profile(
     if settings.out is not None:
         write_rows(settings.out, [p.to_row() for p in profiles], are_results=True)
     if settings.html is not None:
-        profile_page.write_profile_page(profiles, settings.html)
+        page.write_profile_page(profiles, settings.html)
     if settings.plot is not None:
-        profile_page.save_profiles(profiles, settings.plot)
+        page.save_profiles(profiles, settings.plot)
     return Profiles(profiles)

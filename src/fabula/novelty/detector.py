@@ -514,20 +514,18 @@ def calibrate_rows(
 def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, Any]]:
     """The rows of a score file, all measured in the same way."""
     signature: str | None = None
-    for number, row in enumerate(rows, 1):
+    for line, row in enumerate(rows, 1):
         current = row.get("signature")
         if not isinstance(current, str) or "id" not in row or not _measured(row):
-            raise InputError(f"{path}, line {number}: not a row of scores")
+            raise InputError(f"{path}, line {line}: not a row of scores")
         for name in _measured(row):
             value = row[name]
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             # The bound also excludes NaN and infinity.
             if value is not None and not (is_number and abs(value) < 1e300):
-                raise InputError(
-                    f"{path}, line {number}: {name} is {repr(value)[:40]}, not a number"
-                )
+                raise InputError(f"{path}, line {line}: {name} is {repr(value)[:40]}, not a number")
         signature = signature or current
-        before = f"{path}, line {number} and the rows before it"
+        before = f"{path}, line {line} and the rows before it"
         remedy = "score all texts with the same settings"
         Signature.parse(signature).check_same(current, before, remedy)
         yield row

@@ -100,21 +100,19 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> C
     # N-grams that are so frequent that only some of their documents are known.
     bounded: set[tuple[str, ...]] = set()
     # On this machine's disk there is no need to limit the number of places.
-    look_up = partial(
-        reference.part.find, max_places=_ALL_PLACES if reference.is_local else MAX_PLACES
-    )
+    ask = partial(reference.part.find, max_places=_ALL_PLACES if reference.is_local else MAX_PLACES)
     for at in range(0, len(places), _N_ASKED):
-        some = places[at : at + _N_ASKED]
-        grams = {i: tuple(words[i : i + n]) for i in some}
+        batch = places[at : at + _N_ASKED]
+        grams = {i: tuple(words[i : i + n]) for i in batch}
         distinct = list(dict.fromkeys(grams.values()))
         # Most are in few documents; if each may name few, a server answers more per request.
-        by_gram = dict(zip(distinct, look_up(distinct, limit=_N_NAMED), strict=True))
+        by_gram = dict(zip(distinct, ask(distinct, limit=_N_NAMED), strict=True))
         more = [gram for gram, hit in by_gram.items() if hit.n_documents > len(hit.numbers)]
         if more:
             n_most = max(by_gram[gram].n_documents for gram in more)
-            by_gram |= dict(zip(more, look_up(more, limit=n_most), strict=True))
+            by_gram |= dict(zip(more, ask(more, limit=n_most), strict=True))
         bounded.update(gram for gram, hit in by_gram.items() if hit.n_places < hit.count)
-        for i in some:
+        for i in batch:
             numbers = by_gram[grams[i]].numbers
             before = ends[numbers]
             coverage[numbers] += i + n - np.maximum(before, i)
@@ -124,14 +122,12 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> C
     is_likely = (coverage > 0) & ((longest >= rule.run) | (coverage >= rule.cover * len(words)))
     candidates = np.flatnonzero(is_likely).tolist()
     copies = []
-    for number, document in zip(candidates, reference.documents(candidates), strict=True):
-        covered, run = shared_runs(words, reference.settings.words(document.text), n)
+    for number, doc in zip(candidates, reference.documents(candidates), strict=True):
+        covered, run = shared_runs(words, reference.settings.words(doc.text), n)
         share = sum(covered) / len(words)
         if run >= rule.run or share >= rule.cover:
-            title = document.meta.get("title")
-            copies.append(
-                Copy(number, document.id, None if title is None else str(title), run, share)
-            )
+            title = doc.meta.get("title")
+            copies.append(Copy(number, doc.id, None if title is None else str(title), run, share))
     remark = (
         f"{len(bounded):,} of its runs of {n} words occur at more than {MAX_PLACES:,} places: "
         f"documents that share only these with it may not have been excluded"

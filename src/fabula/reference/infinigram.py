@@ -149,9 +149,7 @@ def _n_gram_text(text: LocatedText, first: int, n_words: int) -> str:
     return _SURROGATE.sub("\ufffd", " ".join(text.raw(first, n_words).split()))
 
 
-def _occurs_in_tokens(
-    text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]
-) -> bool:
+def _is_in_tokens(text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]) -> bool:
     """Whether words i to j (half-open) occur in an index that finds only whole tokens.
 
     A run of punctuation, such as the comma and the quotation mark at the end of speech, is often
@@ -318,10 +316,8 @@ class InfiniGramWeb(_Index):
             return Attribution(count, 0, True, (), "the server does not provide documents")
         try:
             located = (
-                self._occurrence(
-                    text, first, n_words, number, Document(f"{self.name}:{number}", shown)
-                )
-                for number, shown in self._documents(query, 3 * n_sources, stop)
+                self._occurrence(text, first, n_words, ix, Document(f"{self.name}:{ix}", shown))
+                for ix, shown in self._documents(query, 3 * n_sources, stop)
             )
             sources = tuple(islice(filter(None, located), n_sources))
         except (LookupFailed, TooLong) as error:
@@ -353,7 +349,7 @@ class InfiniGramWeb(_Index):
 
         test = occurs
         if self._finds_only_tokens:
-            test = partial(_occurs_in_tokens, text, occurs=occurs)
+            test = partial(_is_in_tokens, text, occurs=occurs)
         return dj_search(len(text), 1, test, begin=begin, end=end)
 
     def _found_as(
@@ -409,10 +405,8 @@ class InfiniGramWeb(_Index):
                 with self._lock:
                     is_new = query not in self._fresh
                     self._fresh.add(query)
-            cached = (
-                None if is_new else b"0" if query in self._absent else self._cache.find([key])[0]
-            )
-            if cached is None:
+            data = None if is_new else b"0" if query in self._absent else self._cache.find([key])[0]
+            if data is None:
                 reply = self._ask_about(query, {"query_type": "count"}, _check_count, stop)
                 # For an empty query the server counts every token of the corpus.
                 count = 0 if reply.get("token_ids") == [] else int(reply["count"])
@@ -422,7 +416,7 @@ class InfiniGramWeb(_Index):
                     # An index that lacks a single word may be incomplete: the next run asks again.
                     self._absent.add(query)
             else:
-                count = int(cached)
+                count = int(data)
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -431,7 +425,7 @@ class InfiniGramWeb(_Index):
         finally:
             with self._lock:
                 del self._in_flight[query]
-        self._tell(from_cache=cached is not None)
+        self._tell(from_cache=data is not None)
         return count
 
     def _tell(self, *, from_cache: bool) -> None:
@@ -777,7 +771,7 @@ class InfiniGramIndex(_Index):
                 return bool(ids) and _answer(self._engine.count(input_ids=ids))["count"] > 0
 
             try:
-                return dj_search(len(text), 1, lambda i, j: _occurs_in_tokens(text, i, j, occurs))
+                return dj_search(len(text), 1, lambda i, j: _is_in_tokens(text, i, j, occurs))
             except LookupFailed as error:
                 return error
 

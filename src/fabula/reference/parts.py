@@ -69,7 +69,7 @@ class About:
                     "references with the same settings can be searched together"
                 )
         oldest = [about.age.oldest for about in abouts if about.age.oldest is not None]
-        youngest = [about.age.youngest for about in abouts if about.age.youngest is not None]
+        newest = [about.age.youngest for about in abouts if about.age.youngest is not None]
         return cls(
             name="+".join(about.name for about in abouts),
             fingerprint="+".join(about.fingerprint for about in abouts),
@@ -79,9 +79,7 @@ class About:
             written_by=tuple(dict.fromkeys(name for about in abouts for name in about.written_by)),
             removed=np.concatenate([about.removed for about in abouts]),
             # What is of unknown age may be younger than all others.
-            age=Age(
-                min(oldest, default=None), max(youngest) if len(youngest) == len(abouts) else None
-            ),
+            age=Age(min(oldest, default=None), max(newest) if len(newest) == len(abouts) else None),
         )
 
 
@@ -179,10 +177,7 @@ class Walk:
             "rarities": len(self.rarities) == n_alike and _within(self.rarities, 0, _MOST_BITS),
             "gains": len(self.gains) == n_alike and _within(self.gains, 0, _MOST_BITS),
         }
-        fits |= {
-            name: 0 <= value <= most.get(name, _MOST_BITS)
-            for name, value in asdict(self.terms).items()
-        }
+        fits |= {k: 0 <= v <= most.get(k, _MOST_BITS) for k, v in asdict(self.terms).items()}
         return next((name for name, is_right in fits.items() if not is_right), None)
 
 

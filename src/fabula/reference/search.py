@@ -262,10 +262,10 @@ class Reference:
         sources: list[list[Occurrence]] = [[] for _ in grams]
         numbers = sorted(by_number)
         for at in range(0, len(numbers), N_LOCATED):
-            some = numbers[at : at + N_LOCATED]
+            batch = numbers[at : at + N_LOCATED]
             # Quoted from here on: a document is split up to the last place only.
-            self._split_to({k: max(p + len(grams[i]) for i, p in by_number[k]) for k in some})
-            for number in some:
+            self._split_to({k: max(p + len(grams[i]) for i, p in by_number[k]) for k in batch})
+            for number in batch:
                 for k, place in by_number[number]:
                     sources[k].append(self.occurrence(number, place, len(grams[k])))
         return [
@@ -296,8 +296,8 @@ class Reference:
     def documents(self, numbers: Iterable[int]) -> Iterator[Document]:
         """The documents with these numbers, fetched in batches."""
         remaining = iter(numbers)
-        while some := list(islice(remaining, N_LOCATED)):
-            yield from self.part.documents(some)
+        while batch := list(islice(remaining, N_LOCATED)):
+            yield from self.part.documents(batch)
 
     def numbers(self) -> list[int]:
         """The numbers of all documents not removed, in order."""

@@ -143,7 +143,7 @@ class ExcludeSame:
             raise InputError(
                 f"cannot exclude by {field!r}: no document of {reference.name} has this field"
             )
-        return cls(field, {name: frozenset(some) for name, some in by_name.items()}, joined)
+        return cls(field, {name: frozenset(held) for name, held in by_name.items()}, joined)
 
     @classmethod
     def of_texts_themselves(

@@ -298,10 +298,10 @@ class AlikeWords:
                     cosines = np.minimum(exact.astype(np.float32) * _SCALE, MOST_ALIKE)
                     close = cosines >= self._threshold
                     near[k].append((self._with_vector[begin + places[close]], cosines[close]))
-            for (word, _), some in zip(part, near, strict=True):
+            for (word, _), hits in zip(part, near, strict=True):
                 alone = self._alone(word)
-                numbers = np.concatenate([np.empty(0, np.int64), *(n for n, _ in some)])
-                cosines = np.concatenate([np.empty(0, np.float32), *(c for _, c in some)])
+                numbers = np.concatenate([np.empty(0, np.int64), *(n for n, _ in hits)])
+                cosines = np.concatenate([np.empty(0, np.float32), *(c for _, c in hits)])
                 is_other = ~np.isin(numbers, alone.numbers)
                 numbers, cosines = numbers[is_other], cosines[is_other]
                 order = np.lexsort((numbers, -cosines))

@@ -298,9 +298,9 @@ def rank_runs(
             if run.first_word - max(other.end_word for other in group.runs) <= MAX_GAP_WORDS
         ]
         # Mostly within a near run: it is the verbatim part of that run.
-        group = max(is_open, key=lambda some: some.n_held(run), default=None)
+        group = max(is_open, key=lambda g: g.n_held(run), default=None)
         if group is None or 2 * group.n_held(run) <= run.n_words:
-            group = next((some for some in reversed(is_open) if some.numbers_with(run)), None)
+            group = next((g for g in reversed(is_open) if g.numbers_with(run)), None)
         if group is None:
             group = _Group([], {source.number for source in run.sources})
             groups.append(group)

@@ -162,17 +162,17 @@ def calibration_tables(calibrations: Sequence[Calibration]) -> list[Block]:
         [
             [
                 k,
-                t.target,
-                t.false_positives,
-                t.false_positives_high,
-                t.true_positives,
+                threshold.target,
+                threshold.false_positives,
+                threshold.false_positives_high,
+                threshold.true_positives,
                 "below" if c.direction > 0 else "above",
                 # With all its digits: a rounded threshold flags other texts.
-                Displayed(c.direction * t.value, repr(c.direction * t.value)),
+                Displayed(c.direction * threshold.value, repr(c.direction * threshold.value)),
             ]
             for k, c in enumerate(calibrations, 1)
             if c.outcome == SEPARATES
-            for t in c.thresholds
+            for threshold in c.thresholds
         ],
     )
     silent = {k: c for k, c in enumerate(calibrations, 1) if c.outcome != SEPARATES}

@@ -109,8 +109,8 @@ def _lock(folder: Path, *, waits: bool = False) -> Iterator[None]:
     """
     with writer_lock(folder / ".lock", str(folder), waits=waits):
         # The process that wrote these was killed: the lock excludes other writers.
-        for left in folder.glob(".*.part"):
-            left.unlink(missing_ok=True)
+        for leftover in folder.glob(".*.part"):
+            leftover.unlink(missing_ok=True)
         yield
 
 
@@ -304,11 +304,11 @@ def _extend(
     )
     write_whole(folder / MANIFEST, manifest.to_json())
     (folder / JOURNAL).unlink(missing_ok=True)
-    for left in (folder / "shares", *(folder / "shards").glob("*.part*")):
-        if left.is_dir():
-            shutil.rmtree(left)
+    for leftover in (folder / "shares", *(folder / "shards").glob("*.part*")):
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
         else:
-            left.unlink(missing_ok=True)
+            leftover.unlink(missing_ok=True)
     return manifest
 
 

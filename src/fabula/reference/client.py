@@ -461,13 +461,13 @@ class ServedPart:
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
         n = self._told.limits.max_documents
-        parts = [list(numbers[at : at + n]) for at in range(0, len(numbers), n)]
-        answers = (self._ask("documents", numbers=some) for some in parts)
+        batches = [list(numbers[at : at + n]) for at in range(0, len(numbers), n)]
+        answers = (self._ask("documents", numbers=batch) for batch in batches)
         return [document for answer in answers for document in answer.documents]
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
-        parts = [ids[at : at + MAX_EXCLUDED] for at in range(0, len(ids), MAX_EXCLUDED)]
-        answers = (self._ask("ids", ids=_sendable(some)) for some in parts)
+        batches = [ids[at : at + MAX_EXCLUDED] for at in range(0, len(ids), MAX_EXCLUDED)]
+        answers = (self._ask("ids", ids=_sendable(batch)) for batch in batches)
         return [numbers for answer in answers for numbers in answer.numbers]
 
     def vocabularies(self) -> list[ShardWords]:

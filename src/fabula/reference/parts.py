@@ -322,8 +322,8 @@ class LocalPart:
                 all_places.append(places - shard.starts[numbers])
             numbers, places = np.concatenate(all_numbers), np.concatenate(all_places)
             named, begins = np.unique(numbers, return_index=True)
-            some = begins[:limit]
-            founds.append(Found(total, len(numbers), len(named), named[:limit], places[some]))
+            firsts = begins[:limit]
+            founds.append(Found(total, len(numbers), len(named), named[:limit], places[firsts]))
         return founds
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:

@@ -270,7 +270,7 @@ async def advise(
     if not (plan.by_chapter or TextSettings().has_words(document.text)):
         raise InputError(f"{document.id}: contains no words")
     chapters = chapters_to_read(document) if plan.by_chapter else []
-    parts = [_part(document, one) for one in chapters] or [document]
+    parts = [_part(document, chapter) for chapter in chapters] or [document]
     asked, note = [], ""
     question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
     for part in parts:
@@ -302,32 +302,32 @@ async def advise(
             # As one on the book: offsets and answer numbers shifted.
             remarks = [
                 replace(
-                    one,
-                    answer=one.answer + k * plan.n_times,
-                    start=one.start + chapter.start,
-                    end=one.end + chapter.start,
-                    also=tuple((a + chapter.start, b + chapter.start) for a, b in one.also),
+                    remark,
+                    answer=remark.answer + k * plan.n_times,
+                    start=remark.start + chapter.start,
+                    end=remark.end + chapter.start,
+                    also=tuple((a + chapter.start, b + chapter.start) for a, b in remark.also),
                 )
-                for one in point.remarks
+                for remark in point.remarks
             ]
             points.append(replace(point, remarks=tuple(remarks), n_answers=advice.n_answers))
     continuity = await _continuity(document, chapters, model, plan, encoder, meter)
     points += continuity.points
     # By severity times the share of answers that make them.
     weighed = [((p.severity or 1.0) * p.n_said / max(1, p.n_answers or 1), p) for p in points]
-    weighed.sort(key=lambda one: (-one[0], one[1].rank, one[1].places[0]))
+    weighed.sort(key=lambda pair: (-pair[0], pair[1].rank, pair[1].places[0]))
     every = [*asked, continuity]
     totals = {
-        name: dict(Counter(why for one in every for why in Counter(getattr(one, name)).elements()))
+        name: dict(Counter(why for a in every for why in Counter(getattr(a, name)).elements()))
         for name in ("missing", "dropped", "other_lines")
     }
     return Advice(
         document,
         model.name,
         tuple(point for _, point in weighed),
-        n_answers=sum(one.n_answers for one in every),
-        n_perfect=sum(one.n_perfect for one in every),
-        n_pointless=sum(one.n_pointless for one in every),
+        n_answers=sum(advice.n_answers for advice in every),
+        n_perfect=sum(advice.n_perfect for advice in every),
+        n_pointless=sum(advice.n_pointless for advice in every),
         signature=plan.signature(model, encoder),
         **totals,
     )
@@ -368,17 +368,17 @@ async def _read_often(
             continue
         is_cut = answer.stop == "length"
         reading = read_answer(answer.text, number, draft, is_cut=is_cut, n_most=plan.n_points)
-        found, lost = reading.remarks, reading.dropped
+        new_remarks, lost = reading.remarks, reading.dropped
         other_lines += reading.other_lines
         # The sentence itself quotes nothing; an answer that says more would change something.
-        is_perfect = not found and says_perfect(answer.text) and lost.total() <= 1
+        is_perfect = not new_remarks and says_perfect(answer.text) and lost.total() <= 1
         is_perfect = reading.is_empty or (is_perfect and not lost["not_in_text"])
         n_answers += 1
         n_perfect += is_perfect
-        n_pointless += not (found or is_perfect)
+        n_pointless += not (new_remarks or is_perfect)
         if not is_perfect:
             dropped += lost
-        remarks += found
+        remarks += new_remarks
     return Advice(
         document,
         model.name,
@@ -399,17 +399,17 @@ def estimate(document: Document, plan: AdvicePlan, n_earlier: int, price: Price 
     No two readings may name the same point, so there are at most `n_times * n_points` new ones.
     """
     if plan.by_chapter:
-        chapters = [_part(document, one) for one in chapters_to_read(document)]
-        alone = replace(plan, by_chapter=False)
-        parts = [estimate(one, alone, 0, None) for one in chapters]
-        longest = max(estimate_tokens(one.text) for one in chapters)
+        chapters = [_part(document, chapter) for chapter in chapters_to_read(document)]
+        part_plan = replace(plan, by_chapter=False)
+        costs = [estimate(chapter, part_plan, 0, None) for chapter in chapters]
+        longest = max(estimate_tokens(chapter.text) for chapter in chapters)
         n_noted = len(chapters) * _N_NOTES * _NOTE_TOKENS
-        reading = sum((one.usage for one in parts), start=Usage())
+        reading = sum((cost.usage for cost in costs), start=Usage())
         # The chapters are read once more for notes, and all notes `n_times` times.
-        n_again = sum(estimate_tokens(one.text) for one in chapters)
+        n_again = sum(estimate_tokens(chapter.text) for chapter in chapters)
         n_again += plan.n_times * n_noted + n_earlier * longest
         usage = reading + Usage(n_again, 0, n_noted + plan.n_times * plan.max_tokens)
-        n_calls = sum(one.n_calls for one in parts) + len(chapters) + plan.n_times + n_earlier
+        n_calls = sum(cost.n_calls for cost in costs) + len(chapters) + plan.n_times + n_earlier
         return Estimate.of(n_calls, usage, price, is_most=True)
     n_closed = plan.n_times * plan.n_points + n_earlier
     tokens = estimate_tokens(DRAFT + document.text)
@@ -421,23 +421,23 @@ def estimate(document: Document, plan: AdvicePlan, n_earlier: int, price: Price 
 
 def earlier_points(measurements: Sequence[Measurement]) -> list[Earlier]:
     """The points of an earlier run. Raises `InputError` if these are not the results of one."""
-    found = []
-    for one in measurements:
-        quotations = one.details.get("quotations")
-        if one.rubric != "advice" or not one.rationale or not quotations:
+    points = []
+    for row in measurements:
+        quotations = row.details.get("quotations")
+        if row.rubric != "advice" or not row.rationale or not quotations:
             raise InputError(
                 "`since` requires the points of an earlier draft, as "
                 "`fabula report --only feedback --points-file` writes them"
             )
-        was = tuple((span.start, span.end) for span in one.evidence)
-        found.append(Earlier(one.rationale, str(quotations[0]), was=was))
-    return found
+        was = tuple((span.start, span.end) for span in row.evidence)
+        points.append(Earlier(row.rationale, str(quotations[0]), was=was))
+    return points
 
 
 def earlier_draft(measurements: Sequence[Measurement]) -> str | None:
     """The draft that an earlier run was about; None if it was not recorded."""
-    found = (one.details.get("draft") for one in measurements)
-    return next((text for text in found if isinstance(text, str)), None)
+    drafts = (row.details.get("draft") for row in measurements)
+    return next((text for text in drafts if isinstance(text, str)), None)
 
 
 async def revisit(
@@ -460,16 +460,16 @@ async def revisit(
     """
     text = advice.document.text
     draft = QuotableText.of(text)
-    old = encoder.encode([one.text for one in earlier])
+    old = encoder.encode([point.text for point in earlier])
     new = encoder.encode([point.text for point in advice.points])
     said_before: set[int] = set()
-    found = []
-    for one, vector in zip(earlier, old, strict=True):
+    revisited = []
+    for old_point, vector in zip(earlier, old, strict=True):
         # Where its subject is now. If its words were removed, or the earlier draft is unknown, this
         # is where the same words occur; if in several places, it is ambiguous.
-        quoted, now = draft.find(one.quotation), list[tuple[int, int]]()
-        if before is not None and all(0 <= a < b <= len(before) for a, b in one.was):
-            now = [place for place in moved_places(one.was, before, text) if place]
+        quoted, now = draft.find(old_point.quotation), list[tuple[int, int]]()
+        if before is not None and all(0 <= a < b <= len(before) for a, b in old_point.was):
+            now = [place for place in moved_places(old_point.was, before, text) if place]
         now = now or (quoted if len(quoted) == 1 else [])
         again = [
             k
@@ -482,16 +482,16 @@ async def revisit(
         if not again:
             # The editor reads the part where it is now; none if that is ambiguous.
             around = [text[a:b] for a, b in parts for start, _ in now[:1] if a <= start < b]
-            there = text if not parts else around[0] if around else None
-            asked = STANDS.format(quotation=one.quotation, point=one.text)
-            said = there and await Editor(there, model).closed(asked)
-            fate = "unknown" if said is None else "stands" if said else "resolved"
+            part = text if not parts else around[0] if around else None
+            asked = STANDS.format(quotation=old_point.quotation, point=old_point.text)
+            is_so = part and await Editor(part, model).closed(asked)
+            fate = "unknown" if is_so is None else "stands" if is_so else "resolved"
         # Of the places where the quoted words occur, the one to which the original has moved.
-        mine = [place for place in quoted if touches(place, *now)] or quoted
-        place = mine[0] if len(mine) == 1 else None
-        found.append(replace(one, place=place, fate=fate))
+        nearest = [place for place in quoted if touches(place, *now)] or quoted
+        place = nearest[0] if len(nearest) == 1 else None
+        revisited.append(replace(old_point, place=place, fate=fate))
         meter(1)
-    return found, [point for k, point in enumerate(advice.points) if k not in said_before]
+    return revisited, [point for k, point in enumerate(advice.points) if k not in said_before]
 
 
 _N_NOTES = 30
@@ -502,13 +502,13 @@ _NOTE_TOKENS = 40
 def chapters_to_read(document: Document) -> list[Chapter]:
     """The chapters that contain words. Raises `InputError` if there are fewer than two."""
     text, has_words = document.text, TextSettings().has_words
-    found = [one for one in chapters_of(document) if has_words(text[one.body : one.end])]
-    if len(found) < 2:
+    chapters = [c for c in chapters_of(document) if has_words(text[c.body : c.end])]
+    if len(chapters) < 2:
         raise InputError(
             f"{document.id}: fewer than two chapters were found; mark their headings ("
             "`# Chapter 1`), or leave out `by_chapter`"
         )
-    return found
+    return chapters
 
 
 async def _continuity(
@@ -541,20 +541,20 @@ async def _continuity(
         reading = read_answer(answer.text, 0, QuotableText.of(text), is_cut=is_cut, n_most=_N_NOTES)
         lines.append(f"\nChapter {chapter.number}")
         lines += [
-            f'- "{" ".join(text[one.start : one.end].split())}": {one.text}'
-            for one in reading.remarks
+            f'- "{" ".join(text[remark.start : remark.end].split())}": {remark.text}'
+            for remark in reading.remarks
         ]
     editor = Editor("\n".join(lines), model, LEDGER)
     question = CONTRADICTIONS.format(n_points=plan.n_points, nothing=NOTHING)
-    found = await _read_often(document, editor, question, model, plan, encoder, meter)
-    n_answers = found.n_answers
+    advice = await _read_often(document, editor, question, model, plan, encoder, meter)
+    n_answers = advice.n_answers
     return replace(
-        found,
+        advice,
         points=tuple(
-            replace(point, n_answers=n_answers, is_continuity=True) for point in found.points
+            replace(point, n_answers=n_answers, is_continuity=True) for point in advice.points
         ),
         n_perfect=0,
         n_pointless=0,
-        missing=dict(Counter(found.missing) + missing),
-        dropped={why: n for why, n in found.dropped.items() if why != "no_quotation"},
+        missing=dict(Counter(advice.missing) + missing),
+        dropped={why: n for why, n in advice.dropped.items() if why != "no_quotation"},
     )

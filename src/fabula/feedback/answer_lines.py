@@ -181,7 +181,7 @@ def answer_records(answer: str) -> AnswerLines | None:
     if begin is None:
         return None
     read, at = json.JSONDecoder(strict=False).raw_decode, begin.end()
-    found = AnswerLines(is_json=True)
+    lines = AnswerLines(is_json=True)
     while True:
         gap = _BETWEEN.match(answer, at)
         at = gap.end() if gap else at
@@ -192,21 +192,21 @@ def answer_records(answer: str) -> AnswerLines | None:
             value, at = read(answer, at)
         except (ValueError, RecursionError):
             # It breaks off, or goes on in another language.
-            found.n_broken, at = found.n_broken + 1, len(answer)
+            lines.n_broken, at = lines.n_broken + 1, len(answer)
             break
         fields = value if isinstance(value, dict) else {}
         quotation, remark = fields.get("quotation"), fields.get("remark")
         if not (isinstance(quotation, str) and isinstance(remark, str)):
-            found.n_broken += 1
+            lines.n_broken += 1
             continue
-        told = str(fields.get("severity", ""))
-        severity = int(told) if told in map(str, _SEVERITIES) else None
+        level = str(fields.get("severity", ""))
+        severity = int(level) if level in map(str, _SEVERITIES) else None
         remark, quotation = " ".join(remark.split()), " ".join(quotation.split())
-        found.items.append(Entry(remark, quotation=quotation, severity=severity))
-    found.others["preamble"] = _n_lines(answer[: begin.start()])
-    found.others["closing"] = _n_lines(answer[at:])
-    found.others = +found.others
-    return found
+        lines.items.append(Entry(remark, quotation=quotation, severity=severity))
+    lines.others["preamble"] = _n_lines(answer[: begin.start()])
+    lines.others["closing"] = _n_lines(answer[at:])
+    lines.others = +lines.others
+    return lines
 
 
 def _n_lines(text: str) -> int:
@@ -242,7 +242,7 @@ def answer_lines(answer: str, draft: QuotableText) -> AnswerLines:
 class _Reader:
     def __init__(self, draft: QuotableText, *, is_list: bool) -> None:
         self._draft, self._is_list = draft, is_list
-        self._found = AnswerLines()
+        self._lines = AnswerLines()
         self._current: Entry | None = None
         self._outside: list[str] = []
         """Lines after the last item, until it is known whether another item follows."""
@@ -268,7 +268,7 @@ class _Reader:
             if parent is not None and indent > parent.indent:
                 # A nested entry counts if it is about another place than its parent.
                 theirs = quotations_in(parent.text, parent.emphasised, self._draft)
-                known = [place for _, _, found in theirs for place in found]
+                known = [place for _, _, found_places in theirs for place in found_places]
                 is_more = all(overlaps(place, known) for *_, places in quoted for place in places)
                 parent.has_children = parent.has_children or not is_more
             if parent is not None and is_more:
@@ -286,8 +286,8 @@ class _Reader:
         if self._current is not None:
             # Whether it has words besides what it quotes.
             text = self._current.text
-            found = quotations_in(text, (), self._draft)
-            rest = text if not found else text[: found[0][0]] + " " + text[found[0][1] :]
+            quoted = quotations_in(text, (), self._draft)
+            rest = text if not quoted else text[: quoted[0][0]] + " " + text[quoted[0][1] :]
             says_something = len(TextSettings().words(rest)) >= _MIN_SAID
         if _HEADING.fullmatch(line) and not has_quotation:
             self._heading()
@@ -308,12 +308,12 @@ class _Reader:
     def _heading(self) -> None:
         self._settle()
         self._current = None
-        self._found.others["heading"] += 1
+        self._lines.others["heading"] += 1
 
     def _begin(self, body: str, indent: int) -> None:
         self._settle()
         item = Entry(without_marks(body), _emphasised(body), indent)
-        self._found.items.append(item)
+        self._lines.items.append(item)
         self._current = item
 
     def _settle(self) -> None:
@@ -321,20 +321,20 @@ class _Reader:
         if self._current is not None:
             for line in self._outside:
                 self._current.add(line)
-        elif not self._found.items:
-            self._found.others["preamble"] += len(self._outside)
+        elif not self._lines.items:
+            self._lines.others["preamble"] += len(self._outside)
         else:
-            self._found.items += [Entry(without_marks(one)) for one in self._outside]
+            self._lines.items += [Entry(without_marks(line)) for line in self._outside]
         self._outside = []
 
     def finish(self) -> AnswerLines:
-        if self._found.items:
-            self._found.others["closing"] += len(self._outside)
+        if self._lines.items:
+            self._lines.others["closing"] += len(self._outside)
         else:
             # Only lines without a place: they are remarks all the same.
-            self._found.items += [Entry(without_marks(one)) for one in self._outside]
-        self._found.others = +self._found.others
-        return self._found
+            self._lines.items += [Entry(without_marks(line)) for line in self._outside]
+        self._lines.others = +self._lines.others
+        return self._lines
 
     def _quoted(self, line: str) -> list[tuple[int, int, list[tuple[int, int]]]]:
         return quotations_in(without_marks(line), _emphasised(line), self._draft)
@@ -353,8 +353,8 @@ def quotations_in(
         at = text.find(words)
         if at >= 0 and len(words.split()) > 1:
             parts.append((at, at + len(words)))
-    found = ((a, b, draft.find(text[a:b])) for a, b in parts)
-    return sorted((one for one in found if one[2]), key=lambda one: (one[0], -one[1]))
+    quoted = ((a, b, draft.find(text[a:b])) for a, b in parts)
+    return sorted((part for part in quoted if part[2]), key=lambda part: (part[0], -part[1]))
 
 
 def without_marks(line: str) -> str:
@@ -367,5 +367,5 @@ def without_marks(line: str) -> str:
 
 
 def _emphasised(line: str) -> tuple[str, ...]:
-    found = (next(filter(None, match.groups())) for match in _EMPHASISED.finditer(line))
-    return tuple(without_marks(one).strip(" :.") for one in found)
+    marked = (next(filter(None, match.groups())) for match in _EMPHASISED.finditer(line))
+    return tuple(without_marks(words).strip(" :.") for words in marked)

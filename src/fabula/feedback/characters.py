@@ -87,14 +87,14 @@ def characters(story: Reading) -> list[Character]:
         n_proper[name] += token.pos_ == "PROPN"
         n_person[name] += token.ent_type_ == "PERSON"
         n_other[name] += _is_other(token)
-    found = [
+    persons = [
         Character(name, _gender(name, story), tuple(a for a, _ in mentions_of(name, story.text)))
         for name, n in n_token.items()
         if n >= 2 and name not in common and name.lower() not in _TITLES
         if n_proper[name] >= 0.9 * n and n_other[name] <= 0.1 * n
         if n_person[name] >= (0.15 if name in _GENDERS else 0.6) * n
     ]
-    return sorted(found, key=lambda one: (-len(one.places), one.name))
+    return sorted(persons, key=lambda person: (-len(person.places), person.name))
 
 
 def _is_other(token: object) -> bool:
@@ -147,7 +147,7 @@ def kinds_called(story: Reading) -> list[tuple[str, tuple[int, ...], list[str]]]
     """
     places: dict[str, list[int]] = {}
     unfit: set[str] = set()
-    there = {word.lower() for word in re.findall(r"[^\W\d_]+", story.text)}
+    present = {word.lower() for word in re.findall(r"[^\W\d_]+", story.text)}
     for start, token in story.words():
         word = token.lower_
         if word not in _KIND_OF and word not in _CALLED:
@@ -159,13 +159,13 @@ def kinds_called(story: Reading) -> list[tuple[str, tuple[int, ...], list[str]]]
         if token.dep_ == "compound" or not (is_definite or is_first or token.text.istitle()):
             unfit.add(word)
         places.setdefault(word, []).append(start)
-    found = []
-    for word, given in places.items():
+    kinds = []
+    for word, starts in places.items():
         if word not in unfit:
             kind = _KINDS.get(_KIND_OF.get(word, ""), "").split()
-            others = [one for one in kind if one not in there and f"{one}s" not in there]
-            found.append((word, tuple(given), others))
-    return sorted(found, key=lambda one: (-len(one[1]), one[0]))
+            others = [name for name in kind if name not in present and f"{name}s" not in present]
+            kinds.append((word, tuple(starts), others))
+    return sorted(kinds, key=lambda kind: (-len(kind[1]), kind[0]))
 
 
 def plant_rename(story: Reading, rng: np.random.Generator) -> Fault | str:
@@ -177,8 +177,8 @@ def plant_rename(story: Reading, rng: np.random.Generator) -> Fault | str:
     """
     text, third = story.text, len(story.sentences) / 3
     called = [
-        (one.name, one.places, [n for n in first_names(one.gender, text) if n[0] != one.name[0]])
-        for one in characters(story)
+        (who.name, who.places, [n for n in first_names(who.gender, text) if n[0] != who.name[0]])
+        for who in characters(story)
     ] or kinds_called(story)
     if not called:
         return "nobody in it is certain to be called by a first name, or by what they are"

@@ -134,13 +134,13 @@ def swap_sentences(
     whole = [k for k in pairs if not cuts_quotation(spans[k : k + 2], quotations)]
     # Two sentences of one speech may be in either order; a tag stays with its speech, and is parsed
     # as a sentence: `said the fox.`
-    told = [
+    kept = [
         k
         for k in whole
         if not any(a < spans[k][0] and spans[k + 1][1] < b for a, b in quotations)
         and not any(text[a:b].lstrip("—–- ")[:1].islower() for a, b in spans[k : k + 3])
     ]
-    places = told or whole or pairs
+    places = kept or whole or pairs
     k = places[int(rng.integers(len(places)))]
     first, second = spans[k], spans[k + 1]
     return [Edit(*first, text[slice(*second)]), Edit(*second, text[slice(*first)])]
@@ -205,10 +205,10 @@ def corrupt_stories(
 
     if plan.balanced and plan.per_set is not None:
         stories = [stories[k] for k in np.random.default_rng(plan.seed).permutation(len(stories))]
-    signatures = {one: _signature(one, plan, nlp, translator, writer) for one in plan.methods}
+    signatures = {m: _signature(m, plan, nlp, translator, writer) for m in plan.methods}
     for begin in range(0, len(stories), size):
         batch = list(filter(is_wanted, stories[begin : begin + size]))
-        told = {story.id: Reading(story, nlp) for story in batch}
+        readings = {story.id: Reading(story, nlp) for story in batch}
         todo = [
             (f"{story.id}_{method}", method, story)
             for story in batch
@@ -222,7 +222,7 @@ def corrupt_stories(
             translated = back_translate(texts, translator, plan.rounds)
             rounds.update(zip((s.id for s in asked), translated, strict=True))
         if writer is not None:
-            to_write = [(id_, (m, told[s.id])) for id_, m, s in todo if m in WRITABLE]
+            to_write = [(id_, (m, readings[s.id])) for id_, m, s in todo if m in WRITABLE]
             faults = writer.write([wanted for _, wanted in to_write])
             written.update(zip((id_ for id_, _ in to_write), faults, strict=True))
         for story in filter(is_wanted, batch):
@@ -232,7 +232,7 @@ def corrupt_stories(
                 row = kept.find({"id": id_, "original": story.text, "signature": signature})
                 if row is None:
                     fault = written.get(id_, "no model was set to write it")
-                    read, back = told[story.id], rounds.get(story.id)
+                    read, back = readings[story.id], rounds.get(story.id)
                     made = _changed(method, read, back, fault, plan.seed)
                     if isinstance(made, str):
                         left_out.append(LeftOut(story.id, method, made))
@@ -302,13 +302,13 @@ def _changed(
         spans = story.sentences
         if len(spans) < 2:
             return f"it has {len(spans)} sentence{'' if len(spans) == 1 else 's'}"
-        quotations = [(one.start, one.end) for one in story.quotations]
+        quotations = [(quotation.start, quotation.end) for quotation in story.quotations]
         cuts = _RULES[method](story.text, spans, rng, quotations)
         if cuts is None:
             return "its sentences are all the same"
         text, record = apply_edits(story.text, cuts)
         k = story.sentence_of(cuts[0].start)
-        moved = [one for one in spans if any(e.start <= one[0] and one[1] <= e.end for e in cuts)]
+        moved = [(a, b) for a, b in spans if any(e.start <= a and b <= e.end for e in cuts)]
         what = (
             f"The {_place(k)} and {_place(k + 1)} sentences changed places."
             if method == "swap"

@@ -187,7 +187,7 @@ def load_prompts(path: Path) -> PromptSet:
         sets[key] = frozenset(names)
     examples = content.get("examples", [])
     try:
-        pairs = tuple((str(one["story"]), str(one["feedback"])) for one in examples)
+        pairs = tuple((str(example["story"]), str(example["feedback"])) for example in examples)
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: each of [[examples]] needs a story and its feedback") from error
     return PromptSet(prompts, examples=pairs, label=path.stem, **sets)

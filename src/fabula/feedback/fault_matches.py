@@ -107,17 +107,16 @@ class Findings:
         An answer without points was not given to the judge. One without a verdict is missing.
         """
         kept, missing = [], list(self.missing)
-        for one in self.answers:
-            said = verdicts.get(one.id, {})
-            asks = said.get("asks") if one.names_fault else "No"
-            found = said.get("found") if asks == "Yes" else "No"
-            if asks is None or (one.found is not None and found is None):
-                missing.append((one.labels, "no_verdict"))
+        for answer in self.answers:
+            answered = verdicts.get(answer.id, {})
+            asks = answered.get("asks") if answer.names_fault else "No"
+            found = answered.get("found") if asks == "Yes" else "No"
+            if asks is None or (answer.found is not None and found is None):
+                missing.append((answer.labels, "no_verdict"))
                 continue
-            is_found = None if one.found is None else found == "Yes"
-            kept.append(
-                replace(one, names_fault=asks == "Yes", found=is_found, rule=None, chance=math.nan)
-            )
+            is_found = None if answer.found is None else found == "Yes"
+            judged = replace(answer, names_fault=asks == "Yes", found=is_found)
+            kept.append(replace(judged, rule=None, chance=math.nan))
         return Findings(by, kept, missing, signature)
 
 
@@ -154,8 +153,8 @@ def read_findings(
             sentences = sentences_of(text)
             stories[text] = sentences, _pointer(text, sentences)
         sentences, points_of = stories[text]
-        said, says_perfect = without_perfect(str(row["feedback"]))
-        points = points_of(said)
+        remarks, says_perfect = without_perfect(str(row["feedback"]))
+        points = points_of(remarks)
         if not points and not says_perfect:
             # Nothing of it can be parsed.
             missing.append((labels, "no_point"))
@@ -175,7 +174,7 @@ def read_findings(
                 if any(overlaps(span, places) for span in quoted):
                     rules.add("exact")
                 elif not is_exact and (
-                    all(isinstance(one, str) and one.casefold() in words for one in names)
+                    all(isinstance(name, str) and name.casefold() in words for name in names)
                     or any(overlaps(span, places) for span in spans)
                 ):
                     rules.add("near")
@@ -184,10 +183,10 @@ def read_findings(
             rule = min(rules, default=None)
             answer = replace(answer, found=bool(rules), rule=rule, chance=chance)
         answers.append(answer)
-    own = Signature.of(
+    signature = Signature.of(
         "feedback-find", match=f"{match}@1", run=str(_RUN), sentences=pipeline, v=__version__
     )
-    return Findings("quotation", answers, missing, f"{own}|of:{'+'.join(signatures)}")
+    return Findings("quotation", answers, missing, f"{signature}|of:{'+'.join(signatures)}")
 
 
 _Point = tuple[frozenset[str], list[Span], list[Span]]
@@ -200,16 +199,16 @@ def _pointer(story: str, sentences: Sequence[Span]) -> Callable[[str], list[_Poi
     draft = QuotableText.of(story)
     held: list[str] = []
     spans: list[Span] = []
-    for found in re.finditer(r"[^ ]+", draft.folded):
-        held.append(found[0].strip("'"))
-        spans.append((draft.places[found.start()], draft.places[found.end() - 1] + 1))
+    for token in re.finditer(r"[^ ]+", draft.folded):
+        held.append(token[0].strip("'"))
+        spans.append((draft.places[token.start()], draft.places[token.end() - 1] + 1))
     starts: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for k in range(len(held) - _RUN + 1):
         starts[tuple(held[k : k + _RUN])].append(k)
 
-    def points_of(said: str) -> list[_Point]:
+    def points_of(remarks: str) -> list[_Point]:
         points = []
-        for item in answer_lines(said, draft).items:
+        for item in answer_lines(remarks, draft).items:
             words = [word.strip("'") for word in QuotableText.of(item.text).folded.split()]
             if len(words) < _MIN_WORDS:
                 continue
@@ -232,9 +231,9 @@ def _pointer(story: str, sentences: Sequence[Span]) -> Callable[[str], list[_Poi
                     else:
                         numbers.append(0 if word == "opening" else len(sentences) - 1)
             for match in _BY_NUMBER.finditer(item.text):
-                given = [int(one) - 1 for one in re.findall(r"\d+", match[1])]
-                is_range = len(given) == 2 and re.search(r"to|[-–]", match[1])
-                numbers += range(given[0], given[1] + 1) if is_range else given
+                numbered = [int(digits) - 1 for digits in re.findall(r"\d+", match[1])]
+                is_range = len(numbered) == 2 and re.search(r"to|[-–]", match[1])
+                numbers += range(numbered[0], numbered[1] + 1) if is_range else numbered
             if quoted or len(repeated) < _ECHO * len(words):
                 counted = [sentences[k] for k in numbers if 0 <= k < len(sentences)]
                 points.append((frozenset(words), quoted, [*quoted, *runs, *counted]))
@@ -264,9 +263,9 @@ def fault_places(
             places.append((start, end))
         elif str(edit["was"]).strip():
             # The sentence around a gap, or those on both sides of it.
-            around = [one for one in sentences if one[0] < start < one[1]]
-            before = [one for one in sentences if one[1] <= start][-1:]
-            after = [one for one in sentences if one[0] >= start][:1]
+            around = [span for span in sentences if span[0] < start < span[1]]
+            before = [span for span in sentences if span[1] <= start][-1:]
+            after = [span for span in sentences if span[0] >= start][:1]
             places += around or [*before, *after]
     return _merged(places)
 
@@ -297,12 +296,12 @@ def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> floa
 
 _Counts = tuple[float, float]
 _COUNTED: dict[str, Callable[[Answer], _Counts]] = {
-    "recall": lambda one: (one.found is True, one.found is not None),
-    "recall_exact": lambda one: (one.rule == "exact", one.chance == one.chance),
-    "chance": lambda one: (one.chance, 1) if one.chance == one.chance else (0, 0),
-    "false_alarms": lambda one: (one.found is None and one.names_fault, one.found is None),
-    "precision": lambda one: (one.found is True, one.names_fault),
-    "f1": lambda one: (2 * (one.found is True), one.names_fault + (one.found is not None)),
+    "recall": lambda a: (a.found is True, a.found is not None),
+    "recall_exact": lambda a: (a.rule == "exact", a.chance == a.chance),
+    "chance": lambda a: (a.chance, 1) if a.chance == a.chance else (0, 0),
+    "false_alarms": lambda a: (a.found is None and a.names_fault, a.found is None),
+    "precision": lambda a: (a.found is True, a.names_fault),
+    "f1": lambda a: (2 * (a.found is True), a.names_fault + (a.found is not None)),
 }
 """By measure, what an answer adds to the numerator and to the denominator."""
 
@@ -326,16 +325,16 @@ def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iter
     for names in crosses:
         groups: dict[tuple[str, ...], list[Answer]] = {}
         missing: dict[tuple[str, ...], list[tuple[bool, str]]] = {}
-        for one in findings.answers:
-            groups.setdefault(tuple(one.labels[name] for name in names), []).append(one)
+        for answer in findings.answers:
+            groups.setdefault(tuple(answer.labels[name] for name in names), []).append(answer)
         for labels, reason in findings.missing:
             key = tuple(labels[name] for name in names)
             missing.setdefault(key, []).append((labels["method"] != "original", reason))
         for key in sorted(groups.keys() | missing.keys()):
             lacking, answers = missing.get(key, []), groups.get(key, [])
-            n_changed = sum(one.found is not None for one in answers)
-            columns = {name: [count(one) for one in answers] for name, count in _COUNTED.items()}
-            stories, signature = [one.story for one in answers], findings.signature
+            n_changed = sum(answer.found is not None for answer in answers)
+            columns = {name: [count(a) for a in answers] for name, count in _COUNTED.items()}
+            stories, signature = [answer.story for answer in answers], findings.signature
             values = {name: _ratio(column, stories, signature) for name, column in columns.items()}
             n = values["recall"].n + sum(is_changed for is_changed, _ in lacking)
             least = math.fsum(part for part, _ in columns["recall"]) / n if n else None
@@ -343,7 +342,7 @@ def score_findings(findings: Findings, crosses: Sequence[Sequence[str]]) -> Iter
             values["recall_at_least"] = Estimate(least, None, None, n, method, signature, None)
             where = dict(zip(names, key, strict=True))
             reasons = dict(sorted(Counter(reason for _, reason in lacking).items()))
-            points = math.fsum(one.n_points for one in answers) / len(answers) if answers else None
+            points = math.fsum(a.n_points for a in answers) / len(answers) if answers else None
             yield FindScore(where, n_changed, len(answers) - n_changed, reasons, points, values)
 
 
@@ -363,20 +362,20 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
     measure. `n_answers`: the questions that both answered.
     """
     by_model: dict[str, dict[str, Answer]] = {}
-    for one in findings.answers:
-        by_model.setdefault(one.labels["model"], {})[one.question] = one
-    found: list[Contrast] = []
+    for answer in findings.answers:
+        by_model.setdefault(answer.labels["model"], {})[answer.question] = answer
+    contrasts: list[Contrast] = []
     for measure in ("recall", "false_alarms"):
         counted, pairs = _COUNTED[measure], []
         for a, b in combinations(by_model, 2):
             shared = [
-                (one, by_model[b][question])
-                for question, one in by_model[a].items()
-                if question in by_model[b] and counted(one)[1]
+                (answer, by_model[b][question])
+                for question, answer in by_model[a].items()
+                if question in by_model[b] and counted(answer)[1]
             ]
             if not shared:
                 continue
-            stories = [one.story for one, _ in shared]
+            stories = [answer.story for answer, _ in shared]
             sides = [[counted(pair[k]) for pair in shared] for k in (0, 1)]
             rows = [np.array(side, np.float64) for side in sides]
             ratios = [
@@ -393,8 +392,8 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
             p = permutation_f(clustered, seed=seed).p
             about = {"n_answers": len(shared)}
             pairs.append(Contrast(measure, a, b, apart, p, test="permutation", details=about))
-        found += adjusted(pairs)
-    return found
+        contrasts += adjusted(pairs)
+    return contrasts
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,27 +417,27 @@ def reader_accuracy(
     findings: Findings, labels: Mapping[str, Mapping[str, bool]]
 ) -> Iterator[ReaderAccuracy]:
     """Yield the accuracy per item (`found`, `asks`), against people's labels by item and answer."""
-    answers = {one.id: one for one in findings.answers}
-    for item, given in labels.items():
-        said, truth, stories = [], [], []
+    answers = {answer.id: answer for answer in findings.answers}
+    for item, labelled in labels.items():
+        verdicts, truth, stories = [], [], []
         n_unread = 0
-        for id_, is_so in given.items():
-            one = answers.get(id_)
-            verdict = None if one is None else one.found if item == "found" else one.names_fault
+        for id_, is_so in labelled.items():
+            mine = answers.get(id_)
+            verdict = None if mine is None else mine.found if item == "found" else mine.names_fault
             if verdict is None:
-                n_unread += one is None
+                n_unread += mine is None
                 continue
-            said.append(float(verdict))
+            verdicts.append(float(verdict))
             truth.append(float(is_so))
             stories.append(answers[id_].story)
-        a, b = np.array(said, np.float64), np.array(truth, np.float64)
+        a, b = np.array(verdicts, np.float64), np.array(truth, np.float64)
         table = Confusion.of(a, b)
-        hits = [(x == y, 1) for x, y in zip(said, truth, strict=True)]
+        hits = [(x == y, 1) for x, y in zip(verdicts, truth, strict=True)]
         accuracy = _ratio(hits, stories, findings.signature)
         yield ReaderAccuracy(
             findings.by,
             item,
-            len(said),
+            len(verdicts),
             int(b.sum()),
             accuracy,
             table.recall,

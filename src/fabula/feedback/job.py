@@ -63,9 +63,9 @@ def feedback_rows(parts: Iterable[Part], *, whole: bool = False) -> list[Row]:
                     raise InputError(f"{where}: the id {id_!r} occurs twice")
                 seen.add(id_)
             elif {"rubric", "item", "rater"} <= row.keys():
-                if (own := own_feedback_row(row)) is None:
+                if (own_row := own_feedback_row(row)) is None:
                     continue
-                row = own
+                row = own_row
             rows.append(row)
     return rows
 
@@ -82,7 +82,7 @@ def people_means(
     from fabula.raters.ratings import mean_scores, score_table
     from fabula.text.feedback_pieces import OWN_FEEDBACK, feedback_id
 
-    given, means = list[Measurement](), dict[str, dict[str, float]]()
+    measurements, means = list[Measurement](), dict[str, dict[str, float]]()
     for path in paths:
         if path.name == RATINGS_FILE:
             for row in read_released_file(path):
@@ -90,16 +90,16 @@ def people_means(
                     if value is not None:
                         means.setdefault(question.replace("-", "_"), {})[feedback_id(row)] = value
             continue
-        own = list(read_measurements(path))
-        for one in own:
-            if one.signature.startswith("judge|"):
-                by = f"by a model ({one.rater}), not by people"
+        answers = list(read_measurements(path))
+        for entry in answers:
+            if entry.signature.startswith("judge|"):
+                by = f"by a model ({entry.rater}), not by people"
                 raise InputError(f"{path}: contains answers {by}")
-            if one.rubric != OWN_FEEDBACK and one.rubric.partition("-")[0] != rubric.id:
-                raise InputError(f"{path}: contains answers to {one.rubric}, not to {rubric.key}")
-        given += own
+            if entry.rubric != OWN_FEEDBACK and entry.rubric.partition("-")[0] != rubric.id:
+                raise InputError(f"{path}: contains answers to {entry.rubric}, not to {rubric.key}")
+        measurements += answers
     try:
-        table = mean_scores(score_table(given, rubric))
+        table = mean_scores(score_table(measurements, rubric))
     except InputError as error:
         raise InputError(f"`people`: {error}") from error
     for item, by_document in table.items():
@@ -197,8 +197,8 @@ class Corrupted(Result):
     def lines(self) -> list[str]:
         lines = [f"{method}: {n:,}" for method, n in self.n.items()]
         ids: dict[tuple[str, str], list[str]] = {}
-        for one in self.left_out:
-            ids.setdefault((one.method, one.reason), []).append(one.story_id)
+        for story in self.left_out:
+            ids.setdefault((story.method, story.reason), []).append(story.story_id)
         for (method, reason), those in sorted(ids.items()):
             shown = ", ".join(those[:3]) + (", ..." if len(those) > 3 else "")
             lines.append(f"left out of {method}: {len(those):,}, since {reason} ({shown})")
@@ -508,7 +508,7 @@ class ScoredFeedback(Result):
         signature = self.subsets[0].values["repetition"].signature
         content: dict[str, Any] = {"signature": signature, "missing": self.answers.n_missing}
         content["subsets"] = self.rows()
-        validation = {item: asdict(one) for item, one in self.validation.items()}
+        validation = {item: asdict(estimate) for item, estimate in self.validation.items()}
         return content | ({"validation": validation} if validation else {})
 
 
@@ -527,7 +527,7 @@ def score(
     from fabula.text.feedback_pieces import feedback_id
     from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts
 
-    rows = feedback_rows((each for one in answers for each in one.parts), whole=True)
+    rows = feedback_rows((source for given in answers for source in given.parts), whole=True)
     ids = [feedback_id(row) for row in rows]
     people = people_means(settings.people, load_rubric("feedback"), ids)
     progress.begin("measuring", len(rows))
@@ -627,14 +627,14 @@ class FoundFaults(Result):
     def to_json(self) -> dict[str, Any]:
         readers = [
             {
-                "by": one.by,
-                "signature": one.signature,
-                "missing": dict(Counter(reason for _, reason in one.missing)),
-                "subsets": [asdict(score) for score in self.scores[one.by]],
-                "pairs": [pair.to_json() for pair in self.pairs[one.by]],
-                "accuracy": [asdict(a) for a in self.accuracies if a.by == one.by],
+                "by": reader.by,
+                "signature": reader.signature,
+                "missing": dict(Counter(reason for _, reason in reader.missing)),
+                "subsets": [asdict(score) for score in self.scores[reader.by]],
+                "pairs": [pair.to_json() for pair in self.pairs[reader.by]],
+                "accuracy": [asdict(a) for a in self.accuracies if a.by == reader.by],
             }
-            for one in self.readers
+            for reader in self.readers
         ]
         return {"readers": readers}
 
@@ -650,14 +650,14 @@ class FoundFaults(Result):
 
     def rows(self) -> list[Row]:
         """One row per answer: what it points at, and what each judge says about it."""
-        judged = [{one.id: one for one in reader.answers} for reader in self.readers[1:]]
+        judged = [{answer.id: answer for answer in reader.answers} for reader in self.readers[1:]]
         rows = []
-        for one in self.readers[0].answers:
-            row: Row = {"id": one.id, "story_id": one.story, **one.labels}
-            row |= picked(one, "names_fault", "found", "rule", "n_points")
-            row["chance"] = None if one.chance != one.chance else one.chance
+        for answer in self.readers[0].answers:
+            row: Row = {"id": answer.id, "story_id": answer.story, **answer.labels}
+            row |= picked(answer, "names_fault", "found", "rule", "n_points")
+            row["chance"] = None if answer.chance != answer.chance else answer.chance
             for reader, known in zip(self.readers[1:], judged, strict=True):
-                theirs = known.get(one.id)
+                theirs = known.get(answer.id)
                 row[f"found_by_{reader.by}"] = None if theirs is None else theirs.found
             rows.append(row)
         return rows
@@ -685,12 +685,12 @@ def find(
     from fabula.text import feedback_pieces as pieces
     from fabula.text import pipeline, sentences
 
-    rows = feedback_rows((each for one in answers for each in one.parts), whole=True)
+    rows = feedback_rows((source for given in answers for source in given.parts), whole=True)
     labels: list[Measurement] = []
     if settings.labels is not None:
         labels = settings.labels.read(load_rubric(settings.rubric))
         ids = [pieces.feedback_id(row) for row in rows]
-        check_overlap(ids, {one.document_id: one for one in labels}, "labels")
+        check_overlap(ids, {label.document_id: label for label in labels}, "labels")
     progress.begin("reading answers", len(rows))
     nlp = pipeline.load_pipeline(pipeline.STRUCTURE)
     findings = fault_matches.read_findings(
@@ -700,7 +700,7 @@ def find(
         pipeline=",".join(pipeline.pipeline_parts(nlp).values()),
         meter=progress.advance,
     )
-    if not any(one.found is not None for one in findings.answers):
+    if not any(answer.found is not None for answer in findings.answers):
         raise InputError(
             "no answer about a changed story is readable, so there is nothing to measure"
         )
@@ -709,16 +709,16 @@ def find(
     crosses = crosses_of(settings.by)
     every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
     votes: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in labels:
-        if one.value is not None:
-            votes[one.item][one.document_id] += 1 if one.value == "Yes" else -1
+    for label in labels:
+        if label.value is not None:
+            votes[label.item][label.document_id] += 1 if label.value == "Yes" else -1
     # What the majority says, by item and answer; nothing for ties.
-    truth = {item: {id_: n > 0 for id_, n in said.items() if n} for item, said in votes.items()}
+    truth = {item: {id_: n > 0 for id_, n in by_id.items() if n} for item, by_id in votes.items()}
     result = FoundFaults(
         readers,
-        {one.by: list(fault_matches.score_findings(one, every)) for one in readers},
-        {one.by: fault_matches.compare_models(one, seed=seed) for one in readers},
-        [a for one in readers for a in fault_matches.reader_accuracy(one, truth)],
+        {reader.by: list(fault_matches.score_findings(reader, every)) for reader in readers},
+        {reader.by: fault_matches.compare_models(reader, seed=seed) for reader in readers},
+        [a for reader in readers for a in fault_matches.reader_accuracy(reader, truth)],
         crosses,
         spent,
         settings.out,
@@ -749,19 +749,19 @@ def _judged(
     wanted = [item.id for item in load_rubric("feedback_fault").items]
     if [item.id for item in plan.rubric.items] != wanted:
         raise InputError(f"{settings.rubric}: its items must be {', '.join(wanted)}")
-    asked = {one.id for one in findings.answers if one.names_fault}
-    documents = [one for one in feedback_documents(rows, "the answers") if one.id in asked]
+    asked = {answer.id for answer in findings.answers if answer.names_fault}
+    documents = [d for d in feedback_documents(rows, "the answers") if d.id in asked]
     if not documents:
         return [], []
     run = ask_judges(documents, plan, how, progress=progress, confirm=confirm, functions=functions)
-    found = []
+    readings = []
     for rater, mine in by_rater(run.said).items():
         verdicts: dict[str, dict[str, str | None]] = {}
-        for one in mine:
-            said = verdicts.setdefault(one.document_id, {})
-            said[one.item] = None if one.value is None else str(one.value)
-        found.append(findings.as_judged(rater, verdicts, mine[0].signature))
-    return found, list(run.spent)
+        for answer in mine:
+            verdict = verdicts.setdefault(answer.document_id, {})
+            verdict[answer.item] = None if answer.value is None else str(answer.value)
+        readings.append(findings.as_judged(rater, verdicts, mine[0].signature))
+    return readings, list(run.spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -817,9 +817,9 @@ class AnsweredFeedback(Result):
         from fabula.raters.ratings import group_estimates, mean_scores, score_table
 
         parts: list[Block] = []
-        given, documents = by_rater(self.judged.said), self.judged.documents
+        answers, documents = by_rater(self.judged.said), self.judged.documents
         for rater, agreement in (self.agreements or {}).items():
-            mine, signature = given[rater], given[rater][0].signature
+            mine, signature = answers[rater], answers[rater][0].signature
             means = mean_scores(score_table(mine, self.judged.plan.rubric))
             story_of = _stories(documents).__getitem__
             parts.append(f"contains answers by {rater}, who is not a person")
@@ -833,7 +833,7 @@ class AnsweredFeedback(Result):
             else:
                 unknown = "the rater's agreement with people is unknown"
                 parts.append(f"no answers by people were given (`people`): {unknown}")
-            missing = Counter(one.missing_reason for one in mine if one.missing_reason)
+            missing = Counter(answer.missing_reason for answer in mine if answer.missing_reason)
             n_spared = missing.pop("not_asked", 0)
             parts += [f"no answer: {n:,}, {explain(str(w))}" for w, n in sorted(missing.items())]
             if n_spared:
@@ -842,7 +842,7 @@ class AnsweredFeedback(Result):
         categories = self.judged.plan.rubric.items[0].scale.options
         for rater, (shares, accuracy) in self.labelled.items():
             parts += rating_tables.category_tables(
-                shares, categories, accuracy, given[rater][0].signature
+                shares, categories, accuracy, answers[rater][0].signature
             )
         left_out = (f"left out: {n:,} answers, {explain(why)}" for why, n in self.left_out.items())
         return [*parts, *left_out]
@@ -856,15 +856,15 @@ class AnsweredFeedback(Result):
         if self.agreements is not None:
             content["agreement_with_people"] = {
                 rater: {
-                    item: {"n": one["similarity"].n, **{name: asdict(one[name]) for name in one}}
-                    for item, one in by_item.items()
+                    item: {"n": pair["similarity"].n, **{name: asdict(pair[name]) for name in pair}}
+                    for item, pair in by_item.items()
                 }
                 for rater, by_item in self.agreements.items()
             }
         else:
             content["labels"] = {
                 rater: {
-                    "shares": [asdict(one) for one in shares],
+                    "shares": [asdict(share) for share in shares],
                     "accuracy": accuracy and asdict(accuracy),
                 }
                 for rater, (shares, accuracy) in self.labelled.items()
@@ -908,9 +908,9 @@ def rate(
     is_labelling = _is_labelling(settings)
     out = settings.out or Path("labelled" if is_labelling else "rated")
     documents, names, left_out = list[Document](), list[str](), Counter[str]()
-    for given in (each for one in feedback for each in one.parts):
-        rows = feedback_rows([given])
-        names.append(str(given) if isinstance(given, Path) else given[1])
+    for source in (source for given in feedback for source in given.parts):
+        rows = feedback_rows([source])
+        names.append(str(source) if isinstance(source, Path) else source[1])
         documents += feedback_documents(rows, names[-1], with_story=not is_labelling)
         left_out.update(count_missing(rows))
     if not documents:
@@ -936,19 +936,19 @@ def rate(
         )
         return AnsweredFeedback(judged, dict(left_out), out, agreements)
     groups = {
-        one.id: (str(one.meta.get("model", "people")), str(one.meta.get("method", "any story")))
-        for one in documents
+        d.id: (str(d.meta.get("model", "people")), str(d.meta.get("method", "any story")))
+        for d in documents
     }
-    found = {}
+    labelled = {}
     for rater, mine in by_rater(judged.said).items():
-        said = {one.document_id: None if one.value is None else str(one.value) for one in mine}
+        chosen = {a.document_id: None if a.value is None else str(a.value) for a in mine}
         terms: Any = {"signature": mine[0].signature}
-        shares = ratings.category_shares(said, categories, groups.__getitem__, story_of, **terms)
-        right = ratings.label_accuracy(said, gold, story_of, **terms) if gold else None
-        found[rater] = shares, right
-    if settings.plot is not None and found:
-        save_categories(next(iter(found.values()))[0], categories, settings.plot)
-    return AnsweredFeedback(judged, dict(left_out), out, labelled=found)
+        shares = ratings.category_shares(chosen, categories, groups.__getitem__, story_of, **terms)
+        right = ratings.label_accuracy(chosen, gold, story_of, **terms) if gold else None
+        labelled[rater] = shares, right
+    if settings.plot is not None and labelled:
+        save_categories(next(iter(labelled.values()))[0], categories, settings.plot)
+    return AnsweredFeedback(judged, dict(left_out), out, labelled=labelled)
 
 
 def _is_labelling(settings: RateSettings) -> bool:
@@ -977,4 +977,4 @@ def _is_labelling(settings: RateSettings) -> bool:
 
 def _stories(documents: Sequence[Document]) -> dict[str, str]:
     """The story that each piece is about."""
-    return {one.id: str(one.meta.get("story_id", one.id)) for one in documents}
+    return {document.id: str(document.meta.get("story_id", document.id)) for document in documents}

@@ -30,9 +30,9 @@ def said(point: Point, advice: Advice) -> str:
     from fabula.feedback.points import SEVERITIES
 
     parts = ["continuity"] if point.is_continuity else []
-    if told := point.severities:
-        level, n = max(told.items(), key=lambda pair: (pair[1], pair[0]))
-        agreed = "" if told.total() == 1 else f" ({n} of {told.total()} say so)"
+    if counts := point.severities:
+        level, n = max(counts.items(), key=lambda pair: (pair[1], pair[0]))
+        agreed = "" if counts.total() == 1 else f" ({n} of {counts.total()} say so)"
         parts.append(f"{SEVERITIES[level]}{agreed}")
     parts.append(f"made in {point.n_said} of {advice.n_asked(point)} readings")
     if point.n_ambiguous:
@@ -52,7 +52,7 @@ def advice_notes(advice: Advice) -> list[str]:
             f"{advice.n_pointless} of {advice.n_answers} readings make no point about words of the "
             "draft."
         )
-    silent = sum(one.severity is None for point in advice.points for one in point.remarks)
+    silent = sum(remark.severity is None for point in advice.points for remark in point.remarks)
     if silent and any(point.severities for point in advice.points):
         they = "remark does not say how much it matters"
         if silent > 1:
@@ -82,8 +82,8 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
         lines += [nothing_left(advice), ""]
     if fates:
         lines.append("Points on the earlier draft")
-        for one in fates:
-            text = visible(f"{FATES[one.fate]}: “{_short(one.quotation)}” {one.text}")
+        for earlier in fates:
+            text = visible(f"{FATES[earlier.fate]}: “{_short(earlier.quotation)}” {earlier.text}")
             lines += textwrap.wrap(text, width, initial_indent=" " * 3, subsequent_indent=" " * 6)
         lines.append("")
     lines += [*advice_notes(advice), advice.signature]
@@ -118,7 +118,7 @@ def write_advice_page(
 ) -> None:
     """Write the page; the same advice gives the same bytes."""
     notes = notes_of(advice, new=new if fates else ())
-    fates = sorted(fates, key=lambda one: list(FATES).index(one.fate))
+    fates = sorted(fates, key=lambda earlier: list(FATES).index(earlier.fate))
     page = {
         "title": advice.document.title,
         "model": advice.model.partition("@")[0],

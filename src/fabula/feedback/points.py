@@ -117,13 +117,13 @@ class Point:
         Words that occur in several places keep them all, unless another remark says which.
         """
         certain = [remark for remark in self.remarks if not remark.also]
-        found = [
+        quoted = [
             place
             for remark in self.remarks
             for place in remark.places
             if not remark.also or not certain or any(touches(place, *c.places) for c in certain)
         ]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(quoted))
 
     @property
     def n_ambiguous(self) -> int:
@@ -140,17 +140,17 @@ class Point:
     @property
     def severities(self) -> Counter[int]:
         """Its severities, with the number of answers for each; answers without one do not count."""
-        said: dict[int, int] = {}
+        by_answer: dict[int, int] = {}
         for remark in self.remarks:
             if remark.severity is not None:
-                said[remark.answer] = max(remark.severity, said.get(remark.answer, 0))
-        return Counter(said.values())
+                by_answer[remark.answer] = max(remark.severity, by_answer.get(remark.answer, 0))
+        return Counter(by_answer.values())
 
     @property
     def severity(self) -> float | None:
         """The mean over the answers that give a severity; None if none does."""
-        told = self.severities
-        return math.fsum(k * n for k, n in told.items()) / told.total() if told else None
+        counts = self.severities
+        return math.fsum(k * n for k, n in counts.items()) / counts.total() if counts else None
 
     @property
     def rank(self) -> float:
@@ -199,32 +199,32 @@ def read_answer(
         if not is_record and (match := _SEVERITY.search(entry.text)) is not None:
             rest = f"{entry.text[: match.start()]} {entry.text[match.end() :]}".strip()
             severity, item = int(match[1]), replace(entry, text=rest)
-        found = _find_quoted(item, draft)
-        if found is None and item is not entry:
+        quoting = _find_quoted(item, draft)
+        if quoting is None and item is not entry:
             # The brackets may belong to the draft.
-            severity, item, found = None, entry, _find_quoted(entry, draft)
+            severity, item, quoting = None, entry, _find_quoted(entry, draft)
         reason = None
         if is_record and not words.has_words(entry.quotation or ""):
             reason = "no_quotation"
-        elif found is not None:
-            reason = "no_point" if len(words.words(found[0])) < _MIN_WORDS else None
+        elif quoting is not None:
+            reason = "no_point" if len(words.words(quoting[0])) < _MIN_WORDS else None
         elif item.has_children:
             reason = "heading"
         else:
-            told = f"“{item.quotation}”: {item.text}" if is_record else item.text
-            quoted = [QuotableText.of(told[a:b]).folded.strip() for a, b in quoted_parts(told)]
-            is_known = any(f" {one} " in f" {draft.folded} " for one in quoted)
+            whole = f"“{item.quotation}”: {item.text}" if is_record else item.text
+            quoted = [QuotableText.of(whole[a:b]).folded.strip() for a, b in quoted_parts(whole)]
+            is_known = any(f" {part} " in f" {draft.folded} " for part in quoted)
             reason = "one_word" if is_known else "not_in_text" if quoted else "no_quotation"
         if reason == "heading":
             reading.other_lines["heading"] += 1
-        elif reason is not None or found is None:
+        elif reason is not None or quoting is None:
             reading.dropped[str(reason)] += 1
         elif n_most is not None and len(reading.remarks) >= n_most:
             reading.dropped["beyond"] += 1
         else:
-            said, ((start, end), *also) = found
+            says, ((start, end), *also) = quoting
             rank = len(reading.remarks)
-            reading.remarks.append(Remark(number, rank, said, start, end, tuple(also), severity))
+            reading.remarks.append(Remark(number, rank, says, start, end, tuple(also), severity))
     if lines.n_broken:
         reading.dropped["broken"] += lines.n_broken
     return reading
@@ -238,7 +238,7 @@ def _find_quoted(item: Entry, draft: QuotableText) -> tuple[str, list[Place]] | 
     entry says which: by number ("the second time"), by paragraph or line, or by other words that it
     quotes from one paragraph.
     """
-    said, rest = item.text, item.text
+    says, rest = item.text, item.text
     quoted = quotations_in(item.text, item.emphasised, draft)
     if item.quotation is not None:
         # It is given apart from what is said about it.
@@ -248,14 +248,14 @@ def _find_quoted(item: Entry, draft: QuotableText) -> tuple[str, list[Place]] | 
         rest = item.text[:start] + " " + item.text[end:]
         before = item.text[: max(0, start - 1)].strip(" *_:-–—\"“„«‹‘‚`'(")
         is_alone = not before and not _GOES_ON.match(item.text[end:])
-        said = item.text[end:].lstrip(_LEADING) if is_alone else item.text
-        said = _BACKTICKS.sub(r"“\1”", said).replace("`", "").strip()
+        says = item.text[end:].lstrip(_LEADING) if is_alone else item.text
+        says = _BACKTICKS.sub(r"“\1”", says).replace("`", "").strip()
     if not places:
         return None
     if len(places) > 1:
         others = [where[0] for _, _, where in quoted if len(where) == 1]
         places = _meant(places, rest, others, draft.text)
-    return said[:1].upper() + said[1:], places
+    return says[:1].upper() + says[1:], places
 
 
 def _meant(places: list[Place], rest: str, others: list[Place], text: str) -> list[Place]:
@@ -311,8 +311,8 @@ def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
         # The most typical one first; the others in their order.
         ordered = [typical, *(k for k in group if k != typical)]
         points.append(Point(tuple(remarks[k] for k in ordered)))
-    told = [point.severity for point in points if point.severity is not None]
-    usual = math.fsum(told) / len(told) if told else 1.0
+    known = [point.severity for point in points if point.severity is not None]
+    usual = math.fsum(known) / len(known) if known else 1.0
     return sorted(
         points, key=lambda p: (-p.n_said * (usual if p.severity is None else p.severity), p.rank)
     )

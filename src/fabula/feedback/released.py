@@ -56,14 +56,14 @@ def read_released(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], dict[s
     Rows are as `tasks.feedback.answers.read_answers` takes them, with `columns` and `ratings`.
     Raises `InputError` with file, line and remedy.
     """
-    there = [name for name in RELEASED_FILES if (folder / name).is_file()]
-    found = {name: list(_released_rows(folder / name)) for name in there}
-    if not found:
+    names = [name for name in RELEASED_FILES if (folder / name).is_file()]
+    rows_of = {name: list(_released_rows(folder / name)) for name in names}
+    if not rows_of:
         raise InputError(
             f"{folder}: contains neither {FEEDBACK_FILE} nor {RATINGS_FILE}; download them "
             f"from {HOME}"
         )
-    return found, _rename([row for rows in found.values() for row in rows])
+    return rows_of, _rename([row for rows in rows_of.values() for row in rows])
 
 
 def read_released_file(path: Path) -> list[dict[str, Any]]:
@@ -95,21 +95,21 @@ def _released_rows(path: Path) -> Iterator[dict[str, Any]]:
     again = f"download {path.name} again from {HOME}"
     rated = path.name == RATINGS_FILE
     seen: Counter[str] = Counter()
-    for where, given in released_rows(path, again):
-        if not isinstance(given, dict):
+    for where, row in released_rows(path, again):
+        if not isinstance(row, dict):
             raise InputError(f"{where}: not a JSON object; {again}")
-        lacking = [name for name in _FIELDS if name not in given]
-        lacking += [name for name in _RATINGS.values() if rated and name not in given]
+        lacking = [name for name in _FIELDS if name not in row]
+        lacking += [name for name in _RATINGS.values() if rated and name not in row]
         if lacking:
             raise InputError(f"{where}: no field {', '.join(lacking)}; {again}")
         for name in ("story", "feedback"):
-            if not isinstance(given[name], str | None):
+            if not isinstance(row[name], str | None):
                 raise InputError(f"{where}: {name} is not a text; {again}")
-        if given["story"] is None:
+        if row["story"] is None:
             raise InputError(f"{where}: there is no story; {again}")
-        key = "-".join(str(given[name]) for name in _FIELDS[:5])
+        key = "-".join(str(row[name]) for name in _FIELDS[:5])
         seen[key] += 1
-        noise = given["noise"]
+        noise = row["noise"]
         method = next((m for part, m in _NOISES.items() if part in str(noise).casefold()), None)
         if method is None:
             raise InputError(
@@ -119,36 +119,36 @@ def _released_rows(path: Path) -> Iterator[dict[str, Any]]:
         yield {
             # A second answer to the same question is an answer too.
             "id": key if seen[key] == 1 else f"{key}#{seen[key]}",
-            "story_id": str(given["story_id"]),
+            "story_id": str(row["story_id"]),
             "method": method,
-            "prompt": str(given["prompt"]),
-            "shots": shots_of(given["nshot"]),
-            "model": str(given["model"]),
-            "feedback": given["feedback"],
-            "missing_reason": None if given["feedback"] is not None else "not_released",
-            "story": given["story"],
-            "original": given["gold_story"],
-            "columns": _figures(given, _COLUMNS, where),
-            "ratings": _figures(given, _RATINGS, where, most=1.0) if rated else {},
+            "prompt": str(row["prompt"]),
+            "shots": shots_of(row["nshot"]),
+            "model": str(row["model"]),
+            "feedback": row["feedback"],
+            "missing_reason": None if row["feedback"] is not None else "not_released",
+            "story": row["story"],
+            "original": row["gold_story"],
+            "columns": _figures(row, _COLUMNS, where),
+            "ratings": _figures(row, _RATINGS, where, most=1.0) if rated else {},
         }
     if not seen:
         raise InputError(f"{path}: is empty; {again}")
 
 
 def _figures(
-    given: Mapping[str, Any], fields: Mapping[str, str], where: str, most: float = math.inf
+    row: Mapping[str, Any], fields: Mapping[str, str], where: str, most: float = math.inf
 ) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
+    figures: dict[str, float | None] = {}
     for name, field in fields.items():
-        value = given.get(field)
+        value = row.get(field)
         if value is None or (isinstance(value, float) and math.isnan(value)):
-            found[name] = None
+            figures[name] = None
         elif isinstance(value, int | float) and 0 <= value <= most and value < math.inf:
-            found[name] = float(value)
+            figures[name] = float(value)
         else:
             bound = "0 or more" if most == math.inf else f"from 0 to {most:g}"
             raise InputError(f"{where}: {field} must be a number {bound} or NaN, not {value!r}")
-    return found
+    return figures
 
 
 def shots_of(given: object) -> str:

@@ -152,29 +152,29 @@ def read_answers(
     """
     checked = list(map(checked_row, rows, count(1)))
     reasons = [why_missing(row, keep_refusals=keep_refusals) for row in checked]
-    given = [row for row, reason in zip(checked, reasons, strict=True) if reason is None]
+    known = [row for row, reason in zip(checked, reasons, strict=True) if reason is None]
     missing = Counter(reason for reason in reasons if reason is not None)
-    if not given:
+    if not known:
         raise InputError("no answers to measure")
-    texts = [str(row["feedback"]) for row in given]
+    texts = [str(row["feedback"]) for row in known]
     known_words: dict[str, int] = {}
     words_of = tokeniser(tokens)
     parts: list[NDArray[np.int64]] = []
     overlaps, nearness = [], []
-    for row, text in zip(given, texts, strict=True):
+    for row, text in zip(known, texts, strict=True):
         # Each run of three words, as word numbers.
-        own, story = (
+        mine, story = (
             list(zip(ids, ids[1:], ids[2:], strict=False))
             for part in (text, str(row["story"]))
             for ids in [[known_words.setdefault(w, len(known_words)) for w in words_of(part)]]
         )
         held = set(story)
-        parts.append(np.array(own, np.int64).reshape(-1, 3))
-        overlaps.append(sum(gram in held for gram in own) / len(own) if own else np.nan)
+        parts.append(np.array(mine, np.int64).reshape(-1, 3))
+        overlaps.append(sum(gram in held for gram in mine) / len(mine) if mine else np.nan)
         nearness.append(np.nan if similarity is None else similarity(text, str(row["story"])))
         meter(1)
-    single = np.full(len(given), np.nan)
-    asked = [k for k, row in enumerate(given) if row["prompt"] in one_sentence]
+    single = np.full(len(known), np.nan)
+    asked = [k for k, row in enumerate(known) if row["prompt"] in one_sentence]
     if count_sentences is not None and asked:
         numbers = count_sentences([texts[k] for k in asked])
         single[asked] = [float(n == 1) for n in numbers]
@@ -182,15 +182,15 @@ def read_answers(
     # Two at a time: the cube of a large vocabulary would overflow 64 bits.
     firsts = grams[:, 0] * len(known_words) + grams[:, 1]
     pairs = np.unique(firsts, return_inverse=True)[1]
-    stories = list(dict.fromkeys(row["story_id"] for row in given))
+    stories = list(dict.fromkeys(row["story_id"] for row in known))
     numbered = {story: k for k, story in enumerate(stories)}
     return Answers(
-        ids=[feedback_id(row) for row in given],
-        labels={name: [str(row[name]) for row in given] for name in DIMENSIONS},
-        stories=np.array([numbered[row["story_id"]] for row in given], np.int64),
+        ids=[feedback_id(row) for row in known],
+        labels={name: [str(row[name]) for row in known] for name in DIMENSIONS},
+        stories=np.array([numbered[row["story_id"]] for row in known], np.int64),
         lengths=np.array([len(text) for text in texts], np.float64),
         is_perfect=np.array([says_perfect(text) for text in texts], np.bool_),
-        is_original=np.array([row["method"] == "original" for row in given], np.bool_),
+        is_original=np.array([row["method"] == "original" for row in known], np.bool_),
         overlaps=np.array(overlaps, np.float64),
         bertscores=np.array(nearness, np.float64),
         one_sentence=single,
@@ -200,7 +200,7 @@ def read_answers(
         ),
         n_words=np.array([len(words_of(text)) for text in texts], np.float64),
         n_missing=dict(missing),
-        signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given))
+        signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in known))
         + ("" if keep_refusals else "|refusals:missing")
         + ("" if tokens == "words" else f"|tokens:{tokens}@1")
         + (f"|sentences:{pipeline}" if pipeline else "")
@@ -382,12 +382,12 @@ def validate(
 
     `stories` gives the story that each piece is about; intervals are over these.
     """
-    found = {}
+    results = {}
     for item, (name, _) in VALIDATED.items():
-        mine, said = measures.get(name, {}), people.get(item, {})
-        both = [id_ for id_ in said if id_ in mine and id_ in stories]
+        mine, theirs = measures.get(name, {}), people.get(item, {})
+        both = [id_ for id_ in theirs if id_ in mine and id_ in stories]
         a = np.array([mine[id_] for id_ in both], np.float64)
-        b = np.array([said[id_] for id_ in both], np.float64)
+        b = np.array([theirs[id_] for id_ in both], np.float64)
         about, method = [stories[id_] for id_ in both], "Pearson with people's means over stories"
-        found[item] = pearson(a, b).estimate(about, seed=seed, method=method, signature=signature)
-    return found
+        results[item] = pearson(a, b).estimate(about, seed=seed, method=method, signature=signature)
+    return results

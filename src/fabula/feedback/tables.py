@@ -70,7 +70,7 @@ def _subset(names: Sequence[str]) -> Column:
 _SAID = {"perfect": ("says perfect", "is praise only"), "repetition": ("repetition", "is specific")}
 
 
-def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
+def validation_table(estimates: Mapping[str, Estimate]) -> list[Block]:
     """How automatic measures correlate with people's ratings."""
     from fabula.feedback.scores import VALIDATED
 
@@ -83,8 +83,8 @@ def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
         Column("paper", "+.2f"),
     ]
     rows: list[list[Cell]] = [
-        [*_SAID[VALIDATED[item][0]], one.n, one.n_units, one, VALIDATED[item][1]]
-        for item, one in found.items()
+        [*_SAID[VALIDATED[item][0]], estimate.n, estimate.n_units, estimate, VALIDATED[item][1]]
+        for item, estimate in estimates.items()
     ]
     return ["", *Sheet("validation", columns, rows).with_notes("stories")]
 
@@ -111,20 +111,20 @@ def finding_tables(
 ) -> list[Block]:
     """Which answers find planted faults, for each reader; then how well these agree with people."""
     parts: list[Block] = []
-    for one in readers:
-        what = "what answers quote" if one.by == "quotation" else f"the judge {one.by}"
-        parts += [f"found by {what}", "", *_found_by(one.by, scores[one.by], crosses)]
-        if pairs[one.by]:
+    for reader in readers:
+        what = "what answers quote" if reader.by == "quotation" else f"the judge {reader.by}"
+        parts += [f"found by {what}", "", *_found_by(reader.by, scores[reader.by], crosses)]
+        if pairs[reader.by]:
             more = [
                 Column("answers", ",d", name="n_answers", of="details.n_answers"),
                 Column("stories", ",d", name="n_stories", of="difference.n_units"),
             ]
             measure = Column("measure", once=True, of=lambda pair: pair.number.replace("_", " "))
-            sheet = contrast_sheet("pairs", pairs[one.by], "+.2f", number=measure, more=more)
-            parts += [*replace(sheet, about=("found_by", one.by)).with_notes("stories"), ""]
-        missing = Counter(reason for _, reason in one.missing)
+            sheet = contrast_sheet("pairs", pairs[reader.by], "+.2f", number=measure, more=more)
+            parts += [*replace(sheet, about=("found_by", reader.by)).with_notes("stories"), ""]
+        missing = Counter(reason for _, reason in reader.missing)
         parts += [f"missing: {n:,} answers, {explain(why)}" for why, n in sorted(missing.items())]
-        parts += [one.signature, ""]
+        parts += [reader.signature, ""]
     parts += [
         "recall: of the answers on changed stories, the share that finds the change; at least: "
         "the same if every missing answer counts as a miss; chance: the same with their places "
@@ -139,7 +139,7 @@ def finding_tables(
     questions = {"found": "finds the fault", "asks": "names a fault"}
     columns = [
         Column("against people", name="by"),
-        Column("question", name="item", of=lambda one: questions.get(one.item, one.item)),
+        Column("question", name="item", of=lambda row: questions.get(row.item, row.item)),
         Column("labelled", ",d", name="n"),
         Column("of them Yes", ",d", name="n_yes"),
         Column("not read", ",d", name="n_unread"),

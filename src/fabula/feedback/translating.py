@@ -107,10 +107,10 @@ class Marian:
     def _translate(self, text: str, k: int) -> str:
         # One text at a time: padding must not influence the output.
         tokenizer, model = self._models[k]
-        given = tokenizer([encodable(text)], return_tensors="pt", truncation=False)
+        tokens = tokenizer([encodable(text)], return_tensors="pt", truncation=False)
         with self._torch.no_grad():
-            found = model.generate(**given, num_beams=4, do_sample=False)
-        return str(tokenizer.decode(found[0], skip_special_tokens=True))
+            output = model.generate(**tokens, num_beams=4, do_sample=False)
+        return str(tokenizer.decode(output[0], skip_special_tokens=True))
 
 
 def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) -> list[Rounds]:
@@ -126,15 +126,15 @@ def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) 
         if not going:
             break
         before = [kept[k][-1] if kept[k] else texts[k] for k in going]
-        for k, found in zip(going, translator.round_trip(before), strict=True):
-            if isinstance(found, str):
-                ended[k] = {"refused_round": number, "reason": found}
-            elif is_degenerate(texts[k], found[1]):
+        for k, pair in zip(going, translator.round_trip(before), strict=True):
+            if isinstance(pair, str):
+                ended[k] = {"refused_round": number, "reason": pair}
+            elif is_degenerate(texts[k], pair[1]):
                 ended[k] = {"degenerate_round": number}
-            elif foreign := foreign_words(texts[k], found[1]):
+            elif foreign := foreign_words(texts[k], pair[1]):
                 ended[k] = {"foreign_round": number, "foreign_words": tuple(foreign)}
             else:
-                kept[k].append(found[1])
+                kept[k].append(pair[1])
     return [Rounds(tuple(rounds), **ended.get(k, {})) for k, rounds in enumerate(kept)]
 
 
@@ -162,8 +162,8 @@ def foreign_words(original: str, text: str) -> list[str]:
     empty text, 26 of 48,309 words count, most of them misspelt. Raises `ModelError` if wordfreq is
     not installed.
     """
-    own = {word.lower() for word in _WORD.findall(original)}
-    new = dict.fromkeys(word for word in _WORD.findall(text) if word.lower() not in own)
+    known = {word.lower() for word in _WORD.findall(original)}
+    new = dict.fromkeys(word for word in _WORD.findall(text) if word.lower() not in known)
     return [word for word in new if _is_foreign(word.lower())]
 
 
@@ -281,20 +281,20 @@ class FastTranslator:
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
         shown = [encodable(text) for text in texts]
         spans = [list(_pieces(text, sentence_spans(text, self._nlp))) for text in shown]
-        pieces = [text[a:b] for text, own in zip(shown, spans, strict=True) for a, b in own]
+        pieces = [text[a:b] for text, mine in zip(shown, spans, strict=True) for a, b in mine]
         with ThreadPoolExecutor(default_jobs()) as pool:
             both = iter(list(pool.map(self._pair, pieces)))
-        found = []
-        for text, own in zip(shown, spans, strict=True):
+        pairs = []
+        for text, mine in zip(shown, spans, strict=True):
             there, back = "", ""
             at = 0
-            for start, end in own:
+            for start, end in mine:
                 pair = next(both)
                 there += text[at:start] + pair[0]
                 back += text[at:start] + pair[1]
                 at = end
-            found.append((there + text[at:], back + text[at:]))
-        return found
+            pairs.append((there + text[at:], back + text[at:]))
+        return pairs
 
     def _there_and_back(self, piece: str) -> tuple[str, str]:
         try:
@@ -325,10 +325,10 @@ class FastTranslator:
 def _pieces(text: str, sentences: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The spans to translate: what is between the marks of each sentence, and contains words."""
     marks = [match.span() for match in _MARK.finditer(text)]
-    for one in quotations_of(text):
-        marks.append((one.start, one.start + 1))
-        if one.is_closed:
-            marks.append((one.end - 1, one.end))
+    for quotation in quotations_of(text):
+        marks.append((quotation.start, quotation.start + 1))
+        if quotation.is_closed:
+            marks.append((quotation.end - 1, quotation.end))
     marks.sort()
     k = 0
     for start, end in sentences:

@@ -106,18 +106,18 @@ def moved_places(
     old, new = ([(m.span(), m[0].casefold()) for m in _TOKEN.finditer(t)] for t in (before, after))
     before_words, after_words = ([word for _, word in version] for version in (old, new))
     steps = SequenceMatcher(None, before_words, after_words, autojunk=False).get_opcodes()
-    found: list[tuple[int, int] | None] = []
+    moved: list[tuple[int, int] | None] = []
     for place in places:
         mine = [k for k, ((a, b), _) in enumerate(old) if a < place[1] and place[0] < b]
         first, last = (mine[0], mine[-1] + 1) if mine else (0, 0)
-        there: list[int] = []
+        ends: list[int] = []
         for kind, a, b, c, d in steps:
             if a < last and first < b and d > c:
                 whole = kind != "equal"
-                there += [c, d] if whole else [c + max(first, a) - a, d - (b - min(last, b))]
-        is_there = mine and there
-        found.append((new[min(there)][0][0], new[max(there) - 1][0][1]) if is_there else None)
-    return found
+                ends += [c, d] if whole else [c + max(first, a) - a, d - (b - min(last, b))]
+        is_kept = mine and ends
+        moved.append((new[min(ends)][0][0], new[max(ends) - 1][0][1]) if is_kept else None)
+    return moved
 
 
 WRITABLE = ("fact", "thread", "motive")
@@ -204,10 +204,10 @@ class FaultWriter(HeldOpen):
             if reason is not None:
                 why_not = explain(reason)
                 continue
-            found = _fault_of(method, story, answer.text, self._model.name)
-            if isinstance(found, Fault):
-                return found
-            why_not = found
+            fault = _fault_of(method, story, answer.text, self._model.name)
+            if isinstance(fault, Fault):
+                return fault
+            why_not = fault
         return f"the model wrote no fault that can be planted ({why_not})"
 
 
@@ -243,11 +243,11 @@ def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
 
 def _fault_of(method: str, story: Reading, answer: str, model: str) -> Fault | str:
     """The fault that an answer describes, or what is wrong with it."""
-    said: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for match in filter(None, map(_LINE.match, answer.splitlines())):
         # The first of each name counts.
-        said.setdefault(match[1].upper(), match[2].strip(_AROUND))
-    thing = said.get("THING", "").rstrip(".")
+        lines.setdefault(match[1].upper(), match[2].strip(_AROUND))
+    thing = lines.get("THING", "").rstrip(".")
     if len(thing.split()) != 1 or not thing.isalpha():
         return "its answer does not name the thing in one word"
     numbered = [("AFTER", "SENTENCE")]
@@ -255,8 +255,8 @@ def _fault_of(method: str, story: Reading, answer: str, model: str) -> Fault | s
         numbered.append(("SECOND AFTER", "SECOND SENTENCE"))
     after, planted = [], []
     for late, (where, what) in enumerate(numbered):
-        number = re.match(r"\D{0,12}(\d{1,4})\b", said.get(where, ""))
-        k, sentence = int(number[1]) - 1 if number else -1, said.get(what, "")
+        number = re.match(r"\D{0,12}(\d{1,4})\b", lines.get(where, ""))
+        k, sentence = int(number[1]) - 1 if number else -1, lines.get(what, "")
         if k not in _ends_of(story, late=bool(late)):
             return "its answer does not name a sentence that another can follow"
         words = [word.casefold() for word in _WORD.findall(sentence)]
@@ -285,7 +285,7 @@ def _fault_of(method: str, story: Reading, answer: str, model: str) -> Fault | s
         return "the story already mentions the thing"
     details: dict[str, Any] = {"thing": thing.lower(), "written_by": model}
     if method == "motive":
-        person = said.get("PERSON", "").rstrip(".")
+        person = lines.get("PERSON", "").rstrip(".")
         if not person:
             return "its answer does not name a person"
         # The first `the fox` may be a fox.
@@ -295,7 +295,7 @@ def _fault_of(method: str, story: Reading, answer: str, model: str) -> Fault | s
             return "the person is not named earlier"
         details["person"] = person
     ends = [story.sentences[k][1] for k in after]
-    edits = tuple(Edit(end, end, f" {one}") for end, one in zip(ends, planted, strict=True))
+    edits = tuple(Edit(end, end, f" {text}") for end, text in zip(ends, planted, strict=True))
     if method == "thread":
         what = (
             f"After the sentence '{excerpt(story.text, story.sentences[after[0]])}', the "
@@ -321,7 +321,7 @@ def _ends_of(story: Reading, *, late: bool = False) -> list[int]:
     named.
     """
     text, spans = story.text, story.sentences
-    found: list[tuple[int, int]] = []
+    ranked: list[tuple[int, int]] = []
     middle = len(spans) // 2
     begin, stop = (middle, len(spans) - 1) if late else (0, middle)
     for k in range(begin, stop):
@@ -338,10 +338,10 @@ def _ends_of(story: Reading, *, late: bool = False) -> list[int]:
         first = _WORD.search(after)
         if first is None or first[0].lower() not in _LEANING:
             # Whether its narration uses he or she before it names anybody.
-            for one in reversed(quotations_of(after)):
-                after = f"{after[: one.start]} {after[one.end :]}"
+            for quotation in reversed(quotations_of(after)):
+                after = f"{after[: quotation.start]} {after[quotation.end :]}"
             pronoun = _PRONOUN.search(after)
             is_named = pronoun is None or re.search(r"\b[A-Z]\w+", after[1 : pronoun.start()])
-            found.append((k, (0 if is_end else 1) + (0 if is_named else 2)))
-    best = min((rank for _, rank in found), default=0)
-    return [k for k, rank in found if rank == best]
+            ranked.append((k, (0 if is_end else 1) + (0 if is_named else 2)))
+    best = min((rank for _, rank in ranked), default=0)
+    return [k for k, rank in ranked if rank == best]

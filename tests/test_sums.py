@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         "sum(shard.lengths)",
     },
     "reference/exclude.py": {"sum(covered)"},
-    "feedback/advising.py": {"sum((one.usage for one in parts), start=Usage())"},
+    "feedback/advising.py": {"sum((cost.usage for cost in costs), start=Usage())"},
     "replicate/story_feedback.py": {
         "sum((one.follows for one in first))",
         "sum((one.follows for one in plain))",

@@ -75,22 +75,22 @@ class MeasuredTexts:
             self.sketches.append(None)
             self.places.append(where if self.are_rows else id_)
         text = self._of_id[id_]
-        there = {**self._known.get(id_, {}), **row, **(row.get("details") or {})}
-        self.fields[text] |= {k: v for k in self._wanted if has_value(v := there.get(k))}
+        fields = {**self._known.get(id_, {}), **row, **(row.get("details") or {})}
+        self.fields[text] |= {k: v for k in self._wanted if has_value(v := fields.get(k))}
         if self.cluster is not None:
             self.sketches[text] = Sketch.of_row(row.get("sketch")) or self.sketches[text]
-        values, found = row.get("values"), dict[str, float | None]()
+        values, numbers = row.get("values"), dict[str, float | None]()
         if "item" in row and "rater" in row:
             item, value = str(row["item"]), row["value"]
             if not _is_number(value) or item in _NOT_STYLE:
                 return
             if row["signature"].startswith(_JUDGES):
-                found[f"{item}, {row['rater']}"] = value
+                numbers[f"{item}, {row['rater']}"] = value
             else:
                 # Of people, or an instrument, the mean so far.
-                given = self._answers.setdefault((text, item), [])
-                given += [] if value is None else [value]
-                found[item] = math.fsum(given) / len(given) if given else None
+                answers = self._answers.setdefault((text, item), [])
+                answers += [] if value is None else [value]
+                numbers[item] = math.fsum(answers) / len(answers) if answers else None
         else:
             if not isinstance(values, dict):
                 # A frame has the metrics of a profile as columns.
@@ -105,13 +105,13 @@ class MeasuredTexts:
                     values |= {f"{CURVE}_{k}": v if is_whole else None for k, v in curve.items()}
             if any(not _is_number(value) for value in values.values()):
                 raise InputError(f"{where}: its numbers are damaged; measure the texts again")
-            found = {key: value for key, value in values.items() if key not in _NOT_STYLE}
-        if not found and "item" not in row:
+            numbers = {key: value for key, value in values.items() if key not in _NOT_STYLE}
+        if not numbers and "item" not in row:
             raise InputError(
                 f"{where}: has no number to compare; use rows of `originality`, `profile`, "
                 f"`detect score`, a judge's run or a study's export"
             )
-        for number, value in found.items():
+        for number, value in numbers.items():
             self.add_number(id_, number, value, row["signature"], where)
             if value is None and row.get("missing_reason") is not None:
                 self.missing.setdefault(number, {})[text] = str(row["missing_reason"])
@@ -138,19 +138,19 @@ class MeasuredTexts:
         if unnamed is None:
             self._check(self.by, "group", "; name the group of such texts with `unnamed`, or the "
                         "texts that have it with `texts`")  # fmt: skip
-        return [str(own.get(self.by, unnamed)) for own in self.fields]
+        return [str(fields.get(self.by, unnamed)) for fields in self.fields]
 
     def clusters(self) -> tuple[list[str] | None, int]:
         """The cluster of each text, and how many were joined. Raises `InputError`."""
         if self.cluster is None:
             return None, 0
         self._check(self.cluster, "cluster", "")
-        return joined_keys([str(own[self.cluster]) for own in self.fields], self.sketches)
+        return joined_keys([str(fields[self.cluster]) for fields in self.fields], self.sketches)
 
     def _check(self, field: str, purpose: str, remedy: str) -> None:
-        for place, own in zip(self.places, self.fields, strict=True):
-            if field not in own:
-                has = ", ".join(sorted(own)) or "none of the usual ones"
+        for place, fields in zip(self.places, self.fields, strict=True):
+            if field not in fields:
+                has = ", ".join(sorted(fields)) or "none of the usual ones"
                 raise InputError(
                     f"{place}: no field {field!r} to {purpose} by (it has {has}){remedy}"
                 )
@@ -160,7 +160,7 @@ class MeasuredTexts:
         if self.cluster is not None:
             return None
         for field in USUAL_FIELDS:
-            values = [str(own[field]) for own in self.fields if field in own]
+            values = [str(fields[field]) for fields in self.fields if field in fields]
             if values:
                 return field if field != self.by and len(set(values)) < len(values) else None
         return None
@@ -217,15 +217,15 @@ class Comparison:
         """For a frame: a row for each number and group."""
         return [
             {
-                "number": one.number,
-                "name": one.group,
-                "mean": one.mean.value,
-                "low": one.mean.low,
-                "high": one.mean.high,
-                "n": one.mean.n,
-                "n_missing": one.n_missing,
+                "number": group.number,
+                "name": group.group,
+                "mean": group.mean.value,
+                "low": group.mean.low,
+                "high": group.mean.high,
+                "n": group.mean.n,
+                "n_missing": group.n_missing,
             }
-            for one in self.groups
+            for group in self.groups
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -234,18 +234,18 @@ class Comparison:
             "cluster": self.cluster,
             "groups": [
                 {
-                    "number": one.number,
-                    "name": one.group,
-                    "mean": one.mean.ends(),
-                    "n": one.mean.n,
-                    "n_texts": one.n_texts,
-                    "n_missing": one.n_missing,
-                    "missing": {why: n for why, n in one.missing.items() if why != NOT_SAID},
+                    "number": group.number,
+                    "name": group.group,
+                    "mean": group.mean.ends(),
+                    "n": group.mean.n,
+                    "n_texts": group.n_texts,
+                    "n_missing": group.n_missing,
+                    "missing": {why: n for why, n in group.missing.items() if why != NOT_SAID},
                 }
-                for one in self.groups
+                for group in self.groups
             ],
-            "omnibus": {number: asdict(one) for number, one in self.omnibus.items()},
-            "contrasts": [one.to_json() for one in self.contrasts],
+            "omnibus": {number: asdict(test) for number, test in self.omnibus.items()},
+            "contrasts": [pair.to_json() for pair in self.contrasts],
             "signatures": dict(self.signatures),
         }
 
@@ -297,7 +297,7 @@ def compare_groups(
                 number, name, mean, dict(missing.get(name, {})), values[name], clusters is not None
             )
         groups += mine.values()
-        known = {name: one for name, one in mine.items() if one.values}
+        known = {name: group for name, group in mine.items() if group.values}
         if number.startswith(f"{CURVE}_") or len(known) < 2:
             continue
         if len(known) > 2:
@@ -306,22 +306,22 @@ def compare_groups(
             if baseline is None or baseline in (a, b):
                 first, second = (b, a) if a == baseline else (a, b)
                 contrasts.append(contrast(mine[first], mine[second], signature, seed=seed))
-    found = tuple(groups), tuple(adjusted(contrasts)), omnibus, signatures
-    return Comparison(measured.by, measured.cluster, *found, measured.shared_field(), n_joined)
+    compared = tuple(groups), tuple(adjusted(contrasts)), omnibus, signatures
+    return Comparison(measured.by, measured.cluster, *compared, measured.shared_field(), n_joined)
 
 
 def contrast(a: ComparedGroup, b: ComparedGroup, signature: str, *, seed: int) -> Contrast:
     """How group A differs from B in a number: cluster by cluster if its texts are clustered."""
     sides = {a.group: a.values, b.group: b.values}
     if a.is_clustered:
-        found = stats.compare_clusters(a.number, sides, seed=seed, signature=signature)
+        pair = stats.compare_clusters(a.number, sides, seed=seed, signature=signature)
     else:
         texts = {name: list(cell_means(values).values()) for name, values in sides.items()}
-        found = stats.compare_means(a.number, texts, signature=signature)
+        pair = stats.compare_means(a.number, texts, signature=signature)
     if a.number == INDEX:
-        return found
+        return pair
     # A share of the mean says something of a number that begins at 0.
-    return replace(found, details={k: v for k, v in found.details.items() if k != "percent"})
+    return replace(pair, details={k: v for k, v in pair.details.items() if k != "percent"})
 
 
 def compare_all(groups: Sequence[ComparedGroup], *, seed: int) -> Omnibus:
@@ -331,7 +331,7 @@ def compare_all(groups: Sequence[ComparedGroup], *, seed: int) -> Omnibus:
     Clustered texts: the permutation F that the pairs have too.
     """
     if groups[0].is_clustered:
-        return stats.permutation_f([one.values for one in groups], seed=seed)
-    values = [list(cell_means(one.values).values()) for one in groups]
+        return stats.permutation_f([group.values for group in groups], seed=seed)
+    values = [list(cell_means(group.values).values()) for group in groups]
     statistic, p = stats.kruskal_wallis(values)
     return Omnibus("Kruskal-Wallis H", statistic, p, len(groups), sum(map(len, values)), False)

@@ -89,11 +89,11 @@ class Compression:
     def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Float64, shape (n_subsets, 1)."""
 
-        def one(row: NDArray[np.uint8]) -> float:
+        def ratio(row: NDArray[np.uint8]) -> float:
             return compression_ratio([self.texts[k] for k in np.flatnonzero(row)])
 
         with ThreadPoolExecutor(self.n_threads) as pool:
-            return np.array([*pool.map(one, members)], np.float64).reshape(-1, 1)
+            return np.array([*pool.map(ratio, members)], np.float64).reshape(-1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +190,8 @@ class GroupDiversity:
             "n_identical": self.n_identical,
             "n_units": self.n_units,
             **values,
-            "phrases": [one.to_json() for one in self.phrases],
-            "templates_shared": [one.to_json() for one in self.templates],
+            "phrases": [phrase.to_json() for phrase in self.phrases],
+            "templates_shared": [template.to_json() for template in self.templates],
         }
 
 
@@ -240,8 +240,8 @@ class Diversity:
             ("n_other_prompts", others),
             ("n_identical", IDENTICAL),
         ):
-            for one in self.groups:
-                lines += remark_on(one.name, getattr(one, count), one.n_texts, what)
+            for group in self.groups:
+                lines += remark_on(group.name, getattr(group, count), group.n_texts, what)
         if self.design == "own-prompts":
             lines.append(
                 "groups have prompts of their own: one text of each prompt is compared at a time"
@@ -251,9 +251,9 @@ class Diversity:
     def to_json(self) -> dict[str, Any]:
         return {
             "by": self.by,
-            "groups": {one.name: one.to_json() for one in self.groups},
-            "contrasts": [one.to_json() for one in self.tests],
-            "pairs": [one.to_json() for one in self.pairs],
+            "groups": {group.name: group.to_json() for group in self.groups},
+            "contrasts": [test.to_json() for test in self.tests],
+            "pairs": [pair.to_json() for pair in self.pairs],
             "left_out": dict(self.left_out),
             "remarks": self.remarks,
             "signature": self.signature,
@@ -272,8 +272,8 @@ def measure_diversity(
     if plan.by is not None:
         names = groups_by(documents, plan.by)
     if plan.baseline is not None and plan.baseline not in names:
-        there = ", ".join(dict.fromkeys(names))
-        raise InputError(f"`baseline` {plan.baseline}: no such group; the groups are {there}")
+        known = ", ".join(dict.fromkeys(names))
+        raise InputError(f"`baseline` {plan.baseline}: no such group; the groups are {known}")
     texts = GroupedTexts.of(documents, names, plan.prompt, plan.settings, stages)
     cut = cut_texts(texts, plan.n_words, plan.how.seed, plan.n_texts)
     extras = Extras(plan.extras, cut, stages, plan.encoder)
@@ -307,7 +307,7 @@ def measure_diversity(
         tested = [(name, plan.baseline) for name in cut.names if name != plan.baseline]
         tested = tested if plan.baseline in cut.names else []
     stages.begin("resampling", len(kinds) * (len(cut.names) + len(tested)))
-    found: dict[str, dict[str, Estimate]] = {name: {} for name in cut.names}
+    by_group: dict[str, dict[str, Estimate]] = {name: {} for name in cut.names}
     tests: list[Contrast] = []
     for kind in kinds:
         estimates, contrasts = measure_groups(
@@ -315,13 +315,13 @@ def measure_diversity(
         )
         tests += contrasts
         for name, by_measure in estimates.items():
-            found[name] |= by_measure
-    lengths = [one for one in ngrams.lengths if one.n in shared_ngrams.PHRASES]
+            by_group[name] |= by_measure
+    lengths = [grams for grams in ngrams.lengths if grams.n in shared_ngrams.PHRASES]
     # A group without texts that are long enough.
     nothing = Estimate(None, None, None, 0, "too few texts", signature, 0)
-    without = dict.fromkeys(found[cut.names[0]], nothing)
+    without = dict.fromkeys(by_group[cut.names[0]], nothing)
     groups = [
-        _group(name, texts, cut, found.get(name, without), lengths, extras, plan)
+        _group(name, texts, cut, by_group.get(name, without), lengths, extras, plan)
         for name in dict.fromkeys(texts.groups)
     ]
     pairs: list[SimilarPair] = []
@@ -367,8 +367,8 @@ class Extras:
         # A tagged text begins at its first word.
         begins = [words.starts[0] for words in cut.texts.located]
         placed = [
-            TextWords(one.tags.words, begin + one.tags.starts, begin + one.tags.ends)
-            for one, begin in zip(tagged, begins, strict=True)
+            TextWords(text.tags.words, begin + text.tags.starts, begin + text.tags.ends)
+            for text, begin in zip(tagged, begins, strict=True)
         ]
         self.tags = Located([document.id for document in cut.texts.documents], placed)
         self.templates = shared_ngrams.templates_of(tagged)
@@ -378,13 +378,13 @@ class Extras:
     def _embed(self, cut: CutTexts, stages: Stages, path: Path | None) -> str | None:
         encoder, texts = Encoder(path), cut.strings()
         stages.begin("encoding texts", len(texts))
-        found = []
+        vectors = []
         for text in texts:
             # The mean of the vectors of its parts, each read whole.
             mean = encoder.encode(encoder.parts(text)).astype(np.float64).mean(axis=0)
-            found.append(mean / max(1e-12, float(np.linalg.norm(mean))))
+            vectors.append(mean / max(1e-12, float(np.linalg.norm(mean))))
             stages.advance(1)
-        self.vectors = np.stack(found)
+        self.vectors = np.stack(vectors)
         self.signature_parts["enc"] = encoder.name
         return None
 
@@ -435,17 +435,17 @@ class Together:
     """Texts that share this field were not compared with each other."""
 
     def to_json(self) -> dict[str, Any]:
-        found = self.diversity
+        diversity = self.diversity
         return {
-            "shared": [asdict(one) for one in self.shared],
-            "pairs": [one.to_json() for one in self.pairs],
+            "shared": [asdict(text) for text in self.shared],
+            "pairs": [pair.to_json() for pair in self.pairs],
             "run_words": self.run_words,
             "direction": "unknown",
             "not_compared_within": self.apart,
-            "set": None if found is None else found.groups[0].to_json(),
+            "set": None if diversity is None else diversity.groups[0].to_json(),
             "missing_reason": self.reason or None,
             "remarks": list(self.remarks),
-            "signature": None if found is None else found.signature,
+            "signature": None if diversity is None else diversity.signature,
         }
 
 
@@ -477,13 +477,13 @@ def measure_together(
     shared = table.shared_texts()
     n_identical = texts.counts(ALL_TEXTS)[2]
     remarks = remark_on("these texts", n_identical, len(documents), IDENTICAL)
-    found, reason = None, ""
+    diversity, reason = None, ""
     if len(documents) < MIN_UNITS:
         reason = f"figures of the set need {MIN_UNITS} texts, and these are {len(documents)}"
     else:
         try:
-            found = measure_diversity(documents, plan)
-            remarks += [line for line in found.remarks if "were left out" in line]
+            diversity = measure_diversity(documents, plan)
+            remarks += [line for line in diversity.remarks if "were left out" in line]
         except InputError:
             reason = "more than a tenth of the texts are too short to be compared"
-    return Together(shared, pairs, plan.run_words, found, reason, remarks, is_class, apart)
+    return Together(shared, pairs, plan.run_words, diversity, reason, remarks, is_class, apart)

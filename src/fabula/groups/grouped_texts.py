@@ -46,10 +46,10 @@ def groups_by(documents: Sequence[Document], field: str) -> list[str]:
     """The group of each text; `(no FIELD)` for texts that lack a field others have."""
     values = [document.fields.get(field) for document in documents]
     if all(value is None for value in values):
-        there = [k for k, value in documents[0].fields.items() if value is not None]
+        known = [k for k, value in documents[0].fields.items() if value is not None]
         raise InputError(
             f"no text has the field {field!r} to group by; the fields of the first text are "
-            f"{', '.join(there) or 'none'}"
+            f"{', '.join(known) or 'none'}"
         )
     return [f"(no {field})" if value is None else str(value) for value in values]
 
@@ -72,8 +72,8 @@ class Pool:
 
     def n_available(self, group: int) -> int:
         """Texts that a draw could contain if the other groups did not limit it."""
-        own = np.bincount(self.units[self.labels == group], minlength=len(self.quota))
-        return int(np.minimum(own, self.quota).sum())
+        n_held = np.bincount(self.units[self.labels == group], minlength=len(self.quota))
+        return int(np.minimum(n_held, self.quota).sum())
 
     def is_whole(self, group: int) -> bool:
         """Whether every draw contains all texts of the group."""
@@ -91,9 +91,9 @@ class Pool:
     ) -> NDArray[np.uint8]:
         """Random draws from a group, given these labels: uint8, shape (n_draws, n_texts)."""
         members = np.zeros((n_draws, len(labels)), np.uint8)
-        own = np.flatnonzero(labels == group)
+        texts = np.flatnonzero(labels == group)
         for row in members:
-            by_unit = own[np.lexsort((rng.random(len(own)), self.units[own]))]
+            by_unit = texts[np.lexsort((rng.random(len(texts)), self.units[texts]))]
             units = self.units[by_unit]
             place = np.arange(len(units)) - np.searchsorted(units, units)
             chosen = by_unit[place < self.quota[units]]
@@ -106,10 +106,10 @@ class Pool:
         """The probability that a draw from its group has each text: float64, shape (n_texts,)."""
         weights = np.zeros(len(self.labels))
         for group in range(int(self.labels.max(initial=-1)) + 1):
-            own = np.flatnonzero(self.labels == group)
-            n_own = np.bincount(self.units[own], minlength=len(self.quota))[self.units[own]]
-            weights[own] = np.minimum(1, self.quota[self.units[own]] / n_own)
-            weights[own] *= self.n_drawn / weights[own].sum()
+            texts = np.flatnonzero(self.labels == group)
+            n_own = np.bincount(self.units[texts], minlength=len(self.quota))[self.units[texts]]
+            weights[texts] = np.minimum(1, self.quota[self.units[texts]] / n_own)
+            weights[texts] *= self.n_drawn / weights[texts].sum()
         return weights
 
     def permuted(self, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -206,7 +206,7 @@ class GroupedTexts:
         return Located([document.id for document in self.documents], self.located)
 
     def table(self, settings: TextSettings) -> WordTable:
-        words = [one.words for one in self.located]
+        words = [text.words for text in self.located]
         if self.prompts is None:
             return WordTable(words)
         numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(self.prompts))}
@@ -227,7 +227,7 @@ class GroupedTexts:
     def counts(self, name: str, n_words: int = 0) -> tuple[int, int, int]:
         """Texts of a group, those with fewer words, and those with the words of another of it."""
         texts = [
-            one.words for group, one in zip(self.groups, self.located, strict=True) if group == name
+            t.words for group, t in zip(self.groups, self.located, strict=True) if group == name
         ]
         # Of equal texts only a digest is kept.
         times = Counter(
@@ -268,11 +268,11 @@ def cut_texts(
     """
     if n_words is None:
         lengths: dict[str, list[int]] = {}
-        for group, one in zip(texts.groups, texts.located, strict=True):
-            lengths.setdefault(group, []).append(len(one.words))
+        for group, text in zip(texts.groups, texts.located, strict=True):
+            lengths.setdefault(group, []).append(len(text.words))
         reached = {
-            group: sorted(own, reverse=True)[math.ceil(_MOST_FIT * len(own)) - 1]
-            for group, own in lengths.items()
+            group: sorted(counts, reverse=True)[math.ceil(_MOST_FIT * len(counts)) - 1]
+            for group, counts in lengths.items()
         }
         shortest = min(reached, key=lambda group: reached[group])
         n_words = reached[shortest]
@@ -282,7 +282,7 @@ def cut_texts(
                 "set the number of words that texts are cut to with `n_words`, or leave out the "
                 "short texts"
             )
-    long_enough = [k for k, one in enumerate(texts.located) if len(one.words) >= n_words]
+    long_enough = [k for k, text in enumerate(texts.located) if len(text.words) >= n_words]
     n_of: dict[str, int] = dict.fromkeys(texts.groups, 0)
     for k in long_enough:
         n_of[texts.groups[k]] += 1
@@ -380,15 +380,15 @@ def measure_groups(
 
     `advance` is called for each group, and each pair, that is done.
     """
-    found, estimates = {}, {}
+    by_group, estimates = {}, {}
     for group, name in enumerate(groups):
-        one = found[name] = _of_group(measures, pool, group, how)
+        drawn = by_group[name] = _of_group(measures, pool, group, how)
         estimates[name] = {
             measure: _estimate(
-                one.values[k],
-                _error(one.replicates, k),
+                drawn.values[k],
+                _error(drawn.replicates, k),
                 pool,
-                one,
+                drawn,
                 signature,
                 most=1.0 if measure.startswith(_SHARES) else np.inf,
             )
@@ -398,16 +398,16 @@ def measure_groups(
     listed = list(combinations(groups, 2)) if pairs is None else list(pairs)
     p_values = {}
     for a, b in listed:
-        p_values[a, b] = _p_values(measures, pool, groups.index(a), groups.index(b), found, how)
+        p_values[a, b] = _p_values(measures, pool, groups.index(a), groups.index(b), by_group, how)
         advance(1)
     tests: list[Contrast] = []
     for k, measure in enumerate(measures.names):
         contrasts = []
         for a, b in listed:
-            one, other = found[a], found[b]
-            fewer = min(one, other, key=lambda values: values.n_units)
+            first, other = by_group[a], by_group[b]
+            fewer = min(first, other, key=lambda values: values.n_units)
             difference = _estimate(
-                one.values[k] - other.values[k], _joint_error(one, other, k, pool), pool, fewer,
+                first.values[k] - other.values[k], _joint_error(first, other, k, pool), pool, fewer,
                 signature, least=-np.inf,
             )  # fmt: skip
             ps, n = p_values[a, b]
@@ -423,17 +423,17 @@ def measure_groups(
 
 def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _GroupValues:
     rng = np.random.default_rng([how.seed, 0, group])
-    own = np.flatnonzero(pool.labels == group)
-    mine, here = measures.narrowed(own), pool.narrowed(own)
+    texts = np.flatnonzero(pool.labels == group)
+    mine, own_pool = measures.narrowed(texts), pool.narrowed(texts)
     n_draws = 1 if pool.is_whole(group) else min(how.n_draws, measures.max_draws)
-    draws = here.draws(here.labels, group, n_draws, rng)
+    draws = own_pool.draws(own_pool.labels, group, n_draws, rng)
     if pool.n_drawn < 2:
         nothing = np.full(len(measures.names), np.nan)
         return _GroupValues(draws, nothing, None, pool.n_units(group))
     values = mine.values(draws).mean(axis=0)
     # The block of each text: texts of one unit are in one block. Shared prompts are assigned in the
     # same way in every group, which makes differences paired.
-    distinct, place = np.unique(here.units, return_inverse=True)
+    distinct, place = np.unique(own_pool.units, return_inverse=True)
     n_blocks = min(measures.max_blocks, len(distinct))
     dealt = np.random.default_rng([how.seed, 1, pool.n_drawn]).permutation(len(distinct))
     blocks = (dealt % max(1, n_blocks))[place]
@@ -458,9 +458,9 @@ def _valued(
 ) -> Iterator[NDArray[np.float64]]:
     """The values of all rows, a few at a time, those of one item together."""
     waiting: list[NDArray[np.uint8]] = []
-    for some in rows:
-        waiting.append(some)
-        n_at_once = min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, some.shape[1]))
+    for row in rows:
+        waiting.append(row)
+        n_at_once = min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, row.shape[1]))
         if len(waiting) * n_draws >= n_at_once:
             yield measures.values(np.concatenate(waiting))
             waiting = []
@@ -479,7 +479,7 @@ def _estimate(
     value: float,
     error: tuple[float, int] | None,
     pool: Pool,
-    one: _GroupValues,
+    group: _GroupValues,
     signature: str,
     *,
     least: float = 0.0,
@@ -491,13 +491,13 @@ def _estimate(
         wide = reach(*error)
         # No measure is negative, and no share above 1.
         low, high = max(least, known - wide), min(most, known + wide)
-    elif known == 0 and most == 1 and one.n_units >= MIN_UNITS:
+    elif known == 0 and most == 1 and group.n_units >= MIN_UNITS:
         # Of so many pairs of texts, no two of them with a text in common, none shared anything.
-        low, high = 0.0, clopper_pearson_high(0, one.n_units // 2, 0.975)
+        low, high = 0.0, clopper_pearson_high(0, group.n_units // 2, 0.975)
     units = "texts" if pool.design == "texts" else "prompts"
     return estimate(
-        known, (low, high), pool.n_drawn, one.n_units,
-        of=f"mean of {len(one.draws)} draws over {units}", by=JACKKNIFE, signature=signature,
+        known, (low, high), pool.n_drawn, group.n_units,
+        of=f"mean of {len(group.draws)} draws over {units}", by=JACKKNIFE, signature=signature,
     )  # fmt: skip
 
 
@@ -506,7 +506,7 @@ def _p_values(
     pool: Pool,
     a: int,
     b: int,
-    found: Mapping[str, _GroupValues],
+    by_group: Mapping[str, _GroupValues],
     how: Resampling,
 ) -> tuple[NDArray[np.float64], int]:
     """Two-sided p-values of all measures, NaN where unknown, and the number of permutations.
@@ -517,8 +517,8 @@ def _p_values(
     if pool.n_drawn < 2:
         return nothing, 0
     both = np.flatnonzero((pool.labels == a) | (pool.labels == b))
-    mine, here = measures.narrowed(both), pool.narrowed(both)
-    values = list(found.values())
+    mine, pair = measures.narrowed(both), pool.narrowed(both)
+    values = list(by_group.values())
     seen = values[a].values - values[b].values
     n_a, n_b = len(values[a].draws), len(values[b].draws)
     n = min(how.n_permutations, mine.max_permutations)
@@ -534,9 +534,9 @@ def _p_values(
         # Each pair has its own random stream, independent of which pairs are tested.
         rng = np.random.default_rng([how.seed, 2, a, b])
         for _ in range(n):
-            labels = here.permuted(rng)
+            labels = pair.permuted(rng)
             # The same number of draws as for the values, or their spreads would differ.
-            yield np.concatenate([here.draws(labels, a, n_a, rng), here.draws(labels, b, n_b, rng)])
+            yield np.concatenate([pair.draws(labels, a, n_a, rng), pair.draws(labels, b, n_b, rng)])
 
     n_extreme = np.zeros(len(seen), np.int64)
     for part in _valued(mine, rows(), n_a + n_b):
@@ -549,14 +549,14 @@ def _p_values(
 
 
 def _joint_error(
-    one: _GroupValues, other: _GroupValues, k: int, pool: Pool
+    first: _GroupValues, other: _GroupValues, k: int, pool: Pool
 ) -> tuple[float, int] | None:
     """For a difference: prompt by prompt where groups share prompts, else of independent groups."""
-    if one.replicates is None or other.replicates is None:
+    if first.replicates is None or other.replicates is None:
         return None
     if pool.design == "prompts":
-        return _error(one.replicates - other.replicates, k)
-    mine, theirs = _error(one.replicates, k), _error(other.replicates, k)
+        return _error(first.replicates - other.replicates, k)
+    mine, theirs = _error(first.replicates, k), _error(other.replicates, k)
     if mine is None or theirs is None:
         return None
     return float(np.hypot(mine[0], theirs[0])), min(mine[1], theirs[1])

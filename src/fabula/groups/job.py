@@ -89,7 +89,7 @@ class Compared(Result):
         from fabula.groups.comparison import INDEX
         from fabula.groups.tables import save_comparison
 
-        if all(one.number != INDEX for one in self.comparison.groups):
+        if all(group.number != INDEX for group in self.comparison.groups):
             raise InputError(f"{path}: only scores of originality can be drawn")
         save_comparison(self.comparison, path)
 
@@ -115,9 +115,9 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
     from fabula.judging.session import read_run
     from fabula.raters.agreement import aggregates, ratings_of
 
-    sources = [source for one in results for source in one.parts]
-    folders = [one for one in sources if isinstance(one, Path) and one.is_dir()]
-    files = [one for one in sources if isinstance(one, Path) and one not in folders]
+    sources = [source for given in results for source in given.parts]
+    folders = [source for source in sources if isinstance(source, Path) and source.is_dir()]
+    files = [source for source in sources if isinstance(source, Path) and source not in folders]
     for file in files:
         try:
             with file.open("rb") as opened:
@@ -130,7 +130,7 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
                 "`fabula diversity --by` compares the groups"
             )
     texts = [] if settings.texts is None else settings.texts.read()
-    fields = {one.id: one.fields for one in texts}
+    fields = {text.id: text.fields for text in texts}
     # Ids of scores alone need not differ from file to file.
     are_rows = not texts and settings.unnamed is None and not folders
     for source in sources if are_rows else ():
@@ -143,29 +143,29 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
     for source in sources:
         if source in folders:
             continue
-        own = {}
+        extra = {}
         if settings.by == "file" and isinstance(source, Path):
-            own["file"] = source.name if are_named else str(source)
+            extra["file"] = source.name if are_named else str(source)
         for row, where in located_in(source):
-            measured.add({**row, **own}, where)
+            measured.add({**row, **extra}, where)
     for folder in folders:
         # The answers of judges, and what each adds up to.
         rubric, measurements = read_run(folder)
-        once = [one for one in measurements if not one.document_id.endswith(RETEST)]
-        for one in once:
-            measured.add(measurement_row(one), str(folder))
+        once = [answer for answer in measurements if not answer.document_id.endswith(RETEST)]
+        for answer in once:
+            measured.add(measurement_row(answer), str(folder))
         for rater, mine in by_rater(once).items():
             title = f"{rubric.aggregate.title}, {rater}"
             for text, score in aggregates(ratings_of(mine), rubric).items():
                 measured.add_number(text, title, score, mine[0].signature)
-    found = Compared(
+    compared = Compared(
         compare_groups(
             measured, baseline=settings.baseline, unnamed=settings.unnamed, seed=settings.seed
         )
     )
     if settings.plot is not None:
-        found.save(settings.plot)
-    return found
+        compared.save(settings.plot)
+    return compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,10 +268,10 @@ class Alike(Result):
     def rows(self) -> list[Row]:
         """A row per group and measure, with its interval."""
         return [
-            {"group": group.name, "measure": measure, "value": one.value}
-            | {"low": one.low, "high": one.high, "n": group.n, "n_units": one.n_units}
+            {"group": group.name, "measure": measure, "value": e.value}
+            | {"low": e.low, "high": e.high, "n": group.n, "n_units": e.n_units}
             for group in self.diversity.groups
-            for measure, one in group.estimates.items()
+            for measure, e in group.estimates.items()
         ]
 
 
@@ -309,8 +309,8 @@ def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress =
         run_words=settings.run_words,
         n_threads=settings.engine.n_processes,
     )
-    found = measure_diversity(texts, plan, Stages(progress.begin, progress.advance))
-    return Alike(found, {one.id: one.text for one in texts})
+    measured = measure_diversity(texts, plan, Stages(progress.begin, progress.advance))
+    return Alike(measured, {text.id: text.text for text in texts})
 
 
 _NOTHING = OneSource()
@@ -407,23 +407,23 @@ def split_texts(
     from fabula.groups.grouped_texts import groups_by
 
     names = groups_by(documents, settings.by or "")
-    there = list(dict.fromkeys(names))
+    groups = list(dict.fromkeys(names))
     for name, asked in (("of", settings.of), ("against", settings.against)):
-        if asked is not None and asked not in there:
-            raise InputError(f"`{name}` {asked}: no such group; the groups are {', '.join(there)}")
-    if len(there) < 2:
-        raise InputError(f"all texts have the same {settings.by}, {there[0]}; nothing to compare")
-    if len(there) > 2 and settings.of is None:
+        if asked is not None and asked not in groups:
+            raise InputError(f"`{name}` {asked}: no such group; the groups are {', '.join(groups)}")
+    if len(groups) < 2:
+        raise InputError(f"all texts have the same {settings.by}, {groups[0]}; nothing to compare")
+    if len(groups) > 2 and settings.of is None:
         raise InputError(
-            f"{settings.by} has {len(there)} groups, {', '.join(there)}; name one with `of`, and "
+            f"{settings.by} has {len(groups)} groups, {', '.join(groups)}; name one with `of`, and "
             "optionally another with `against`"
         )
-    a = settings.of or next(name for name in there if name != settings.against)
-    others = [name for name in there if name != a]
+    a = settings.of or next(name for name in groups if name != settings.against)
+    others = [name for name in groups if name != a]
     b = settings.against or (others[0] if len(others) == 1 else f"not {a}")
     named = list(zip(names, documents, strict=True))
-    of_b = [one for name, one in named if name == b or (b not in there and name != a)]
-    return (a, [one for name, one in named if name == a]), (b, of_b)
+    of_b = [document for name, document in named if name == b or (b not in groups and name != a)]
+    return (a, [document for name, document in named if name == a]), (b, of_b)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -491,7 +491,7 @@ def phrases(
         # Two sources, named after them.
         usual = ["A", "B"]
         if a.names and b.names:
-            usual = [Path(one.names[0]).stem for one in (a, b)]
+            usual = [Path(source.names[0]).stem for source in (a, b)]
             if usual[0] == usual[1] or any("*" in stem for stem in usual):
                 usual = [a.names[0], b.names[0]]
         groups = (settings.of or usual[0], list(a)), (settings.against or usual[1], list(b))
@@ -520,7 +520,7 @@ def phrases(
             prior_size=settings.prior,
             max_p=settings.max_p or (1.0 if settings.background else 0.05),
         )
-        found = find_key_phrases(*groups, plan, stages, background)
+        listed = find_key_phrases(*groups, plan, stages, background)
     if settings.out is not None:
-        write_key_phrases(settings.out, found)
-    return Phrases(found, settings.n_listed)
+        write_key_phrases(settings.out, listed)
+    return Phrases(listed, settings.n_listed)

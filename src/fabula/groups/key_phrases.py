@@ -121,10 +121,10 @@ class KeyPhrases:
     """Texts of each group that the rates are based on."""
 
     def over(self, group: GroupSize) -> list[KeyPhrase]:
-        return [one for one in self.phrases if one.over == group.name]
+        return [phrase for phrase in self.phrases if phrase.over == group.name]
 
     def to_json(self) -> dict[str, Any]:
-        row = asdict(self) | {"phrases": [one.to_json() for one in self.phrases]}
+        row = asdict(self) | {"phrases": [phrase.to_json() for phrase in self.phrases]}
         del row["n_drawn"]
         return row
 
@@ -167,8 +167,8 @@ def find_key_phrases(
         kinds.append(_Counted("template", *extras.templates, extras.tags, groups, plan))
     tested, n_common = _tested(kinds, plan, background)
     sizes = [
-        GroupSize(name, len(own), int(is_in.sum()), texts.counts(name, n_words)[1])
-        for (name, own), is_in in ((a, groups.in_a), (b, groups.in_b))
+        GroupSize(name, len(members), int(is_in.sum()), texts.counts(name, n_words)[1])
+        for (name, members), is_in in ((a, groups.in_a), (b, groups.in_b))
     ]
     remarks, common = _remarks(texts, cut, sizes, extras), dict[str, str]()
     if background is not None:
@@ -200,7 +200,7 @@ def find_key_phrases(
         n_words=n_words,
         n_seen=sum(len(kind.ngrams.ends) for kind in kinds),
         n_tested=len(tested),
-        phrases=[one.key_phrase(groups, a[0], b[0], cut) for one in _passing(tested, groups, plan)],
+        phrases=[c.key_phrase(groups, a[0], b[0], cut) for c in _passing(tested, groups, plan)],
         remarks=remarks,
         signature=str(signature),
         n_drawn=cut.pool.n_drawn,
@@ -211,14 +211,14 @@ def _remarks(
     texts: GroupedTexts, cut: CutTexts, sizes: Sequence[GroupSize], extras: Extras
 ) -> list[str]:
     remarks: list[str] = []
-    for one in sizes:
-        remarks += remark_on(one.name, one.n_too_short, one.n_texts, SHORT.format(cut.n_words))
-    for one in sizes:
-        remarks += remark_on(one.name, texts.counts(one.name)[2], one.n_texts, IDENTICAL)
-    for one in sizes:
-        n = one.n_texts - one.n_too_short - one.n_compared
+    for size in sizes:
+        remarks += remark_on(size.name, size.n_too_short, size.n_texts, SHORT.format(cut.n_words))
+    for size in sizes:
+        remarks += remark_on(size.name, texts.counts(size.name)[2], size.n_texts, IDENTICAL)
+    for size in sizes:
+        n = size.n_texts - size.n_too_short - size.n_compared
         lacking = "are of prompts that the other group lacks, and were left out"
-        remarks += remark_on(one.name, n, one.n_texts, lacking)
+        remarks += remark_on(size.name, n, size.n_texts, lacking)
     remarks += [
         f"without {name}: {why}" for name, why in extras.left_out.items() if why != NOT_ASKED
     ]
@@ -353,12 +353,12 @@ def _tested(
     ]
     if background is None:
         return candidates, 0
-    words = [one for one in candidates if one.of.kind == "words"]
-    counts = background.counts([background.locate(one.spelled()).words for one in words])
-    for one, n in zip(words, counts, strict=True):
-        one.background = 1e6 * n / max(1, background.n_words)
+    words = [phrase for phrase in candidates if phrase.of.kind == "words"]
+    counts = background.counts([background.locate(word.spelled()).words for word in words])
+    for phrase, n in zip(words, counts, strict=True):
+        phrase.background = 1e6 * n / max(1, background.n_words)
     # Templates stand for any words, so the background cannot be consulted.
-    kept = [one for one in candidates if (one.background or 0.0) <= plan.max_background]
+    kept = [phrase for phrase in candidates if (phrase.background or 0.0) <= plan.max_background]
     return kept, len(candidates) - len(kept)
 
 
@@ -368,31 +368,31 @@ def _passing(tested: Sequence[_Candidate], groups: _Groups, plan: KeynessPlan) -
     The longest come first. An occurrence lies in another if more than half of its words do, so that
     overlaps are folded too: a sentence of ten words contains six runs of five.
     """
-    for one in tested:
+    for phrase in tested:
         # The p of which texts contain it.
-        texts = one.texts[groups.is_tested[one.texts]]
+        texts = phrase.texts[groups.is_tested[phrase.texts]]
         strata = [
             (int(groups.sizes[k, 0]), int(groups.sizes[k, 1]), n)
             for k, n in Counter(groups.strata[texts].tolist()).items()
         ]
-        one.p = exact_p(strata, int(np.count_nonzero(groups.in_a[texts])))
+        phrase.p = exact_p(strata, int(np.count_nonzero(groups.in_a[texts])))
     kept: dict[tuple[str, bool], list[_Candidate]] = {}
     over: dict[tuple[str, bool], dict[int, list[int]]] = {}
     passing = []
-    for one, p_holm in zip(tested, holm([one.p for one in tested]), strict=True):
-        difference, weights = float(one.of.log_odds[one.t]), groups.weights[one.texts]
-        more = weights[groups.in_a[one.texts]].sum() - weights[groups.in_b[one.texts]].sum()
+    for phrase, p_holm in zip(tested, holm([phrase.p for phrase in tested]), strict=True):
+        difference, weights = float(phrase.of.log_odds[phrase.t]), groups.weights[phrase.texts]
+        more = weights[groups.in_a[phrase.texts]].sum() - weights[groups.in_b[phrase.texts]].sum()
         # The group that uses it more often must also have more texts that do.
         if p_holm is not None and p_holm <= plan.max_p and float(more) * difference > 0:
-            one.p_holm = p_holm
+            phrase.p_holm = p_holm
             if abs(difference) >= np.log(plan.min_ratio):
-                passing.append(one)
-    passing.sort(key=lambda one: (-one.of.ngrams.n, -abs(float(one.of.z[one.t])), one.spelled()))
-    for one in passing:
-        side = one.of.kind, one.is_over_a
+                passing.append(phrase)
+    passing.sort(key=lambda c: (-c.of.ngrams.n, -abs(float(c.of.z[c.t])), c.spelled()))
+    for phrase in passing:
+        side = phrase.of.kind, phrase.is_over_a
         mine, covered = kept.setdefault(side, []), over.setdefault(side, {})
-        ngrams, numbers, in_order = one.of.ngrams, one.of.numbers, one.of.in_order
-        number = numbers[ngrams.firsts[ngrams.entries(one.t).start]]
+        ngrams, numbers, in_order = phrase.of.ngrams, phrase.of.numbers, phrase.of.in_order
+        number = numbers[ngrams.firsts[ngrams.entries(phrase.t).start]]
         low, high = np.searchsorted(numbers, (number, number + 1), sorter=in_order)
         places: list[int] = in_order[low:high].tolist()
         explained: Counter[int] = Counter()
@@ -402,12 +402,12 @@ def _passing(tested: Sequence[_Candidate], groups: _Groups, plan: KeynessPlan) -
             explained.update(k for k, n_inside in inside.items() if 2 * n_inside > ngrams.n)
         best = max(explained, key=lambda k: (explained[k], -k), default=None)
         if best is not None and explained[best] >= _EXPLAINED * len(places):
-            mine[best].folded.append(one.spelled())
+            mine[best].folded.append(phrase.spelled())
             continue
         for place in places:
             for word in range(place, place + ngrams.n):
                 covered.setdefault(word, []).append(len(mine))
-        mine.append(one)
+        mine.append(phrase)
     sides = product(("words", "template"), (False, True))
-    folded = [one for side in sides for one in kept.get(side, ())]
-    return sorted(folded, key=lambda one: (-abs(float(one.of.z[one.t])), one.spelled()))
+    folded = [phrase for side in sides for phrase in kept.get(side, ())]
+    return sorted(folded, key=lambda phrase: (-abs(float(phrase.of.z[phrase.t])), phrase.spelled()))

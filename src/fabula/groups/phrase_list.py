@@ -61,7 +61,7 @@ class PhraseList:
     digest: str
 
 
-def write_key_phrases(path: Path, found: KeyPhrases, date: str | None = None) -> None:
+def write_key_phrases(path: Path, key_phrases: KeyPhrases, date: str | None = None) -> None:
     """Write a file for `read_phrases`: groups, sizes, signature and date, then the phrases.
 
     Phrases of both groups are written; the list belongs to A.
@@ -69,7 +69,7 @@ def write_key_phrases(path: Path, found: KeyPhrases, date: str | None = None) ->
     header: dict[str, Any] = {
         **PHRASES.mark,
         "date": date or datetime.now(UTC).date().isoformat(),
-        **found.to_json(),
+        **key_phrases.to_json(),
     }
     phrases = header.pop("phrases")
     write_rows(path, [header, *phrases])
@@ -88,12 +88,12 @@ def read_phrases(path: Path) -> PhraseList:
     try:
         if text.lstrip().startswith("["):
             for entry in json.loads(text):
-                one = entry if isinstance(entry, list) else [entry]
-                if not one or len(one) > 2 or not isinstance(one[0], str):
+                pair = entry if isinstance(entry, list) else [entry]
+                if not pair or len(pair) > 2 or not isinstance(pair[0], str):
                     raise ValueError(f"{entry!r:.60}")
                 # A count is additional information.
-                [float(count) for count in one[1:]]
-                phrases.append(ListedPhrase(one[0]))
+                [float(count) for count in pair[1:]]
+                phrases.append(ListedPhrase(pair[0]))
         else:
             if not text.startswith(f'{{"{PHRASES.field}":'):
                 raise ValueError("its first line is not a phrase list header")
@@ -159,10 +159,10 @@ class PhraseInstrument:
         )
         self.citation = _MONROE if listed.against else ""
         self._by_first: dict[str, list[tuple[list[str], ListedPhrase]]] = {}
-        for one in listed.phrases:
-            words = listed.settings.words(one.phrase)
+        for phrase in listed.phrases:
+            words = listed.settings.words(phrase.phrase)
             if words:
-                self._by_first.setdefault(words[0], []).append((words, one))
+                self._by_first.setdefault(words[0], []).append((words, phrase))
 
     @property
     def signature(self) -> Signature:
@@ -189,10 +189,10 @@ class PhraseInstrument:
             located = self._list.settings.locate(document.text)
             n_words = len(located.words)
             uses: dict[str, PhraseUse] = {}
-            for first, n, one in self.find(located.words):
+            for first, n, phrase in self.find(located.words):
                 place = int(located.starts[first]), int(located.ends[first + n - 1])
-                before = uses.get(one.phrase, PhraseUse(one.phrase, one.said, (), n))
-                uses[one.phrase] = replace(before, places=(*before.places, place))
+                before = uses.get(phrase.phrase, PhraseUse(phrase.phrase, phrase.said, (), n))
+                uses[phrase.phrase] = replace(before, places=(*before.places, place))
             ordered = sorted(
                 uses.values(), key=lambda use: (-len(use.places), -use.n_words, use.phrase)
             )
@@ -206,25 +206,25 @@ class PhraseInstrument:
 
     def find(self, words: Sequence[str]) -> list[tuple[int, int, ListedPhrase]]:
         """Where listed phrases begin, their lengths, and which; none lies within another."""
-        found: list[tuple[int, int, ListedPhrase]] = []
+        uses: list[tuple[int, int, ListedPhrase]] = []
         end = 0
         for k, word in enumerate(words):
-            here = [
-                (len(own), one)
-                for own, one in self._by_first.get(word, ())
-                if list(words[k : k + len(own)]) == own
+            starting = [
+                (len(listed), phrase)
+                for listed, phrase in self._by_first.get(word, ())
+                if list(words[k : k + len(listed)]) == listed
             ]
-            n, best = max(here, key=lambda entry: entry[0], default=(0, None))
+            n, best = max(starting, key=lambda entry: entry[0], default=(0, None))
             # A match that began earlier and ends here or later contains it.
             if best is not None and k + n > end:
-                found.append((k, n, best))
+                uses.append((k, n, best))
                 end = k + n
-        return found
+        return uses
 
 
 def uses_of(measurement: Measurement) -> list[PhraseUse]:
     """The phrases of a `PhraseInstrument` measurement; empty for other instruments."""
     return [
-        PhraseUse(**{**one, "places": tuple((int(a), int(b)) for a, b in one["places"])})
-        for one in measurement.details.get("phrases", ())
+        PhraseUse(**{**use, "places": tuple((int(a), int(b)) for a, b in use["places"])})
+        for use in measurement.details.get("phrases", ())
     ]

@@ -65,8 +65,8 @@ class Located:
 
     def span(self, place: int, n: int) -> Span:
         text, first = self.at(place)
-        found = self.texts[text]
-        return Span(self.ids[text], int(found.starts[first]), int(found.ends[first + n - 1]))
+        words = self.texts[text]
+        return Span(self.ids[text], int(words.starts[first]), int(words.ends[first + n - 1]))
 
 
 class WordTable:
@@ -101,7 +101,7 @@ class WordTable:
         cuts = ends
         if segments:
             cuts = np.concatenate(
-                [ends, *(ends[k] - lengths[k] + np.array(own) for k, own in enumerate(segments))]
+                [ends, *(ends[k] - lengths[k] + np.array(cut) for k, cut in enumerate(segments))]
             )
         cuts = np.unique(cuts.astype(np.int64))
         n_left = np.repeat(cuts, np.diff(cuts, prepend=0)) - np.arange(len(flat))
@@ -136,8 +136,8 @@ class WordTable:
             in_all, n_single = kernels.count_places(
                 numbers, self.n_left, self.text_of, self.n_texts, n
             )
-            found = Ngrams(n, in_all - n_echoed, n_own + n_single, ends, texts, counts, firsts)
-            yield found, marked
+            held = Ngrams(n, in_all - n_echoed, n_own + n_single, ends, texts, counts, firsts)
+            yield held, marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ class Ngrams:
         """For each n-gram, the sum of the entries' values over the texts that hold it."""
         if not len(self.ends):
             return values[:0]
-        found: NDArray[Any] = np.add.reduceat(values, np.concatenate([[0], self.ends[:-1]]))
-        return found
+        totals: NDArray[Any] = np.add.reduceat(values, np.concatenate([[0], self.ends[:-1]]))
+        return totals
 
     def narrowed(self, kept: NDArray[np.int64]) -> Ngrams:
         """Restrict to these texts, numbered in this (ascending) order."""
@@ -204,44 +204,44 @@ class NgramMeasures:
 
     @property
     def max_permutations(self) -> int:
-        return _BUDGET_ENTRIES // max(1, sum(len(one.texts) for one in self.lengths))
+        return _BUDGET_ENTRIES // max(1, sum(len(ngrams.texts) for ngrams in self.lengths))
 
     @classmethod
     def of(cls, table: WordTable, n_threads: int = 1) -> NgramMeasures:
         return cls(tuple(ngrams for ngrams, _ in table.ngrams(SHARED[-1])), n_threads)
 
     def narrowed(self, kept: NDArray[np.int64]) -> NgramMeasures:
-        return replace(self, lengths=tuple(one.narrowed(kept) for one in self.lengths))
+        return replace(self, lengths=tuple(ngrams.narrowed(kept) for ngrams in self.lengths))
 
     def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Each measure of each subset: float64, shape (n_subsets, n_measures); NaN for none."""
 
         def of(subsets: NDArray[np.uint8]) -> NDArray[np.float64]:
             n_members = subsets.sum(axis=1, dtype=np.int64)
-            found: dict[str, NDArray[np.float64]] = {}
+            columns: dict[str, NDArray[np.float64]] = {}
             log_bleu = np.zeros(subsets.shape)
             with np.errstate(invalid="ignore", divide="ignore"):
-                for one in self.lengths:
+                for ngrams in self.lengths:
                     n_different, n_shared, n_others, n_clipped = kernels.count_in_subsets(
-                        one.ends, one.texts, one.counts, subsets
+                        ngrams.ends, ngrams.texts, ngrams.counts, subsets
                     )
-                    totals = (subsets @ one.totals.astype(np.float64)).astype(np.float64)
-                    if one.n in SHARED:
-                        found[f"shared_ngrams.{one.n}"] = n_shared.sum(axis=1) / totals
-                    if one.n in DISTINCT:
-                        own = subsets @ one.n_own.astype(np.float64)
-                        found[f"distinct.{one.n}"] = (n_different + own) / totals
-                    if one.n in BLEU:
+                    totals = (subsets @ ngrams.totals.astype(np.float64)).astype(np.float64)
+                    if ngrams.n in SHARED:
+                        columns[f"shared_ngrams.{ngrams.n}"] = n_shared.sum(axis=1) / totals
+                    if ngrams.n in DISTINCT:
+                        n_own = subsets @ ngrams.n_own.astype(np.float64)
+                        columns[f"distinct.{ngrams.n}"] = (n_different + n_own) / totals
+                    if ngrams.n in BLEU:
                         smooth = np.where(n_clipped == 0, _SMOOTHING, n_clipped)
-                        if one.n == 1:
+                        if ngrams.n == 1:
                             # A text that shares no words scores 0.
                             smooth = n_clipped.astype(np.float64)
-                        log_bleu += np.log(smooth / np.maximum(1, one.totals)) / len(BLEU)
-                    if one.n == REPEATED:
+                        log_bleu += np.log(smooth / np.maximum(1, ngrams.totals)) / len(BLEU)
+                    if ngrams.n == REPEATED:
                         each = subsets * np.log1p(n_others)
-                        found["self_repetition"] = each.sum(axis=1) / n_members
-                found["self_bleu"] = (subsets * np.exp(log_bleu)).sum(axis=1) / n_members
-            return np.stack([found[name] for name in self.names], axis=1)
+                        columns["self_repetition"] = each.sum(axis=1) / n_members
+                columns["self_bleu"] = (subsets * np.exp(log_bleu)).sum(axis=1) / n_members
+            return np.stack([columns[name] for name in self.names], axis=1)
 
         step = max(1, min(_N_AT_ONCE, _CELLS_AT_ONCE // max(1, members.shape[1])))
         parts = [members[k : k + step] for k in range(0, len(members), step)]
@@ -273,7 +273,7 @@ class Tagger:
                 ends.append(len(tokens))
             starts = np.array([token.idx for token in tokens], np.int64)
             n_chars = np.array([len(token) for token in tokens], np.int64)
-            yield Tagged(TextWords([one.tag_ for one in tokens], starts, starts + n_chars), ends)
+            yield Tagged(TextWords([t.tag_ for t in tokens], starts, starts + n_chars), ends)
             advance(1)
 
 
@@ -353,15 +353,15 @@ def shared_phrases(
     for n_texts_in, t, ngrams in candidates:
         if len(listed) == n_listed:
             break
-        here = ngrams.entries(t)
-        firsts, is_own = ngrams.firsts[here], is_in[ngrams.texts[here]]
+        entries = ngrams.entries(t)
+        firsts, is_own = ngrams.firsts[entries], is_in[ngrams.texts[entries]]
         words = located.words(int(firsts[0]), ngrams.n)
         if any(_overlap(words, other) for other in taken):
             continue
         taken.append(words)
         examples = firsts[is_own][:_N_EXAMPLES].tolist()
         spans = tuple(located.span(first, ngrams.n) for first in examples)
-        n_times, n_elsewhere = int(ngrams.counts[here][is_own].sum()), len(is_own) - n_texts_in
+        n_times, n_elsewhere = int(ngrams.counts[entries][is_own].sum()), len(is_own) - n_texts_in
         listed.append(SharedPhrase(" ".join(words), n_texts_in, n_times, n_elsewhere, spans))
     return listed
 
@@ -481,11 +481,11 @@ class PairTable:
         Runs found in very many texts are ignored, as in `similar_pairs`.
         """
         ids, n_words, numbers = self.located.ids, self.n_words, self.numbers
-        most = max((int(own.max(initial=-1)) for own in numbers), default=-1)
+        most = max((int(grams.max(initial=-1)) for grams in numbers), default=-1)
         n_holders = np.zeros(most + 1, np.int64)
         of_owner: dict[int, list[NDArray[np.int32]]] = {}
-        for owner, own in zip(self.owners or range(len(ids)), numbers, strict=True):
-            of_owner.setdefault(owner, []).append(own)
+        for owner, grams in zip(self.owners or range(len(ids)), numbers, strict=True):
+            of_owner.setdefault(owner, []).append(grams)
         for several in of_owner.values():
             held = np.concatenate(several)
             n_holders[np.unique(held[held >= 0])] += 1
@@ -495,20 +495,20 @@ class PairTable:
             partners.setdefault(a, []).append((-n, b))
             partners.setdefault(b, []).append((-n, a))
         shared = []
-        for k, (id_, own) in enumerate(zip(ids, numbers, strict=True)):
-            covered = np.zeros(len(own) + n_words, bool)
-            for i in np.flatnonzero(own >= 0).tolist():
-                if is_shared[own[i]]:
+        for k, (id_, grams) in enumerate(zip(ids, numbers, strict=True)):
+            covered = np.zeros(len(grams) + n_words, bool)
+            for i in np.flatnonzero(grams >= 0).tolist():
+                if is_shared[grams[i]]:
                     covered[i : i + n_words] = True
-            share = float(covered[: len(own)].mean()) if len(own) else 0.0
+            share = float(covered[: len(grams)].mean()) if len(grams) else 0.0
             longest, most_with = 0, None
             if k in partners:
                 _, best = min(partners[k])
-                runs = common_runs(own, numbers[best], n_words)
+                runs = common_runs(grams, numbers[best], n_words)
                 longest, most_with = max((n for _, _, n in runs), default=0), ids[best]
             n_others = len(partners.get(k, ()))
-            shared.append(SharedText(id_, len(own), share, longest, most_with, n_others))
-        return sorted(shared, key=lambda one: (-one.share, -one.longest))
+            shared.append(SharedText(id_, len(grams), share, longest, most_with, n_others))
+        return sorted(shared, key=lambda text: (-text.share, -text.longest))
 
     def similar_pairs(self, n_listed: int) -> list[SimilarPair]:
         """The pairs with most words in common runs of `n_words` or more, the most similar first.

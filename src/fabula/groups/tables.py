@@ -46,31 +46,31 @@ _MOST_WORDS = 40
 """Words of a run that are shown on a report of several texts."""
 
 
-def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
+def diversity_tables(diversity: Diversity, texts: Mapping[str, str]) -> list[Block]:
     """texts: by id, for the words of the spans that are shown."""
-    parts = _figures(found)
-    if found.tests:
+    parts = _figures(diversity)
+    if diversity.tests:
         # The tests, how their p-values are computed, and why some are missing.
         number = Column("measure", once=True, of=lambda test: _title(test.number)[0])
         # Notes below the table explain what has no interval.
-        p = Column("p", ".3g", of=lambda it: Missing(explain(it.reason)) if it.reason else it.p)
-        by_t = [one for one in found.tests if one.test == "jackknife t" and one.p is not None]
-        permuted = [one for one in found.tests if one.details["n_permutations"]]
-        fewest = min((one.details["n_permutations"] for one in permuted), default=0)
+        p = Column("p", ".3g", of=lambda t: Missing(explain(t.reason)) if t.reason else t.p)
+        by_t = [t for t in diversity.tests if t.test == "jackknife t" and t.p is not None]
+        permuted = [test for test in diversity.tests if test.details["n_permutations"]]
+        fewest = min((test.details["n_permutations"] for test in permuted), default=0)
         how = f"permutation of the group, {fewest:,} times or more"
         if not permuted:
             how = "t-test by the jackknife" if by_t else "none"
         elif by_t:
-            measures = {one.number for one in permuted}
-            apart = [one for one in by_t if one.number not in measures]
-            alone = dict.fromkeys(_title(one.number)[0] for one in apart)
-            pairs = dict.fromkeys(f"{one.a} : {one.b}" for one in by_t if one.number in measures)
+            measures = {test.number for test in permuted}
+            apart = [test for test in by_t if test.number not in measures]
+            alone = dict.fromkeys(_title(test.number)[0] for test in apart)
+            pairs = dict.fromkeys(f"{t.a} : {t.b}" for t in by_t if t.number in measures)
             how += f" (of {', '.join([*alone, *pairs])}: t-test by the jackknife)"
-        parts += ["", contrast_sheet("tests", found.tests, "+.3f", number=number, p=p)]
+        parts += ["", contrast_sheet("tests", diversity.tests, "+.3f", number=number, p=p)]
         parts.append(f"p: {how}; p (Holm): over the pairs of a measure")
-        if any(one.reason == "no_spread" for one in found.tests):
+        if any(test.reason == "no_spread" for test in diversity.tests):
             parts.append("no p: in one of the groups nothing varies (see above)")
-    for group in found.groups:
+    for group in diversity.groups:
         # What most texts of a group share, and where the first example is.
         for name, phrases in (("phrases", group.phrases), ("templates", group.templates)):
             columns = [
@@ -78,29 +78,31 @@ def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
                 Column("texts", ",", name="n_texts"),
                 Column("times", ",", name="n_times"),
                 Column("elsewhere", ",", name="n_texts_elsewhere"),
-                Column("such as", name="example", of=lambda one: _words(one.examples[0], texts)),
-                Column("in", name="example_id", of=lambda one: one.examples[0].document_id),
+                Column("such as", name="example", of=lambda row: _words(row.examples[0], texts)),
+                Column("in", name="example_id", of=lambda row: row.examples[0].document_id),
             ]
             if name == "phrases":
                 # The words are the phrase itself.
                 columns.pop(-2)
             if phrases:
                 parts += ["", Sheet.of(name, phrases, columns, about=("group", group.name))]
-    parts += _pairs(found.pairs, found.run_words, texts)
-    return [*parts, "", *found.remarks, found.signature]
+    parts += _pairs(diversity.pairs, diversity.run_words, texts)
+    return [*parts, "", *diversity.remarks, diversity.signature]
 
 
 def together_tables(
-    found: Together, texts: Mapping[str, str], elsewhere: Mapping[str, float | None] | None = None
+    together: Together,
+    texts: Mapping[str, str],
+    elsewhere: Mapping[str, float | None] | None = None,
 ) -> list[Block]:
     """Which texts resemble which, then how similar all texts are, or why that is not reported.
 
     elsewhere: by id, the share of a text's words found as near matches in the other texts, or in a
     reference; texts are then ordered by it.
     """
-    there = elsewhere or {}
-    listed = [one for one in found.shared if one.share or there.get(one.id)]
-    listed.sort(key=lambda one: -(there.get(one.id) or 0.0))
+    near = elsewhere or {}
+    listed = [text for text in together.shared if text.share or near.get(text.id)]
+    listed.sort(key=lambda text: -(near.get(text.id) or 0.0))
     parts: list[Block] = []
     if listed:
         # The texts that share anything, most shared first.
@@ -112,24 +114,24 @@ def together_tables(
             Column("most with"),
             Column("texts", ",", name="n_others"),
         ]
-        if there:
-            share = Column("found elsewhere", ".0%", name="elsewhere", of=lambda t: there.get(t.id))
+        if near:
+            share = Column("found elsewhere", ".0%", name="elsewhere", of=lambda t: near.get(t.id))
             columns.insert(2, share)
         parts.append(Sheet.of("shared", listed, columns, many="texts"))
-        if n_without := len(found.shared) - len(listed):
-            said = "1 text shares" if n_without == 1 else f"{n_without:,} texts share"
-            parts.append(f"{said} no run with another")
-        if there:
+        if n_without := len(together.shared) - len(listed):
+            subject = "1 text shares" if n_without == 1 else f"{n_without:,} texts share"
+            parts.append(f"{subject} no run with another")
+        if near:
             parts.append(
                 "found elsewhere: in the other texts or in a reference, including matches in other "
                 "words if requested"
             )
-        if found.apart:
-            parts.append(f"texts with the same {found.apart} were not compared with each other")
+        if together.apart:
+            parts.append(f"texts with the same {together.apart} were not compared with each other")
         parts += [_UNKNOWN, ""]
-    parts += _pairs(found.pairs, found.run_words, texts, _MOST_WORDS)
-    figures = [found.reason] if found.diversity is None else _figures(found.diversity)
-    return [*parts, "", *figures, *found.remarks]
+    parts += _pairs(together.pairs, together.run_words, texts, _MOST_WORDS)
+    figures = [together.reason] if together.diversity is None else _figures(together.diversity)
+    return [*parts, "", *figures, *together.remarks]
 
 
 def _pairs(
@@ -159,8 +161,8 @@ def _pairs(
     return parts
 
 
-def _figures(found: Diversity) -> list[Block]:
-    measured = [(m, group, group.estimates[m]) for m in found.measures for group in found.groups]
+def _figures(diversity: Diversity) -> list[Block]:
+    measured = [(m, g, g.estimates[m]) for m in diversity.measures for g in diversity.groups]
     columns = [
         Column("measure", once=True),
         Column("group"),
@@ -169,15 +171,20 @@ def _figures(found: Diversity) -> list[Block]:
     ]
     few = Missing(explain("few_texts"))
     rows: list[list[Cell]] = [
-        [_title(measure)[0], group.name, few if one.value is None else one, f"{group.n:,}"]
-        for measure, group, one in measured
+        [
+            _title(measure)[0],
+            group.name,
+            few if estimate.value is None else estimate,
+            f"{group.n:,}",
+        ]
+        for measure, group, estimate in measured
     ]
     forms = [_title(measure)[1] for measure, _, _ in measured]
     parts: list[Block] = [Sheet("measures", columns, rows, forms=forms)]
-    estimates = [one for group in found.groups for one in group.estimates.values()]
-    parts += interval_notes(estimates, "texts" if found.design == "texts" else "prompts")
-    bare = [one for one in estimates if one.value is not None and one.low is None]
-    if any(reason_of(one) == "no_spread" for one in bare):
+    estimates = [estimate for group in diversity.groups for estimate in group.estimates.values()]
+    parts += interval_notes(estimates, "texts" if diversity.design == "texts" else "prompts")
+    bare = [e for e in estimates if e.value is not None and e.low is None]
+    if any(reason_of(estimate) == "no_spread" for estimate in bare):
         parts.append(f"-: {explain('no_spread')}")
     parts.append("higher means more alike; for distinct n-grams and cosine distance, lower does")
     return parts
@@ -195,12 +202,12 @@ def _words(span: Span, texts: Mapping[str, str], most: int | None = None) -> str
     return " ".join(words[:most]) + (" …" if most is not None and len(words) > most else "")
 
 
-def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
+def phrase_tables(result: KeyPhrases, n_listed: int) -> list[Block]:
     """The first phrases of A, then of B, and what they are based on."""
-    has_background = any(one.background is not None for one in found.phrases)
+    has_background = any(phrase.background is not None for phrase in result.phrases)
     parts: list[Block] = []
-    for group in (found.a, found.b):
-        phrases = found.over(group)
+    for group in (result.a, result.b):
+        phrases = result.over(group)
         if not phrases:
             parts += [f"no phrase that {group.name} uses more often passes the test", ""]
             continue
@@ -208,7 +215,7 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
             Column(
                 f"phrases of {group.name}",
                 name="phrase",
-                of=lambda one: f"{one.phrase} ({one.example})" if one.example else one.phrase,
+                of=lambda row: f"{row.phrase} ({row.example})" if row.example else row.phrase,
             ),
             Column("A", ".2f", name="rate_a"),
             Column("B", ".2f", name="rate_b"),
@@ -218,7 +225,7 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
             Column("z", "+.1f"),
             Column("p (Holm)", ".2g", name="p_holm"),
         ]
-        if any(one.background is not None for one in phrases):
+        if any(phrase.background is not None for phrase in phrases):
             columns.append(Column("elsewhere", ".1f", name="background"))
         parts.append(Sheet.of("phrases", phrases[:n_listed], columns, about=("group", group.name)))
         if n_more := max(0, len(phrases) - n_listed):
@@ -226,14 +233,14 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
         parts.append("")
     return [
         *parts,
-        f"A is {found.a.name}, {found.a.n_compared:,} texts; B is {found.b.name}, "
-        f"{found.b.n_compared:,} texts; {found.n_words} words of each; rates are per 1,000 words, "
+        f"A is {result.a.name}, {result.a.n_compared:,} texts; B is {result.b.name}, "
+        f"{result.b.n_compared:,} texts; {result.n_words} words of each; rates are per 1,000 words, "
         "from the same number of texts of each group",
-        f"p: exact test of which texts contain it, corrected (Holm) over the {found.n_tested:,} of "
-        f"{found.n_seen:,} phrases that occur in enough texts to pass",
+        f"p: exact test of which texts contain it, corrected (Holm) over the {result.n_tested:,} of "
+        f"{result.n_seen:,} phrases that occur in enough texts to pass",
         *(["elsewhere: per million words of the background"] if has_background else []),
-        *found.remarks,
-        found.signature,
+        *result.remarks,
+        result.signature,
     ]
 
 
@@ -242,17 +249,17 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
 
     The same comparison gives the same bytes. Raises `InputError` for an unknown extension.
     """
-    scores = [one for one in comparison.groups if one.number == INDEX]
+    scores = [group for group in comparison.groups if group.number == INDEX]
     height = max(3.4, 1.6 + 0.38 * len(scores))
     with figure_of(path, 1, 2, figsize=(9.6, height), width_ratios=(1.15, 1)) as (figure, panels):
         from matplotlib.ticker import MaxNLocator
 
         axes, strips = panels
         curves: dict[str, list[list[float | None]]] = {}
-        for one in comparison.groups:
-            if one.number.startswith(f"{CURVE}_"):
-                level = int(one.number.rpartition("_")[2])
-                curves.setdefault(one.group, []).append([level, *one.mean.ends().values()])
+        for group in comparison.groups:
+            if group.number.startswith(f"{CURVE}_"):
+                level = int(group.number.rpartition("_")[2])
+                curves.setdefault(group.group, []).append([level, *group.mean.ends().values()])
         for k, (name, curve) in enumerate(curves.items()):
             # Level, mean and the ends of its interval; None is NaN.
             points = np.array(curve, np.float64) * (1, 100, 100, 100)
@@ -300,55 +307,57 @@ _PERCENT = Column(
     "+.1f",
     with_interval=True,
     name="percent",
-    of=lambda one: one.details.get("percent", Missing("")),
+    of=lambda pair: pair.details.get("percent", Missing("")),
 )
 
 
-def comparison_tables(found: Comparison) -> list[Block]:
+def comparison_tables(comparison: Comparison) -> list[Block]:
     """Each number's mean by group, then pairs with their tests."""
-    tested = {one.number for one in found.contrasts} or {one.number for one in found.groups}
-    shown = [one for one in found.groups if one.number in tested]
-    unit = "texts" if found.cluster is None else "clusters"
+    tested = {g.number for g in comparison.contrasts} or {g.number for g in comparison.groups}
+    shown = [group for group in comparison.groups if group.number in tested]
+    unit = "texts" if comparison.cluster is None else "clusters"
     groups = Sheet.of(
         "groups",
         shown,
         [
             Column("number", once=True),
-            Column(found.field, name="group"),
+            Column(comparison.field, name="group"),
             Column(unit, ",", name="n", of="mean.n"),
             Column("missing", ",", of="n_missing"),
             Column("mean", ".4g", with_interval=True),
         ],
     )
     more = [Column("P(A > B)", ".3f", name="superiority", of="details.superiority")]
-    if any("percent" in one.details for one in found.contrasts):
+    if any("percent" in pair.details for pair in comparison.contrasts):
         more.insert(0, _PERCENT)
-    number = NUMBER if len({one.number for one in found.contrasts}) > 1 else None
-    pairs = contrast_sheet("pairs", found.contrasts, "+.3g", number=number, more=more)
-    n_tests = sum(one.p_adjusted is not None for one in found.contrasts)
-    tests = "; ".join(dict.fromkeys(one.test for one in found.contrasts))
+    number = NUMBER if len({pair.number for pair in comparison.contrasts}) > 1 else None
+    pairs = contrast_sheet("pairs", comparison.contrasts, "+.3g", number=number, more=more)
+    n_tests = sum(pair.p_adjusted is not None for pair in comparison.contrasts)
+    tests = "; ".join(dict.fromkeys(pair.test for pair in comparison.contrasts))
     over = "" if n_tests == 1 else f"; p (Holm): corrected over all {n_tests:,} tests above"
-    shown_pairs: Block = pairs if found.contrasts else "no two groups have a number in common"
+    shown_pairs: Block = pairs if comparison.contrasts else "no two groups have a number in common"
     reasons = [
-        f"missing in {one.group} ({one.number}): {n:,} {explain(reason)}"
-        for one in shown
-        for reason, n in one.missing.items()
+        f"missing in {group.group} ({group.number}): {n:,} {explain(reason)}"
+        for group in shown
+        for reason, n in group.missing.items()
         if reason != NOT_SAID
     ]
-    at_once = [line for name, one in found.omnibus.items() for line in omnibus_lines(one, name)]
+    at_once = [
+        line for name, test in comparison.omnibus.items() for line in omnibus_lines(test, name)
+    ]
     notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
-    if found.cluster is not None:
+    if comparison.cluster is not None:
         notes.append(
-            f"Texts with the same {found.cluster} count as one in a group; tests permute "
-            f"groups within each {found.cluster} that they share, and whole ones otherwise."
+            f"Texts with the same {comparison.cluster} count as one in a group; tests permute "
+            f"groups within each {comparison.cluster} that they share, and whole ones otherwise."
         )
-    if found.n_joined:
-        notes.append(f"{found.n_joined:,} more before near-duplicates were joined")
-    if found.shared_field is not None:
+    if comparison.n_joined:
+        notes.append(f"{comparison.n_joined:,} more before near-duplicates were joined")
+    if comparison.shared_field is not None:
         notes.append(
-            f"Texts share {found.shared_field}, but are counted as independent: cluster by it "
-            f"(--cluster {found.shared_field})."
+            f"Texts share {comparison.shared_field}, but are counted as independent: cluster by it "
+            f"(--cluster {comparison.shared_field})."
         )
-    signatures = dict.fromkeys(found.signatures[one.number] for one in shown)
+    signatures = dict.fromkeys(comparison.signatures[group.number] for group in shown)
     tables: list[Block] = [groups, *reasons, *at_once, "", shown_pairs]
     return [*tables, *([f"p: {tests}{over}"] if n_tests else []), *notes, "", *signatures]

@@ -91,9 +91,7 @@ def diversity_tables(diversity: Diversity, texts: Mapping[str, str]) -> list[Blo
 
 
 def together_tables(
-    together: Together,
-    texts: Mapping[str, str],
-    elsewhere: Mapping[str, float | None] | None = None,
+    result: Together, texts: Mapping[str, str], elsewhere: Mapping[str, float | None] | None = None
 ) -> list[Block]:
     """Which texts resemble which, then how similar all texts are, or why that is not reported.
 
@@ -101,7 +99,7 @@ def together_tables(
     reference; texts are then ordered by it.
     """
     near = elsewhere or {}
-    listed = [text for text in together.shared if text.share or near.get(text.id)]
+    listed = [text for text in result.shared if text.share or near.get(text.id)]
     listed.sort(key=lambda text: -(near.get(text.id) or 0.0))
     parts: list[Block] = []
     if listed:
@@ -118,7 +116,7 @@ def together_tables(
             share = Column("found elsewhere", ".0%", name="elsewhere", of=lambda t: near.get(t.id))
             columns.insert(2, share)
         parts.append(Sheet.of("shared", listed, columns, many="texts"))
-        if n_without := len(together.shared) - len(listed):
+        if n_without := len(result.shared) - len(listed):
             subject = "1 text shares" if n_without == 1 else f"{n_without:,} texts share"
             parts.append(f"{subject} no run with another")
         if near:
@@ -126,12 +124,12 @@ def together_tables(
                 "found elsewhere: in the other texts or in a reference, including matches in other "
                 "words if requested"
             )
-        if together.apart:
-            parts.append(f"texts with the same {together.apart} were not compared with each other")
+        if result.apart:
+            parts.append(f"texts with the same {result.apart} were not compared with each other")
         parts += [_UNKNOWN, ""]
-    parts += _pairs(together.pairs, together.run_words, texts, _MOST_WORDS)
-    figures = [together.reason] if together.diversity is None else _figures(together.diversity)
-    return [*parts, "", *figures, *together.remarks]
+    parts += _pairs(result.pairs, result.run_words, texts, _MOST_WORDS)
+    figures = [result.reason] if result.diversity is None else _figures(result.diversity)
+    return [*parts, "", *figures, *result.remarks]
 
 
 def _pairs(
@@ -171,13 +169,8 @@ def _figures(diversity: Diversity) -> list[Block]:
     ]
     few = Missing(explain("few_texts"))
     rows: list[list[Cell]] = [
-        [
-            _title(measure)[0],
-            group.name,
-            few if estimate.value is None else estimate,
-            f"{group.n:,}",
-        ]
-        for measure, group, estimate in measured
+        [_title(measure)[0], group.name, few if e.value is None else e, f"{group.n:,}"]
+        for measure, group, e in measured
     ]
     forms = [_title(measure)[1] for measure, _, _ in measured]
     parts: list[Block] = [Sheet("measures", columns, rows, forms=forms)]
@@ -202,12 +195,12 @@ def _words(span: Span, texts: Mapping[str, str], most: int | None = None) -> str
     return " ".join(words[:most]) + (" …" if most is not None and len(words) > most else "")
 
 
-def phrase_tables(result: KeyPhrases, n_listed: int) -> list[Block]:
+def phrase_tables(keys: KeyPhrases, n_listed: int) -> list[Block]:
     """The first phrases of A, then of B, and what they are based on."""
-    has_background = any(phrase.background is not None for phrase in result.phrases)
+    has_background = any(phrase.background is not None for phrase in keys.phrases)
     parts: list[Block] = []
-    for group in (result.a, result.b):
-        phrases = result.over(group)
+    for group in (keys.a, keys.b):
+        phrases = keys.over(group)
         if not phrases:
             parts += [f"no phrase that {group.name} uses more often passes the test", ""]
             continue
@@ -233,14 +226,14 @@ def phrase_tables(result: KeyPhrases, n_listed: int) -> list[Block]:
         parts.append("")
     return [
         *parts,
-        f"A is {result.a.name}, {result.a.n_compared:,} texts; B is {result.b.name}, "
-        f"{result.b.n_compared:,} texts; {result.n_words} words of each; rates are per 1,000 words, "
+        f"A is {keys.a.name}, {keys.a.n_compared:,} texts; B is {keys.b.name}, "
+        f"{keys.b.n_compared:,} texts; {keys.n_words} words of each; rates are per 1,000 words, "
         "from the same number of texts of each group",
-        f"p: exact test of which texts contain it, corrected (Holm) over the {result.n_tested:,} of "
-        f"{result.n_seen:,} phrases that occur in enough texts to pass",
+        f"p: exact test of which texts contain it, corrected (Holm) over the {keys.n_tested:,} of "
+        f"{keys.n_seen:,} phrases that occur in enough texts to pass",
         *(["elsewhere: per million words of the background"] if has_background else []),
-        *result.remarks,
-        result.signature,
+        *keys.remarks,
+        keys.signature,
     ]
 
 
@@ -342,9 +335,7 @@ def comparison_tables(comparison: Comparison) -> list[Block]:
         for reason, n in group.missing.items()
         if reason != NOT_SAID
     ]
-    at_once = [
-        line for name, test in comparison.omnibus.items() for line in omnibus_lines(test, name)
-    ]
+    at_once = [line for name, t in comparison.omnibus.items() for line in omnibus_lines(t, name)]
     notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
     if comparison.cluster is not None:
         notes.append(

@@ -118,9 +118,9 @@ class AsLong:
         for passage in passages:
             if passage.gold is None:
                 raise InputError(f"{passage.id}: has no gold sentence, which {AS_LONG} must know")
-            own = (*passage.context, passage.gold)
-            self._own[passage.id] = frozenset(own)
-            by_book.setdefault(passage.book, {}).update(dict.fromkeys(own))
+            sentences = (*passage.context, passage.gold)
+            self._own[passage.id] = frozenset(sentences)
+            by_book.setdefault(passage.book, {}).update(dict.fromkeys(sentences))
         every = list(dict.fromkeys(text for texts in by_book.values() for text in texts))
         self._n_words = dict(zip(every, count_word_tokens(every), strict=True))
         self._of_book = {book: self._by_length(texts) for book, texts in by_book.items()}
@@ -130,19 +130,19 @@ class AsLong:
         self.signature = f"{AS_LONG}|pool:{len(every)}-sentences@{digest}"
 
     def _by_length(self, texts: Iterable[str]) -> Mapping[int, list[str]]:
-        found: dict[int, list[str]] = {}
+        by_length: dict[int, list[str]] = {}
         for text in texts:
             if self._n_words[text]:
-                found.setdefault(self._n_words[text], []).append(text)
-        return found
+                by_length.setdefault(self._n_words[text], []).append(text)
+        return by_length
 
     def continue_(self, passage: Story, rng: np.random.Generator) -> str:
         """A sentence that is nearest in length to the passage's gold one, and none of its own."""
-        own, wanted = self._own[passage.id], self._n_words[passage.gold or ""]
+        sentences, wanted = self._own[passage.id], self._n_words[passage.gold or ""]
         for pool in (self._of_book[passage.book], self._of_all):
             lengths = sorted(pool, key=lambda n: (abs(n - wanted), n))
             for _, near in groupby(lengths, lambda n: abs(n - wanted)):
-                texts = [text for n in near for text in pool[n] if text not in own]
+                texts = [text for n in near for text in pool[n] if text not in sentences]
                 if texts:
                     return texts[int(rng.integers(len(texts)))]
         raise InputError(f"{passage.id}: no other passage has a sentence for {AS_LONG}")
@@ -207,12 +207,12 @@ def generate(
     Raises `InputError` if a kept row was made from something else.
     """
     generator = _opened(choice)
-    found = [rows.find(_made_of(generator, story, seed)) for story in stories]
-    meter(sum(row is not None for row in found))
-    todo = [story for story, row in zip(stories, found, strict=True) if row is None]
+    kept = [rows.find(_made_of(generator, story, seed)) for story in stories]
+    meter(sum(row is not None for row in kept))
+    todo = [story for story, row in zip(stories, kept, strict=True) if row is None]
     blocks = [todo[k : k + _BLOCK] for k in range(0, len(todo), _BLOCK)]
-    made = (row for some in in_order(partial(_block, choice, seed), blocks, n_jobs) for row in some)
-    for row in found:
+    made = (row for part in in_order(partial(_block, choice, seed), blocks, n_jobs) for row in part)
+    for row in kept:
         if row is None:
             row = next(made)
             rows.add(row)

@@ -97,17 +97,17 @@ def passages(books: WholeStream, settings: CutSettings) -> Passages:
 
     named, n = ", ".join(books.names) or "the books", settings.n_sentences
     chapters = list(book_chapters(books, load_pipeline(SENTENCES)))
-    found = list(passages_of(chapters, n, settings.stride))
-    if not found:
+    cut = list(passages_of(chapters, n, settings.stride))
+    if not cut:
         raise InputError(
             f"{named}: no chapter has {n + 1} sentences; choose fewer with `n_sentences`"
         )
-    if len({passage.id for passage in found}) < len(found):
+    if len({passage.id for passage in cut}) < len(cut):
         raise InputError(
             f"{named}: two books have the same name, or one was given twice; their passages could "
             "not be told apart"
         )
-    rows = [asdict(one) | {"context": list(one.context)} for one in found]
+    rows = [asdict(passage) | {"context": list(passage.context)} for passage in cut]
     n_found = len(rows)
     if settings.limit is not None and settings.limit < n_found:
         kept = sorted(random.Random(settings.seed).sample(range(n_found), settings.limit))
@@ -301,7 +301,7 @@ def generate(
     }
     heat = settings.temperature
     named = ((kind, place) for kind, place in sources.items() if place)
-    choices = [generating.GeneratorChoice(*one, heat) for one in named]
+    choices = [generating.GeneratorChoice(*pair, heat) for pair in named]
     for choice in choices:
         choice.open()  # before anything is written
     sampling = Sampling(heat, max_tokens=MAX_TOKENS, seed=seed, effort=models.reasoning_effort)
@@ -418,7 +418,7 @@ class ComparedSystems(Result):
         return {".html": lambda path: write_system_page(path, self.table, self.examples)}
 
     def to_json(self) -> dict[str, Any]:
-        shown = {"examples": [one.to_json() for one in self.examples]} if self.examples else {}
+        shown = {"examples": [e.to_json() for e in self.examples]} if self.examples else {}
         return {**self.table.to_json(), **shown}
 
 
@@ -466,7 +466,7 @@ def score(
         progress.say("comparing")
         table = compare_systems(
             rows,
-            list(dict.fromkeys(one.system for one in continuations)),
+            list(dict.fromkeys(continuation.system for continuation in continuations)),
             vocabulary=words,
             controls=[AS_LONG],
             design=settings.test,
@@ -475,8 +475,8 @@ def score(
             correction=settings.correction,
             seed=settings.seed,
         )
-    n_examples = n_shown(settings.n_examples, settings.html)
-    found = sample_examples(stories, continuations, rows, table.systems, n_examples, settings.seed)
+    n, seed = n_shown(settings.n_examples, settings.html), settings.seed
+    examples = sample_examples(stories, continuations, rows, table.systems, n, seed)
     if settings.html is not None:
-        write_system_page(settings.html, table, found)
-    return ComparedSystems(table, found, bool(settings.n_examples))
+        write_system_page(settings.html, table, examples)
+    return ComparedSystems(table, examples, bool(settings.n_examples))

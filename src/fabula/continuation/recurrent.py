@@ -359,9 +359,9 @@ class _Run:
             return self._network["scores"](hidden)
 
     def _loss(self, scores: Any, targets: NDArray[np.int64], reduction: str) -> Any:
-        said = self._torch.from_numpy(targets).to(self._device)
+        gold = self._torch.from_numpy(targets).to(self._device)
         return self._torch.nn.functional.cross_entropy(
-            scores.float().flatten(0, 1), said.flatten(), ignore_index=_IGNORED, reduction=reduction
+            scores.float().flatten(0, 1), gold.flatten(), ignore_index=_IGNORED, reduction=reduction
         )
 
     def _save_checkpoint(self) -> None:

@@ -84,7 +84,7 @@ def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[
     """
     known = {story.id for story in stories}
     seen: dict[tuple[str, str], str] = {}
-    found: list[Continuation] = []
+    continuations: list[Continuation] = []
     for path in paths:
         for number, row in enumerate(read_rows(path, is_edited=True), 1):
             where = f"{path}, line {number}"
@@ -105,10 +105,10 @@ def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[
                     "each system its own name"
                 )
             seen[name, system] = where
-            found.append(Continuation(name, system, text))
+            continuations.append(Continuation(name, system, text))
         if not any(where.startswith(f"{path}, line ") for where in seen.values()):
             raise InputError(f"{path}: contains no continuations")
-    return found
+    return continuations
 
 
 def gold_continuations(
@@ -146,35 +146,35 @@ def score_rows(
     """
     by_story: dict[str, list[Continuation]] = {}
     # Sorted, so that the order of the arguments does not change the output.
-    for continuation in sorted(continuations, key=lambda one: one.system):
+    for continuation in sorted(continuations, key=lambda c: c.system):
         by_story.setdefault(continuation.story_id, []).append(continuation)
     pairs = [(story, by_story[story.id]) for story in stories if story.id in by_story]
     blocks = [pairs[k : k + _BLOCK] for k in range(0, len(pairs), _BLOCK)]
     measure = partial(spread or partial(in_order, n_jobs=n_jobs), partial(_score_block, choice))
     if out is None:
-        found: list[Row] = []
+        scored: list[Row] = []
         for rows in measure(blocks):
-            found += rows
+            scored += rows
             advance(len(rows))
-        return found
+        return scored
     with kept_rows(out, _SCORES, restart=restart) as kept:
         # Open nothing if there is nothing to compare with.
         known = str(metrics.open_tools(choice).signature) if len(kept) else ""
         wanted = [[_expected(s, text, known) for s, texts in b for text in texts] for b in blocks]
-        found = [row for rows in wanted for one in rows if (row := kept.find(one)) is not None]
+        scored = [row for rows in wanted for key in rows if (row := kept.find(key)) is not None]
         kept.check_end()
-        advance(len(found))
+        advance(len(scored))
         kept.begin()
         ends = list(accumulate(map(len, wanted), initial=0))
-        n_whole = bisect_right(ends, len(found)) - 1
-        n_half = len(found) - ends[n_whole]
+        n_whole = bisect_right(ends, len(scored)) - 1
+        n_half = len(scored) - ends[n_whole]
         for rows in measure(blocks[n_whole:]):
             for row in rows[n_half:]:
                 kept.add(row)
-                found.append(row)
+                scored.append(row)
                 advance(1)
             n_half = 0
-    return found
+    return scored
 
 
 def _expected(story: Story, text: Continuation, signature: str) -> Row:
@@ -201,8 +201,8 @@ def _score_block(choice: metrics.ToolChoice, block: _Block) -> list[Row]:
     for story, continuations in block:
         context = metrics.Context([known[text] for text in story.context])
         texts = [continuation.text for continuation in continuations]
-        own = [known[text or ""] for text in texts]
-        scored = metrics.score_continuations(tools, context, texts, own)
+        readings = [known[text or ""] for text in texts]
+        scored = metrics.score_continuations(tools, context, texts, readings)
         for continuation, result in zip(continuations, scored, strict=True):
             # Rounded to six digits: further digits depend on the processor.
             values = {k: v if v is None else round(v, 6) for k, v in result.values.items()}
@@ -241,8 +241,8 @@ class Example:
             "id": self.story.id,
             "context": list(self.story.context),
             "systems": {
-                one.system: {"text": one.text, "values": one.values, "missing": one.missing}
-                for one in self.written
+                w.system: {"text": w.text, "values": w.values, "missing": w.missing}
+                for w in self.written
             },
         }
 
@@ -261,7 +261,7 @@ def sample_examples(
     """
     if not n:
         return []
-    texts = {(one.story_id, one.system): one.text for one in continuations}
+    texts = {(c.story_id, c.system): c.text for c in continuations}
     by_story: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in scored:
         by_story.setdefault(row["id"], {})[row["system"]] = row
@@ -272,9 +272,9 @@ def sample_examples(
         Example(
             story,
             [
-                Written(system, texts[story.id, system], one["values"], one["missing"])
+                Written(system, texts[story.id, system], scores["values"], scores["missing"])
                 for system in systems
-                if (one := by_story[story.id].get(system)) is not None
+                if (scores := by_story[story.id].get(system)) is not None
             ],
         )
         for story in (whole[k] for k in chosen)

@@ -104,7 +104,7 @@ class SystemTable:
                         for system in self.systems
                         for c in (self.cells[metric.id, system],)
                     },
-                    "contrasts": [one.to_json() for one in self.tests if one.number == metric.id],
+                    "contrasts": [t.to_json() for t in self.tests if t.number == metric.id],
                 }
                 for metric in self.metrics
             ],
@@ -201,9 +201,9 @@ def _by_system(
     passages: dict[str, str | None] = {}
     signature: Signature | None = None
     for row in rows:
-        found = Signature.parse(str(row.get("signature", "")))
-        signature = signature or found
-        if differences := signature.differences(found):
+        parsed = Signature.parse(str(row.get("signature", "")))
+        signature = signature or parsed
+        if differences := signature.differences(parsed):
             raise MixError(
                 f"continuations were not all measured in the same way ({'; '.join(differences)}); "
                 "score all with the same settings"
@@ -270,9 +270,9 @@ def _cells(
 ) -> Iterator[tuple[tuple[str, str], Cell]]:
     estimates = mean_estimates(means, clusters=clusters, signature=signature)
     for system, rows in aligned.items():
-        given = [row for row in rows if row is not None]
+        known = [row for row in rows if row is not None]
         for metric in means:
-            why = Counter[str](row["missing"][metric] for row in given if metric in row["missing"])
+            why = Counter[str](row["missing"][metric] for row in known if metric in row["missing"])
             yield (metric, system), Cell(estimates[metric, system], dict(why))
         for metric in ratios:
             estimate = ratio_estimate(ratios[metric][system], signature, clusters=clusters)
@@ -288,7 +288,7 @@ def _cells(
                 else:
                     why["no_token"] += 1
             yield (metric, system), Cell(estimate, dict(why))
-        words = [word for row in given for word in _words_of(row)]
+        words = [word for row in known for word in _words_of(row)]
         for metric, value in (("mattr", mattr(words)), ("mtld", mtld(words))):
             estimate = Estimate(value, None, None, len(words), "over all words", signature)
-            yield (metric, system), Cell(estimate, {} if value else {"too_short": len(given)})
+            yield (metric, system), Cell(estimate, {} if value else {"too_short": len(known)})

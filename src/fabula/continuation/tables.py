@@ -127,8 +127,8 @@ def _remarks(table: SystemTable) -> Iterator[str]:
         for metric in table.metrics:
             for reason, n in table.cells[metric.id, system].missing.items():
                 by_reason.setdefault(reason, []).append((metric.number, n))
-        for reason, found in by_reason.items():
-            numbers = ", ".join(f"{metric} ({n:,})" for metric, n in found)
+        for reason, counted in by_reason.items():
+            numbers = ", ".join(f"{metric} ({n:,})" for metric, n in counted)
             yield f"missing, {system}: {explain(reason)}; in metrics {numbers}"
 
 
@@ -138,16 +138,16 @@ def example_blocks(table: SystemTable, examples: Sequence[Example]) -> list[Bloc
     blocks: list[Block] = []
     for example in examples:
         columns = [Column("", name="metric")]
-        columns += [Column(one.system, ".3f") for one in example.written]
+        columns += [Column(written.system, ".3f") for written in example.written]
         rows: list[list[Cell]] = []
         for metric in metrics:
-            scores = (_score(one, metric) for one in example.written)
+            scores = (_score(written, metric) for written in example.written)
             rows.append([f"{metric.number:2}. {metric.title}", *scores])
         blocks += [
             f"Passage {example.story.id}",
             " ".join(example.story.context),
             "",
-            *(f"{one.system}: {_text(one)}" for one in example.written),
+            *(f"{written.system}: {_text(written)}" for written in example.written),
             "",
             Sheet("examples", columns, rows, about=("passage", example.story.id)),
             "",
@@ -232,7 +232,7 @@ def write_system_page(path: Path, table: SystemTable, examples: Sequence[Example
 def _places(table: SystemTable, metric: Metric) -> dict[str, list[float | None]]:
     """Where each system's value and the ends of its interval are on a strip 100 wide."""
     estimates = {system: table.cells[metric.id, system].estimate for system in table.systems}
-    ends = {system: (one.value, one.low, one.high) for system, one in estimates.items()}
+    ends = {system: (e.value, e.low, e.high) for system, e in estimates.items()}
     known = [end for three in ends.values() for end in three if end is not None]
     low = min(known, default=0.0)
     width = (max(known, default=1.0) - low) or 1.0

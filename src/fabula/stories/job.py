@@ -104,18 +104,18 @@ def draw(sources: Stream, settings: DrawSettings) -> Drawn:
 
     by, out, counts = settings.by, settings.out, dict[str, Any]()
     if settings.pieces is None:
-        found = draw_texts(sources, settings.n_each or 1, by=by, seed=settings.seed)
-        check_ids(found.documents)
-        rows = [{**one.fields, "id": one.id, "text": one.text} for one in found.documents]
-        there, drawn = found.n_there, found.n_drawn
-        groups, n_there = [] if by is None else sorted(there), sum(there.values())
+        chosen = draw_texts(sources, settings.n_each or 1, by=by, seed=settings.seed)
+        check_ids(chosen.documents)
+        rows = [{**text.fields, "id": text.id, "text": text.text} for text in chosen.documents]
+        sizes, drawn = chosen.n_there, chosen.n_drawn
+        groups, n_there = [] if by is None else sorted(sizes), sum(sizes.values())
         lines = [f"{len(rows):,} of {n_there:,} texts"]
         if by is not None:
             lines[0] += f", from {len(groups):,} groups ({by})"
-            lines += [f"  {one}: {drawn[one]:,} of {there[one]:,}" for one in groups[:_N_LISTED]]
+            lines += [f"  {g}: {drawn[g]:,} of {sizes[g]:,}" for g in groups[:_N_LISTED]]
         if len(groups) > _N_LISTED:
             lines.append(f"  and {len(groups) - _N_LISTED:,} more groups")
-        each = [{"group": one, "n_there": there[one], "n_drawn": drawn[one]} for one in groups]
+        each = [{"group": g, "n_there": sizes[g], "n_drawn": drawn[g]} for g in groups]
         counts = {"n_there": n_there, "groups": each}
     elif not sources.names:
         raise SettingsError("pieces", "needs files that `fabula feedback elicit` wrote")
@@ -287,7 +287,7 @@ def write(
         if not row["missing_reason"] and not row["is_done"]:
             row["missing_reason"] = "not_converged"
     # People's stories and those of models in their last round, in the order of the plots.
-    places = {one.id: place for place, one in enumerate(wanted)}
+    places = {p.id: place for place, p in enumerate(wanted)}
     finished: list[Row] = [
         {
             "id": f"{document.id}_human",

@@ -46,17 +46,17 @@ def draw_texts(
     for place, document in enumerate(check_documents(documents)):
         group = "" if by is None else document.group(by)
         n_there[group] += 1
-        here = kept.setdefault(group, [])
+        heap = kept.setdefault(group, [])
         # The largest rank is on top, and leaves first.
         named = f"{seed} {len(document.id)} {document.id}{document.text}"
         rank = hashlib.blake2b(named.encode(errors="replace"), digest_size=8).digest()
         entry = -int.from_bytes(rank, "big"), place, document
-        if len(here) < n_each:
-            heapq.heappush(here, entry)
+        if len(heap) < n_each:
+            heapq.heappush(heap, entry)
         else:
-            heapq.heappushpop(here, entry)
-    drawn = sorted((place, one) for here in kept.values() for _, place, one in here)
-    n_drawn = {group: len(here) for group, here in kept.items()}
+            heapq.heappushpop(heap, entry)
+    drawn = sorted((place, document) for heap in kept.values() for _, place, document in heap)
+    n_drawn = {group: len(heap) for group, heap in kept.items()}
     return DrawnTexts(tuple(document for _, document in drawn), n_there, n_drawn)
 
 
@@ -93,18 +93,18 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
     that were drawn least; the last turn is of those cells that leave every field's values drawn
     equally often, or once more. Missing pieces and refusals are skipped. Raises `InputError`.
     """
-    given = [row for row in rows if why_missing(row) is None]
-    if n > len(given):
-        raise InputError(f"`pieces` {n:,}: there are only {len(given):,} pieces to sample from")
+    pieces = [row for row in rows if why_missing(row) is None]
+    if n > len(pieces):
+        raise InputError(f"`pieces` {n:,}: there are only {len(pieces):,} pieces to sample from")
     pools: dict[tuple[str, ...], list[int]] = {}
-    for place, row in enumerate(given):
+    for place, row in enumerate(pieces):
         lacking = [name for name in by if row.get(name) is None]
         if lacking:
             raise InputError(
                 f"{feedback_id(row)}: has no {lacking[0]!r}, which even sampling needs"
             )
         pools.setdefault(tuple(str(row[name]) for name in by), []).append(place)
-    ranks = [_draw(seed, feedback_id(row)) for row in given]
+    ranks = [_draw(seed, feedback_id(row)) for row in pieces]
     left = {cell: sorted(places, key=ranks.__getitem__) for cell, places in pools.items()}
     turns = sorted(left, key=lambda cell: _draw(seed, repr(cell)))
     used: Counter[str] = Counter()
@@ -112,9 +112,9 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
     counts: Counter[tuple[int, str]] = Counter()
     while len(drawn) < n:
         for cell in _even_cells(turns, n - len(drawn), counts):
-            place = min(left[cell], key=lambda k: used[str(given[k]["story_id"])])
+            place = min(left[cell], key=lambda k: used[str(pieces[k]["story_id"])])
             left[cell].remove(place)
-            used[str(given[place]["story_id"])] += 1
+            used[str(pieces[place]["story_id"])] += 1
             drawn.add(place)
         turns = [cell for cell in turns if left[cell]]
     cells = [
@@ -122,9 +122,9 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
         for cell, places in sorted(pools.items())
     ]
     return Sample(
-        rows=[given[place] for place in sorted(drawn)],
+        rows=[pieces[place] for place in sorted(drawn)],
         cells=cells,
-        n_there=len(given),
+        n_there=len(pieces),
         n_stories=len(used),
         n_of_story=max(used.values()),
         left_out=count_missing(rows),
@@ -145,7 +145,7 @@ def _even_cells(
     chosen: list[tuple[str, ...]] = []
     rest = list(cells)
     for _ in range(n):
-        best = min(rest, key=lambda cell: sum(counts[one] for one in enumerate(cell)))
+        best = min(rest, key=lambda cell: sum(counts[pair] for pair in enumerate(cell)))
         rest.remove(best)
         chosen.append(best)
         counts.update(enumerate(best))

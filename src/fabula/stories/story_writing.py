@@ -149,8 +149,7 @@ async def make_plots(
 
         return {"id": document.id, "model": model.name, "text_digest": digest}, make
 
-    found = map(wanted, check_documents(documents))
-    return await ask_for(found, rows, model.n_parallel, meter)
+    return await ask_for(map(wanted, check_documents(documents)), rows, model.n_parallel, meter)
 
 
 async def write_stories(
@@ -177,8 +176,8 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
     for number in range(plan.max_rounds + 1):
         key = {"id": plot.id, "model": model.name, "round": number}
         made_of = {"plot": plot.text, "target_words": plot.n_words, "sampling": drawn}
-        found = rows.find(key | made_of)
-        if found is None:
+        kept = rows.find(key | made_of)
+        if kept is None:
             # The story is written, or rewritten closer to its length.
             n_tokens = max(_MIN_TOKENS, round(n_most))
             sampling = Sampling(plan.temperature, plan.top_p, n_tokens, plan.seed + number)
@@ -199,7 +198,7 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
                 )
             answer = await model.ask(prompt, sampling)
             written = read_written(answer)
-            found = {
+            kept = {
                 **key,
                 **asdict(written),
                 "n_words": count_words(written.text or ""),
@@ -209,10 +208,10 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
                 "plot": plot.text,
                 "sampling": drawn,
             }
-            rows.add(found)
+            rows.add(kept)
         # Checked again on every run, since the tolerance may have changed.
-        is_near = abs(found["n_words"] - plot.n_words) <= plan.tolerance(plot.n_words)
-        row = found | {"is_done": is_near and not found["is_cut"] and not found["missing_reason"]}
+        is_near = abs(kept["n_words"] - plot.n_words) <= plan.tolerance(plot.n_words)
+        row = kept | {"is_done": is_near and not kept["is_cut"] and not kept["missing_reason"]}
         if row["missing_reason"] or row["is_done"]:
             break
     assert row is not None

@@ -99,8 +99,7 @@ class Vocabulary:
     def read(cls, path: Path) -> Vocabulary:
         """Raises `InputError` if the file is not a vocabulary."""
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            rows = [line.split("\t") for line in lines]
+            rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
             counts = np.array([int(n) for _, n, _ in rows], np.int64)
             words, shown = tuple(row[0] for row in rows), tuple(row[2] for row in rows)
         except (OSError, ValueError) as error:
@@ -112,8 +111,7 @@ class Vocabulary:
     def write(self, path: Path) -> None:
         """Write one word per line: word, count, word as shown, separated by tabs."""
         rows = zip(self.words, self.counts, self.shown, strict=True)
-        lines = (f"{word}\t{n}\t{shown}\n" for word, n, shown in rows)
-        write_whole(path, "".join(lines).encode())
+        write_whole(path, "".join(f"{word}\t{n}\t{shown}\n" for word, n, shown in rows).encode())
 
     def __len__(self) -> int:
         return len(self.words)

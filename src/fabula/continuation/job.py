@@ -295,19 +295,15 @@ def generate(
     share = share_of(settings.share, settings.out)
     stories = read_contexts(settings.contexts)
     stories = list(stories if share is None else share.of(stories))
-    sources = {
-        kind: settings.folder if kind in get_args(Kind) else settings.contexts
-        for kind in settings.kinds
-    }
-    heat = settings.temperature
-    named = ((kind, place) for kind, place in sources.items() if place)
-    choices = [generating.GeneratorChoice(*pair, heat) for pair in named]
-    for choice in choices:
-        choice.open()  # before anything is written
+    heat, choices = settings.temperature, list[generating.GeneratorChoice]()
+    for kind in dict.fromkeys(settings.kinds):
+        if place := settings.folder if kind in get_args(Kind) else settings.contexts:
+            choices.append(generating.GeneratorChoice(kind, place, heat))
+            choices[-1].open()  # before anything is written
     sampling = Sampling(heat, max_tokens=MAX_TOKENS, seed=seed, effort=models.reasoning_effort)
     rows: list[Row] = []
-    kind, restart = generating.CONTINUATIONS, settings.restart
-    with kept_rows(settings.out, kind, restart=restart, share=share) as kept:
+    what, restart = generating.CONTINUATIONS, settings.restart
+    with kept_rows(settings.out, what, restart=restart, share=share) as kept:
         progress.begin("continuations", len(stories) * (len(choices) + models.n_models))
         for choice in choices:
             progress.say(choice.kind)
@@ -424,8 +420,7 @@ class ComparedSystems(Result):
 
 def n_shown(n_examples: int | None, page: Path | None) -> int:
     """The number of examples: by default two on a page, as in the paper's Table 1."""
-    usual = 0 if page is None else 2
-    return usual if n_examples is None else n_examples
+    return (0 if page is None else 2) if n_examples is None else n_examples
 
 
 def score(

@@ -56,9 +56,8 @@ def passages_of(
 
     By default they do not overlap; the remaining sentences of a chapter are left out.
     """
-    step = stride or n_sentences + 1
     for chapter in chapters:
-        starts = range(0, len(chapter.sentences) - n_sentences, step)
+        starts = range(0, len(chapter.sentences) - n_sentences, stride or n_sentences + 1)
         for k, start in enumerate(starts, 1):
             part = chapter.sentences[start : start + n_sentences + 1]
             id_ = f"{chapter.id or chapter.book}/{chapter.number}/{k}"

@@ -111,8 +111,7 @@ class Recurrent:
                 f"{path}: trained on other texts than those now in the folder; train again with "
                 "`restart`"
             )
-        shape = Network(**saved["shape"])
-        network = network_of(shape, len(corpus.vocabulary))
+        network = network_of(Network(**saved["shape"]), len(corpus.vocabulary))
         network.load_state_dict(saved["weights"])
         network.eval()
         signature = f"{saved['signature']}|weights:@{digest}"
@@ -249,8 +248,7 @@ class _Run:
         if self._precision == "auto":
             # bfloat16 products are 2.2 times as fast, measured on AVX-512.
             on_cpu = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
-            on_gpu = torch.cuda.is_available()
-            is_faster = torch.cuda.is_bf16_supported() if on_gpu else on_cpu()
+            is_faster = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else on_cpu()
             self._precision = "bfloat16" if is_faster else "float32"
         torch.manual_seed(training.seed)
         self._network = network_of(shape, len(corpus.vocabulary)).to(self._device)

@@ -68,16 +68,14 @@ def _index(shard: Shard, are_words: NDArray[np.bool_]) -> tuple[NDArray[np.gener
     n_sentences, n_words = len(shard.token_ends), len(are_words)
     sentences = np.repeat(np.arange(n_sentences), np.diff(shard.token_ends, prepend=0))
     keep = are_words[shard.tokens] & shard.has_next()[sentences]
-    keys = sentences[keep] * n_words + shard.tokens[keep]
-    pairs, counts = np.unique(keys, return_counts=True)
+    pairs, counts = np.unique(sentences[keep] * n_words + shard.tokens[keep], return_counts=True)
     holders, words = pairs // n_words, pairs % n_words
     word_ends = np.searchsorted(holders, np.arange(n_sentences + 1))
     squares = np.cumsum(counts.astype(np.int64) ** 2)
     before = np.concatenate([[0], squares])[word_ends]
     norms = np.diff(before)
     # The weight of this word and of all more frequent ones, as a share of the sentence's.
-    shares = (squares - before[holders]) / norms[holders]
-    steps = np.ceil(shares * STEPS).astype(np.uint8)
+    steps = np.ceil((squares - before[holders]) / norms[holders] * STEPS).astype(np.uint8)
     by_word = np.lexsort((holders, -steps.astype(np.int16), words))
     return (
         np.searchsorted(words[by_word], np.arange(n_words + 1)).astype(np.int64),

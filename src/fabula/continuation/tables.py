@@ -94,8 +94,7 @@ def _remarks(table: SystemTable) -> Iterator[str]:
     if table.controls:
         yield f"corrected separately, as a control: pairs with {', '.join(table.controls)}"
     if table.least_p > table.level:
-        n_systems = len(table.systems) - len(table.controls)
-        n_needed = math.ceil(math.comb(n_systems, 2) / table.level)
+        n_needed = math.ceil(math.comb(len(table.systems) - len(table.controls), 2) / table.level)
         few = 2 ** (table.n_clusters - 1) <= table.n_permutations
         yield (
             f"no difference can be marked: with {table.n_clusters:,} {table.unit} and "
@@ -115,8 +114,7 @@ def _remarks(table: SystemTable) -> Iterator[str]:
             "passages are treated as independent, since they name no chapter; if they overlap, or "
             "come from one text, add the fields book and chapter"
         )
-    sizes = {table.n_items[system] for system in table.systems}
-    if sizes == {table.n_passages}:
+    if {table.n_items[system] for system in table.systems} == {table.n_passages}:
         yield f"{table.n_passages:,} passages, each continued by every system"
     else:
         each = ", ".join(f"{system} {n:,}" for system, n in table.n_items.items())

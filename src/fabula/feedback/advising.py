@@ -118,9 +118,8 @@ class Editor:
         self, question: str, sampling: Sampling, form: Form | None = None
     ) -> Answer | None:
         """The answer; None if the call failed after all retries."""
-        prompt = Prompt(self._prefix, question)
         try:
-            answer = await self._model.ask(prompt, sampling, form)
+            answer = await self._model.ask(Prompt(self._prefix, question), sampling, form)
         except CallFailed as error:
             self.note = str(error)
             return None
@@ -547,11 +546,10 @@ async def _continuity(
     editor = Editor("\n".join(lines), model, LEDGER)
     question = CONTRADICTIONS.format(n_points=plan.n_points, nothing=NOTHING)
     advice = await _read_often(document, editor, question, model, plan, encoder, meter)
-    n_answers = advice.n_answers
     return replace(
         advice,
         points=tuple(
-            replace(point, n_answers=n_answers, is_continuity=True) for point in advice.points
+            replace(p, n_answers=advice.n_answers, is_continuity=True) for p in advice.points
         ),
         n_perfect=0,
         n_pointless=0,

@@ -218,8 +218,7 @@ def corrupt_stories(
         rounds, written = dict[str, Rounds](), dict[str, Fault | str]()
         if translator is not None:
             asked = [story for _, method, story in todo if method == "backtranslate"]
-            texts = [story.text for story in asked]
-            translated = back_translate(texts, translator, plan.rounds)
+            translated = back_translate([story.text for story in asked], translator, plan.rounds)
             rounds.update(zip((s.id for s in asked), translated, strict=True))
         if writer is not None:
             to_write = [(id_, (m, readings[s.id])) for id_, m, s in todo if m in WRITABLE]

@@ -171,8 +171,7 @@ def load_prompts(path: Path) -> PromptSet:
                     "Feedback:; use the paper's text as .txt or .md, or prompts as .toml"
                 )
             # Text from a PDF has gaps between the items of a list.
-            spaced = re.sub(r"\n\s*\n(?=- )", "\n", whole)
-            prompts[name] = spaced.replace("<STORY>", "{story}")
+            prompts[name] = re.sub(r"\n\s*\n(?=- )", "\n", whole).replace("<STORY>", "{story}")
         examples = _EXAMPLE.findall("\n".join(sections.get("twoshot examples", [])))
         if len(examples) != _N_EXAMPLES:
             raise InputError(f"{path}: does not contain the two examples of appendix B")

@@ -165,8 +165,7 @@ def read_findings(
         )
         if row["method"] != "original":
             change = row.get("change") or {}
-            where = f"answer {number}"
-            places = fault_places(text, row.get("original"), change, sentences, where)
+            places = fault_places(text, row.get("original"), change, sentences, f"answer {number}")
             planted = ["thing"] if "thing" in change else ["old", "new"]
             names = [change.get(key) for key in planted]
             rules: set[str] = set()
@@ -289,8 +288,7 @@ def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> floa
         # A span overlaps a place if it begins after `a - length` and before the place's end.
         begins = ((max(0, a - (end - start) + 1), min(last, b - 1) + 1) for a, b in places)
         hits = _merged((first, stop) for first, stop in begins if first < stop)
-        n_hits = sum(len(range(*hit)) for hit in hits)
-        missed *= 1 - n_hits / (last + 1)
+        missed *= 1 - sum(len(range(*hit)) for hit in hits) / (last + 1)
     return 1 - missed
 
 
@@ -433,13 +431,12 @@ def reader_accuracy(
         a, b = np.array(verdicts, np.float64), np.array(truth, np.float64)
         table = Confusion.of(a, b)
         hits = [(x == y, 1) for x, y in zip(verdicts, truth, strict=True)]
-        accuracy = _ratio(hits, stories, findings.signature)
         yield ReaderAccuracy(
             findings.by,
             item,
             len(verdicts),
             int(b.sum()),
-            accuracy,
+            _ratio(hits, stories, findings.signature),
             table.recall,
             table.specificity,
             cohen(a, b).value,

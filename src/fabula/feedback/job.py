@@ -284,8 +284,7 @@ def _corrupt(
     inserted = [method for method in plan.methods if method in WRITABLE]
     with ExitStack() as stack:
         # Report what cannot be opened before the file is touched.
-        ledger = Ledger(rows_file(settings.share, out), restart)
-        terms = settings.spending.options(ledger)
+        terms = settings.spending.options(Ledger(rows_file(settings.share, out), restart))
         model = None
         if "backtranslate" in plan.methods:
             opened = open_translator(translator, settings.translator_language, terms)

@@ -54,9 +54,8 @@ def advice_notes(advice: Advice) -> list[str]:
         )
     silent = sum(remark.severity is None for point in advice.points for remark in point.remarks)
     if silent and any(point.severities for point in advice.points):
-        they = "remark does not say how much it matters"
-        if silent > 1:
-            they = "remarks do not say how much they matter"
+        they = "remarks do not say how much they matter"
+        they = they if silent > 1 else "remark does not say how much it matters"
         notes.append(f"{silent} {they}.")
     for reason, n in sorted(advice.missing.items()):
         notes.append(f"{n} of the answers are not used: {explain(reason)}.")
@@ -73,8 +72,7 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
     width = terminal_width()
     lines: list[str] = []
     for number, point in enumerate(advice.points, 1):
-        mark = ", new" if fates and point in new else ""
-        lines += [f"{number}. {said(point, advice)}{mark}"]
+        lines += [f"{number}. {said(point, advice)}{', new' if fates and point in new else ''}"]
         lines += [f"   “{words}”" for words in quotations(point, advice)]
         lines += (f"   {line}" for line in textwrap.wrap(visible(point.text), width - 3))
         lines.append("")

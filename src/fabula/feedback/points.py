@@ -265,8 +265,7 @@ def _meant(places: list[Place], rest: str, others: list[Place], text: str) -> li
         return [places[place]] if -len(places) <= place < len(places) else places
     if (where := _WHERE.search(rest)) is not None:
         number = _ORDINALS[where[1].casefold()] if where[1] else int(where[4]) - 1
-        is_paragraph = (where[2] or where[3]).casefold() == "paragraph"
-        has_gaps = is_paragraph and re.search(r"\n\s*\n", text)
+        has_gaps = (where[2] or where[3]).casefold() == "paragraph" and re.search(r"\n\s*\n", text)
         part = r"(?:[^\n]+\n?)+" if has_gaps else r"[^\n]+"
         parts = [match.span() for match in re.finditer(part, text) if match[0].strip()]
         a, b = parts[number] if -len(parts) <= number < len(parts) else (0, 0)

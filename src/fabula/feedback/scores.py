@@ -176,12 +176,10 @@ def read_answers(
     single = np.full(len(known), np.nan)
     asked = [k for k, row in enumerate(known) if row["prompt"] in one_sentence]
     if count_sentences is not None and asked:
-        numbers = count_sentences([texts[k] for k in asked])
-        single[asked] = [float(n == 1) for n in numbers]
+        single[asked] = [float(n == 1) for n in count_sentences([texts[k] for k in asked])]
     grams = np.concatenate(parts)
     # Two at a time: the cube of a large vocabulary would overflow 64 bits.
-    firsts = grams[:, 0] * len(known_words) + grams[:, 1]
-    pairs = np.unique(firsts, return_inverse=True)[1]
+    pairs = np.unique(grams[:, 0] * len(known_words) + grams[:, 1], return_inverse=True)[1]
     stories = list(dict.fromkeys(row["story_id"] for row in known))
     numbered = {story: k for k, story in enumerate(stories)}
     return Answers(

@@ -115,8 +115,7 @@ def moved_places(
             if a < last and first < b and d > c:
                 whole = kind != "equal"
                 ends += [c, d] if whole else [c + max(first, a) - a, d - (b - min(last, b))]
-        is_kept = mine and ends
-        moved.append((new[min(ends)][0][0], new[max(ends) - 1][0][1]) if is_kept else None)
+        moved.append((new[min(ends)][0][0], new[max(ends) - 1][0][1]) if mine and ends else None)
     return moved
 
 
@@ -237,8 +236,7 @@ def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
     frame = max(map(len, _TASKS.values())) + len(_FRAME + _STORY + _ONE + _TWO + _THING)
     n_calls = len(texts) * _TRIES
     n_input = _TRIES * sum(estimate_tokens(" " * frame + text) for text in texts)
-    usage = Usage(n_input, 0, n_calls * _MAX_TOKENS)
-    return Estimate.of(n_calls, usage, price, is_most=True)
+    return Estimate.of(n_calls, Usage(n_input, 0, n_calls * _MAX_TOKENS), price, is_most=True)
 
 
 def _fault_of(method: str, story: Reading, answer: str, model: str) -> Fault | str:

@@ -408,8 +408,7 @@ def _group(
     if extras.templates is not None and extras.tags is not None:
         counted = [extras.templates[0]]
         templates = shared_ngrams.shared_phrases(counted, is_in, plan.n_phrases, extras.tags)
-    words = cut.texts.in_order()
-    phrases = shared_ngrams.shared_phrases(lengths, is_in, plan.n_phrases, words)
+    phrases = shared_ngrams.shared_phrases(lengths, is_in, plan.n_phrases, cut.texts.in_order())
     n_others = int(np.count_nonzero(is_named & ~is_in))
     sizes = n_texts, n_short, n_others, cut.pool.n_drawn, cut.pool.n_units(number)
     return GroupDiversity(name, *sizes, estimates, phrases, templates, n_identical)
@@ -462,8 +461,7 @@ def measure_together(
     is_class: list more pairs. apart: a field; texts that share it are not compared with each other.
     """
     plan = Plan(how=Resampling(seed=seed), n_phrases=0, n_threads=n_threads)
-    groups = [ALL_TEXTS] * len(documents)
-    texts = GroupedTexts.of(documents, groups, None, plan.settings, Stages())
+    texts = GroupedTexts.of(documents, [ALL_TEXTS] * len(documents), None, plan.settings, Stages())
     owners = None
     if apart is not None:
         # A text without the field has a number of its own.
@@ -475,8 +473,7 @@ def measure_together(
     table = PairTable(texts.in_order(), texts.table(plan.settings), plan.run_words, owners)
     pairs = table.similar_pairs(_N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS)
     shared = table.shared_texts()
-    n_identical = texts.counts(ALL_TEXTS)[2]
-    remarks = remark_on("these texts", n_identical, len(documents), IDENTICAL)
+    remarks = remark_on("these texts", texts.counts(ALL_TEXTS)[2], len(documents), IDENTICAL)
     diversity, reason = None, ""
     if len(documents) < MIN_UNITS:
         reason = f"figures of the set need {MIN_UNITS} texts, and these are {len(documents)}"

@@ -428,8 +428,7 @@ def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _G
     n_draws = 1 if pool.is_whole(group) else min(how.n_draws, measures.max_draws)
     draws = own_pool.draws(own_pool.labels, group, n_draws, rng)
     if pool.n_drawn < 2:
-        nothing = np.full(len(measures.names), np.nan)
-        return _GroupValues(draws, nothing, None, pool.n_units(group))
+        return _GroupValues(draws, np.full(len(measures.names), np.nan), None, pool.n_units(group))
     values = mine.values(draws).mean(axis=0)
     # The block of each text: texts of one unit are in one block. Shared prompts are assigned in the
     # same way in every group, which makes differences paired.
@@ -460,8 +459,7 @@ def _valued(
     waiting: list[NDArray[np.uint8]] = []
     for row in rows:
         waiting.append(row)
-        n_at_once = min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, row.shape[1]))
-        if len(waiting) * n_draws >= n_at_once:
+        if len(waiting) * n_draws >= min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, row.shape[1])):
             yield measures.values(np.concatenate(waiting))
             waiting = []
     if waiting:
@@ -544,8 +542,7 @@ def _p_values(
         apart = np.abs(each[:, :n_a].mean(axis=1) - each[:, n_a:].mean(axis=1))
         slack = SLACK * np.maximum(1e-300, np.maximum(np.abs(seen), apart))
         n_extreme += np.count_nonzero(apart >= np.abs(seen) - slack, axis=0)
-    p = (n_extreme + 1) / (n + 1)
-    return np.where(np.isfinite(seen), p, np.nan), n
+    return np.where(np.isfinite(seen), (n_extreme + 1) / (n + 1), np.nan), n
 
 
 def _joint_error(

@@ -324,8 +324,7 @@ class _Candidate:
             place = int(np.flatnonzero(of_group[self.texts])[0])
             first = int(of.ngrams.firsts[of.ngrams.entries(t)][place])
             number, span = int(self.texts[place]), of.located.span(first, of.ngrams.n)
-            words = cut.texts.documents[number].text[span.start : span.end]
-            example = " ".join(words.split())
+            example = " ".join(cut.texts.documents[number].text[span.start : span.end].split())
         n_thousands = cut.pool.n_drawn * cut.n_words / 1000
         over = a if self.is_over_a else b
         rates = float(of.a[t]) / n_thousands, float(of.b[t]) / n_thousands

@@ -472,8 +472,7 @@ class PairTable:
         # The texts of each pair with any n-gram in common: (n_pairs,).
         self.a, self.b, self.times = a, b, times
         # For each text, the n-gram that begins at each word, -1 for one that does not count.
-        bounds = pairwise(table.starts.tolist())
-        self.numbers = [numbers[first:end] for first, end in bounds]
+        self.numbers = [numbers[first:end] for first, end in pairwise(table.starts.tolist())]
 
     def shared_texts(self) -> list[SharedText]:
         """What each text shares with any other in runs of `n_words` or more, most shared first.

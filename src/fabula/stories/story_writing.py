@@ -175,8 +175,7 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
     n_most = _TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words))
     for number in range(plan.max_rounds + 1):
         key = {"id": plot.id, "model": model.name, "round": number}
-        made_of = {"plot": plot.text, "target_words": plot.n_words, "sampling": drawn}
-        kept = rows.find(key | made_of)
+        kept = rows.find(key | {"plot": plot.text, "target_words": plot.n_words, "sampling": drawn})
         if kept is None:
             # The story is written, or rewritten closer to its length.
             n_tokens = max(_MIN_TOKENS, round(n_most))

@@ -348,12 +348,10 @@ class _Run:
             goes_on = torch.from_numpy(~begins).to(self._device)
             self._state = self._state.detach() * goes_on[None, :, None].to(self._state.dtype)
         read = torch.from_numpy(inputs).to(self._device)
-        with torch.autocast(
-            self._device.type, dtype=torch.bfloat16, enabled=self._precision == "bfloat16"
-        ):
-            hidden, self._state = self._network["layers"](
-                self._network["embedding"](read), self._state
-            )
+        is_half = self._precision == "bfloat16"
+        with torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=is_half):
+            embedded = self._network["embedding"](read)
+            hidden, self._state = self._network["layers"](embedded, self._state)
             return self._network["scores"](hidden)
 
     def _loss(self, scores: Any, targets: NDArray[np.int64], reduction: str) -> Any:

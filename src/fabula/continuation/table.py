@@ -142,7 +142,10 @@ def compare_systems(
         if not metric.is_of_all
     }
     ratios = _ratios(aligned, vocabulary)
-    clusters, n_clusters, unit = _clusters_of(passages)
+    # A passage whose chapter is unknown is a unit by itself.
+    names = [("passage", p) if c is None else ("chapter", c) for p, c in passages.items()]
+    units = Units.by(names)
+    unit = "chapters" if any(kind == "chapter" for kind, _ in names) else "passages"
     vocab = "all"
     if vocabulary is not None:
         digest = hashlib.sha256("\n".join(sorted(vocabulary)).encode()).hexdigest()[:8]
@@ -155,7 +158,7 @@ def compare_systems(
             ("vocab", vocab),
             ("test", f"permutation,{design},{n_permutations},{correction}-{level:g}"),
             ("ci", "95,paired"),
-            ("units", f"{n_clusters}-{unit}"),
+            ("units", f"{units.n}-{unit}"),
             ("controls", "+".join(sorted(s.replace("|", "/") for s in baselines)) or "none"),
             ("seed", str(seed)),
         ),
@@ -163,7 +166,7 @@ def compare_systems(
     tests = compare_pairs(
         means,
         ratios,
-        clusters=clusters,
+        clusters=units.of,
         controls=controls,
         design=design,
         seed=seed,
@@ -173,17 +176,14 @@ def compare_systems(
     return SystemTable(
         systems=systems,
         n_items={
-            system: sum(
-                row["missing"].get("sentence_length") != "no_text"
-                for row in by_system[system].values()
-            )
-            for system in systems
+            s: sum(r["missing"].get("sentence_length") != "no_text" for r in by_system[s].values())
+            for s in systems
         },
         n_passages=len(passages),
-        n_clusters=n_clusters,
+        n_clusters=units.n,
         unit=unit,
         metrics=(*METRICS, *ADDITIONS),
-        cells=dict(_cells(aligned, means, ratios, clusters, str(full))),
+        cells=dict(_cells(aligned, means, ratios, units.of, str(full))),
         tests=tuple(tests),
         level=level,
         correction=correction,
@@ -215,20 +215,6 @@ def _by_system(
     return by_system, passages, signature
 
 
-def _clusters_of(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64], int, str]:
-    """The number of each passage's chapter, the number of chapters, and the kind of unit.
-
-    A passage whose chapter is unknown is a unit by itself.
-    """
-    names = [
-        ("passage", passage) if chapter is None else ("chapter", chapter)
-        for passage, chapter in chapters.items()
-    ]
-    units = Units.by(names)
-    kind = "chapters" if any(kind == "chapter" for kind, _ in names) else "passages"
-    return units.of, units.n, kind
-
-
 _Aligned = Mapping[str, Sequence[Mapping[str, Any] | None]]
 
 
@@ -250,9 +236,8 @@ def _ratios(aligned: _Aligned, vocabulary: frozenset[str] | None) -> dict[str, d
                 types[name] += [numbers.setdefault(token, len(numbers)) for token in tokens]
                 ends[name].append(len(types[name]))
         for name in ratios:
-            ratios[name][system] = Tokens(
-                np.array(types[name], np.int64), np.array(ends[name], np.int64)
-            )
+            numbered = (np.array(by_name[name], np.int64) for by_name in (types, ends))
+            ratios[name][system] = Tokens(*numbered)
     return ratios
 
 

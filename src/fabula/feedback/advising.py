@@ -233,9 +233,9 @@ class Advice:
     def _repr_html_(self) -> str:
         from fabula.web import notebook_table
 
-        said = [(f"in {p.n_said} of {self.n_asked(p)}", p.text) for p in self.points]
+        made = [(f"in {p.n_said} of {self.n_asked(p)}", p.text) for p in self.points]
         missing = [(f"missing: {explain(reason)}", str(n)) for reason, n in self.missing.items()]
-        all_lines = [*said, ("would change nothing", str(self.n_perfect)), *missing]
+        all_lines = [*made, ("would change nothing", str(self.n_perfect)), *missing]
         lines = [(name, value, None) for name, value in all_lines]
         return notebook_table(f"Advice on {self.document.id}", lines, self.signature)
 
@@ -546,11 +546,10 @@ async def _continuity(
     editor = Editor("\n".join(lines), model, LEDGER)
     question = CONTRADICTIONS.format(n_points=plan.n_points, nothing=NOTHING)
     advice = await _read_often(document, editor, question, model, plan, encoder, meter)
+    n = advice.n_answers
     return replace(
         advice,
-        points=tuple(
-            replace(p, n_answers=advice.n_answers, is_continuity=True) for p in advice.points
-        ),
+        points=tuple(replace(p, n_answers=n, is_continuity=True) for p in advice.points),
         n_perfect=0,
         n_pointless=0,
         missing=dict(Counter(advice.missing) + missing),

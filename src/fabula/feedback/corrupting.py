@@ -17,6 +17,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -93,11 +94,10 @@ def sample_sets(
         sets.setdefault(_set_of(story, field), []).append(k)
     chosen: list[int] = []
     for name, members in sets.items():
-        if n is None or len(members) <= n:
-            chosen += members
-        else:
+        if n is not None and len(members) > n:
             rng = story_rng(seed, name, "sample")
-            chosen += [members[k] for k in rng.choice(len(members), size=n, replace=False)]
+            members = [members[k] for k in rng.choice(len(members), size=n, replace=False)]
+        chosen += members
     return [stories[k] for k in sorted(chosen)]
 
 
@@ -126,9 +126,7 @@ def swap_sentences(
     Where possible, `quotations`, half-open in characters, stay whole, no sentences of one speech
     are swapped, and no tag ("said the fox") leaves its speech.
     """
-    pairs = [
-        k for k in range(len(spans) - 1) if text[slice(*spans[k])] != text[slice(*spans[k + 1])]
-    ]
+    pairs = [k for k, (a, b) in enumerate(pairwise(spans)) if text[slice(*a)] != text[slice(*b)]]
     if not pairs:
         return None
     whole = [k for k in pairs if not cuts_quotation(spans[k : k + 2], quotations)]
@@ -276,9 +274,7 @@ def _changed(
             return "the translation degenerated in the first round"
         text = rounds.texts[-1]
         edits = edits_between(story.text, text)
-        if not any(
-            edit.text.strip() or story.text[edit.start : edit.end].strip() for edit in edits
-        ):
+        if not any(e.text.strip() or story.text[e.start : e.end].strip() for e in edits):
             return "the translation is identical"
         changed, record = apply_edits(story.text, edits)
         n = len(rounds.texts)

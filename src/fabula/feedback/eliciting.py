@@ -126,9 +126,7 @@ def feedback_prompt(prompts: PromptSet, name: str, story: str, n_shots: int) -> 
 def _filled(template: str, story: str) -> str:
     # Not str.format: a story may contain braces.
     before, _, after = template.partition("{story}")
-    return (
-        before.replace("{perfect}", PERFECT) + story.strip() + after.replace("{perfect}", PERFECT)
-    )
+    return story.strip().join(part.replace("{perfect}", PERFECT) for part in (before, after))
 
 
 def says_perfect(feedback: str) -> bool:

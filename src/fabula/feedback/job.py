@@ -546,10 +546,8 @@ def score(
     validation: dict[str, Estimate] = {}
     if any(people.values()):
         stories = dict(zip(measures.ids, map(str, measures.stories), strict=True))
-        ours = scores.measured(measures)
-        validation = scores.validate(
-            ours, people, stories, seed=settings.seed, signature=measures.signature
-        )
+        ours, seed, signature = scores.measured(measures), settings.seed, measures.signature
+        validation = scores.validate(ours, people, stories, seed=seed, signature=signature)
     result = ScoredFeedback(subsets, measures, crosses_of(settings.by), validation)
     if settings.out is not None:
         write_whole(settings.out, (dump_json(result.to_json()) + "\n").encode())
@@ -649,15 +647,13 @@ class FoundFaults(Result):
 
     def rows(self) -> list[Row]:
         """One row per answer: what it points at, and what each judge says about it."""
-        judged = [{answer.id: answer for answer in reader.answers} for reader in self.readers[1:]]
+        judged = {r.by: {a.id: a.found for a in r.answers} for r in self.readers[1:]}
         rows = []
         for answer in self.readers[0].answers:
             row: Row = {"id": answer.id, "story_id": answer.story, **answer.labels}
             row |= picked(answer, "names_fault", "found", "rule", "n_points")
             row["chance"] = None if answer.chance != answer.chance else answer.chance
-            for reader, known in zip(self.readers[1:], judged, strict=True):
-                theirs = known.get(answer.id)
-                row[f"found_by_{reader.by}"] = None if theirs is None else theirs.found
+            row |= {f"found_by_{by}": theirs.get(answer.id) for by, theirs in judged.items()}
             rows.append(row)
         return rows
 
@@ -840,9 +836,8 @@ class AnsweredFeedback(Result):
             parts.append(signature)
         categories = self.judged.plan.rubric.items[0].scale.options
         for rater, (shares, accuracy) in self.labelled.items():
-            parts += rating_tables.category_tables(
-                shares, categories, accuracy, answers[rater][0].signature
-            )
+            signature = answers[rater][0].signature
+            parts += rating_tables.category_tables(shares, categories, accuracy, signature)
         left_out = (f"left out: {n:,} answers, {explain(why)}" for why, n in self.left_out.items())
         return [*parts, *left_out]
 
@@ -921,8 +916,7 @@ def rate(
     theirs = {} if is_labelling else people_means(settings.people, plan.rubric, ids)
     gold: dict[str, frozenset[str]] = {}
     categories = plan.rubric.items[0].scale.options
-    if settings.labels is not None:
-        labels = settings.labels
+    if (labels := settings.labels) is not None:
         named = str(labels.path or labels.name)
         gold = ratings.read_gold(Rows.of(labels.source), categories, named)
         check_overlap(ids, gold, "labels")

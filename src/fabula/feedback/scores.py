@@ -63,9 +63,7 @@ def tokeniser(tokens: Tokens) -> Callable[[str], list[str]]:
     """Return the function that splits a text into lower-case words."""
     if tokens == "words":
         return TextSettings().words
-    return lambda text: [
-        token.lower() for token in treebank_tokens(text) if token not in _PUNCTUATION
-    ]
+    return lambda text: [t.lower() for t in treebank_tokens(text) if t not in _PUNCTUATION]
 
 
 def treebank_tokens(text: str) -> list[str]:
@@ -335,11 +333,9 @@ def repetition(trigrams: Trigrams, groups: NDArray[np.int64], is_in: NDArray[np.
     kept = is_in[trigrams.owners]
     columns = trigrams.kinds, trigrams.owners, trigrams.counts
     kinds, owners, counts = (column[kept] for column in columns)
-    n_kinds = int(kinds.max(initial=-1)) + 1
+    keys = groups[owners] * (int(kinds.max(initial=-1)) + 1) + kinds
     # The number of answers of its group that contain each trigram.
-    _, which, n_holders = np.unique(
-        groups[owners] * n_kinds + kinds, return_inverse=True, return_counts=True
-    )
+    _, which, n_holders = np.unique(keys, return_inverse=True, return_counts=True)
     shared = np.bincount(owners, counts * (n_holders[which] > 1), minlength=len(groups))
     total = np.bincount(owners, counts, minlength=len(groups))
     result: Floats = np.divide(shared, total, out=np.full(len(groups), np.nan), where=total > 0)

@@ -147,9 +147,7 @@ def is_degenerate(original: str, text: str) -> bool:
     mine, theirs = words.words(original), words.words(text)
     if not theirs or not len(mine) / _MAX_GROWTH <= len(theirs) <= _MAX_GROWTH * len(mine):
         return True
-    before, after = (
-        Counter(tuple(part[i : i + 4]) for i in range(len(part) - 3)) for part in (mine, theirs)
-    )
+    before, after = (Counter(zip(w, w[1:], w[2:], w[3:], strict=False)) for w in (mine, theirs))
     return any(n - before[gram] >= _MAX_REPEATS for gram, n in after.items())
 
 

@@ -226,9 +226,7 @@ class GroupedTexts:
 
     def counts(self, name: str, n_words: int = 0) -> tuple[int, int, int]:
         """Texts of a group, those with fewer words, and those with the words of another of it."""
-        texts = [
-            t.words for group, t in zip(self.groups, self.located, strict=True) if group == name
-        ]
+        texts = [t.words for g, t in zip(self.groups, self.located, strict=True) if g == name]
         # Of equal texts only a digest is kept.
         times = Counter(
             hashlib.blake2b(" ".join(words).encode(errors="surrogatepass"), digest_size=12).digest()
@@ -406,7 +404,7 @@ def measure_groups(
         for a, b in listed:
             first, other = by_group[a], by_group[b]
             fewer = min(first, other, key=lambda values: values.n_units)
-            difference = _estimate(
+            apart = _estimate(
                 first.values[k] - other.values[k], _joint_error(first, other, k, pool), pool, fewer,
                 signature, least=-np.inf,
             )  # fmt: skip
@@ -414,9 +412,7 @@ def measure_groups(
             p = None if np.isnan(ps[k]) else float(ps[k])
             test, why = "permutation" if n else "jackknife t", "few_texts" if p is None else None
             details = {"n_permutations": 0 if p is None else n}
-            contrasts.append(
-                Contrast(measure, a, b, difference, p, None, test, why, details=details)
-            )
+            contrasts.append(Contrast(measure, a, b, apart, p, None, test, why, details=details))
         tests += adjusted(contrasts)
     return estimates, tests
 

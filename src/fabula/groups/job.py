@@ -158,11 +158,9 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
             title = f"{rubric.aggregate.title}, {rater}"
             for text, score in aggregates(ratings_of(mine), rubric).items():
                 measured.add_number(text, title, score, mine[0].signature)
-    compared = Compared(
-        compare_groups(
-            measured, baseline=settings.baseline, unnamed=settings.unnamed, seed=settings.seed
-        )
-    )
+    unnamed, seed = settings.unnamed, settings.seed
+    comparison = compare_groups(measured, baseline=settings.baseline, unnamed=unnamed, seed=seed)
+    compared = Compared(comparison)
     if settings.plot is not None:
         compared.save(settings.plot)
     return compared

@@ -326,14 +326,12 @@ class _Candidate:
             number, span = int(self.texts[place]), of.located.span(first, of.ngrams.n)
             example = " ".join(cut.texts.documents[number].text[span.start : span.end].split())
         n_thousands = cut.pool.n_drawn * cut.n_words / 1000
-        over = a if self.is_over_a else b
         rates = float(of.a[t]) / n_thousands, float(of.b[t]) / n_thousands
         texts = int(of.texts_a[t]), int(of.texts_b[t])
         odds = float(of.log_odds[t]), float(of.z[t])
-        about, folded = (self.spelled(), of.kind, of.ngrams.n, over), sorted(self.folded)
-        return KeyPhrase(
-            *about, *rates, *texts, *odds, self.p, self.p_holm, folded, self.background, example
-        )
+        about = self.spelled(), of.kind, of.ngrams.n, a if self.is_over_a else b
+        rest = self.p, self.p_holm, sorted(self.folded), self.background, example
+        return KeyPhrase(*about, *rates, *texts, *odds, *rest)
 
 
 def _tested(

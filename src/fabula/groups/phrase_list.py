@@ -193,9 +193,7 @@ class PhraseInstrument:
                 place = int(located.starts[first]), int(located.ends[first + n - 1])
                 before = uses.get(phrase.phrase, PhraseUse(phrase.phrase, phrase.said, (), n))
                 uses[phrase.phrase] = replace(before, places=(*before.places, place))
-            ordered = sorted(
-                uses.values(), key=lambda use: (-len(use.places), -use.n_words, use.phrase)
-            )
+            ordered = sorted(uses.values(), key=lambda u: (-len(u.places), -u.n_words, u.phrase))
             places = sorted(place for use in ordered for place in use.places)
             value = 1000 * len(places) / n_words if n_words else None
             reason = None if n_words else "no_words"

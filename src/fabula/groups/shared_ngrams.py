@@ -98,12 +98,8 @@ class WordTable:
         self.text_of = np.repeat(np.arange(len(both), dtype=np.int32), lengths)
         """(n_words,): the word's text; from `n_texts` on these are prompts."""
         ends = np.cumsum(lengths)
-        cuts = ends
-        if segments:
-            cuts = np.concatenate(
-                [ends, *(ends[k] - lengths[k] + np.array(cut) for k, cut in enumerate(segments))]
-            )
-        cuts = np.unique(cuts.astype(np.int64))
+        inside = (ends[k] - lengths[k] + np.array(cut) for k, cut in enumerate(segments))
+        cuts = np.unique(np.concatenate([ends, *inside]).astype(np.int64))
         n_left = np.repeat(cuts, np.diff(cuts, prepend=0)) - np.arange(len(flat))
         self.n_left = n_left.astype(np.int32)
         """(n_words,): words to the end of the segment (a text, a sentence)."""
@@ -133,11 +129,8 @@ class WordTable:
             ends, texts, counts, firsts, n_own, n_echoed = kernels.list_holders(
                 marked, begins, places, self.text_of, self.n_texts, prompts
             )
-            in_all, n_single = kernels.count_places(
-                numbers, self.n_left, self.text_of, self.n_texts, n
-            )
-            held = Ngrams(n, in_all - n_echoed, n_own + n_single, ends, texts, counts, firsts)
-            yield held, marked
+            total, once = kernels.count_places(numbers, self.n_left, self.text_of, self.n_texts, n)
+            yield Ngrams(n, total - n_echoed, n_own + once, ends, texts, counts, firsts), marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +225,9 @@ class NgramMeasures:
                         n_own = subsets @ ngrams.n_own.astype(np.float64)
                         columns[f"distinct.{ngrams.n}"] = (n_different + n_own) / totals
                     if ngrams.n in BLEU:
-                        smooth = np.where(n_clipped == 0, _SMOOTHING, n_clipped)
-                        if ngrams.n == 1:
-                            # A text that shares no words scores 0.
-                            smooth = n_clipped.astype(np.float64)
+                        # A text that shares no words scores 0.
+                        least = _SMOOTHING if ngrams.n > 1 else 0.0
+                        smooth = np.where(n_clipped == 0, least, n_clipped)
                         log_bleu += np.log(smooth / np.maximum(1, ngrams.totals)) / len(BLEU)
                     if ngrams.n == REPEATED:
                         each = subsets * np.log1p(n_others)
@@ -283,9 +275,8 @@ def templates_of(tagged: Sequence[Tagged]) -> tuple[Ngrams, NDArray[np.int32]]:
     And the number of each, as from `WordTable.ngrams`.
     """
     segments = [text.sentence_ends for text in tagged]
-    *_, longest = WordTable([text.tags.words for text in tagged], segments=segments).ngrams(
-        TEMPLATE_TAGS
-    )
+    table = WordTable([text.tags.words for text in tagged], segments=segments)
+    *_, longest = table.ngrams(TEMPLATE_TAGS)
     return longest
 
 
@@ -453,16 +444,14 @@ class PairTable:
     ) -> None:
         *_, (ngrams, numbers) = table.ngrams(n_words)
         n_holders = np.diff(ngrams.ends, prepend=0)
-        max_holders = _MAX_HOLDERS
-        while max_holders > 2:
-            some = n_holders[n_holders <= max_holders]
+        most = _MAX_HOLDERS
+        while most > 2:
+            some = n_holders[n_holders <= most]
             if int((some * (some - 1) // 2).sum()) <= _MAX_PAIRS:
                 break
-            max_holders //= 2
+            most //= 2
         # Each pair of texts is encoded as one number.
-        keys, times = np.unique(
-            count_pairs(ngrams.ends, ngrams.texts, max_holders), return_counts=True
-        )
+        keys, times = np.unique(count_pairs(ngrams.ends, ngrams.texts, most), return_counts=True)
         a, b = keys >> 32, keys & 0xFFFFFFFF
         if owners is not None:
             owner = np.array(owners, np.int64)
@@ -550,8 +539,7 @@ def common_runs(
     runs = []
     i = 0
     while i < len(mine):
-        best = 0
-        where = 0
+        best = where = 0
         for j in places.get(mine[i], ()) if mine[i] >= 0 else ():
             k = 1
             while i + k < len(mine) and j + k < len(other) and mine[i + k] == other[j + k] >= 0:
@@ -560,7 +548,5 @@ def common_runs(
                 best, where = k, j
         if best:
             runs.append((i, where, best + n_words - 1))
-            i += best + n_words - 1
-        else:
-            i += 1
+        i += best + n_words - 1 if best else 1
     return runs

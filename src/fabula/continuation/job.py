@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -303,29 +304,21 @@ def generate(
     sampling = Sampling(heat, max_tokens=MAX_TOKENS, seed=seed, effort=models.reasoning_effort)
     rows: list[Row] = []
     what, restart = generating.CONTINUATIONS, settings.restart
+    n_jobs, meter = settings.processes.n_processes, progress.advance
     with kept_rows(settings.out, what, restart=restart, share=share) as kept:
         progress.begin("continuations", len(stories) * (len(choices) + models.n_models))
         for choice in choices:
             progress.say(choice.kind)
             rows += generating.generate(
-                stories,
-                choice,
-                kept,
-                seed=seed,
-                n_jobs=settings.processes.n_processes,
-                meter=progress.advance,
+                stories, choice, kept, seed=seed, n_jobs=n_jobs, meter=meter
             )
         progress.say("continuations")
         nlp = load_pipeline(SENTENCES) if models.models else None
-        rows += calls.ask_models(
-            models,
-            kept,
-            lambda model: generating.ask_continuations(
-                stories, model, kept, sampling=sampling, nlp=nlp, meter=progress.advance
-            ),
-            calls.estimate_texts([" ".join(story.context) for story in stories], _SENTENCE_TOKENS),
-            confirm,
-        )
+        ask_each = generating.ask_continuations
+        ask = partial(ask_each, stories, rows=kept, sampling=sampling, nlp=nlp, meter=meter)
+        contexts = [" ".join(story.context) for story in stories]
+        cost = calls.estimate_texts(contexts, _SENTENCE_TOKENS)
+        rows += calls.ask_models(models, kept, ask, cost, confirm)
         kept.settle(rows)
     return Continuations(rows, rows_file(settings.share, settings.out))
 

@@ -378,18 +378,9 @@ async def _read_often(
         if not is_perfect:
             dropped += lost
         remarks += new_remarks
-    return Advice(
-        document,
-        model.name,
-        tuple(group_remarks(remarks, encoder)),
-        n_answers,
-        n_perfect,
-        n_pointless,
-        dict(missing),
-        dict(dropped),
-        plan.signature(model, encoder),
-        dict(other_lines),
-    )
+    points, signature = tuple(group_remarks(remarks, encoder)), plan.signature(model, encoder)
+    counts = n_answers, n_perfect, n_pointless, dict(missing), dict(dropped)
+    return Advice(document, model.name, points, *counts, signature, dict(other_lines))
 
 
 def estimate(document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None) -> Estimate:

@@ -159,10 +159,8 @@ def read_findings(
             # Nothing of it can be parsed.
             missing.append((labels, "no_point"))
             continue
-        about, n_points = str(row["story_id"]), len(points)
-        answer = Answer(
-            feedback_id(row), str(row["id"]), labels, about, bool(points), None, n_points=n_points
-        )
+        ids, about = (feedback_id(row), str(row["id"])), str(row["story_id"])
+        answer = Answer(*ids, labels, about, bool(points), None, n_points=len(points))
         if row["method"] != "original":
             change = row.get("change") or {}
             places = fault_places(text, row.get("original"), change, sentences, f"answer {number}")
@@ -431,14 +429,7 @@ def reader_accuracy(
         a, b = np.array(verdicts, np.float64), np.array(truth, np.float64)
         table = Confusion.of(a, b)
         hits = [(x == y, 1) for x, y in zip(verdicts, truth, strict=True)]
-        yield ReaderAccuracy(
-            findings.by,
-            item,
-            len(verdicts),
-            int(b.sum()),
-            _ratio(hits, stories, findings.signature),
-            table.recall,
-            table.specificity,
-            cohen(a, b).value,
-            n_unread,
-        )
+        accuracy = _ratio(hits, stories, findings.signature)
+        rates = table.recall, table.specificity, cohen(a, b).value
+        counts = len(verdicts), int(b.sum())
+        yield ReaderAccuracy(findings.by, item, *counts, accuracy, *rates, n_unread)

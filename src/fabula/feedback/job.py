@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -406,13 +407,9 @@ def elicit(
     with kept_rows(settings.out, eliciting.ANSWERS, restart=settings.restart, share=share) as kept:
         n_each = len(stories) * len(names) * len(shots)
         progress.begin("feedback", n_each * settings.models.n_models)
-        rows = calls.ask_models(
-            settings.models,
-            kept,
-            lambda model: eliciting.elicit(stories, model, plan, kept, meter=progress.advance),
-            lambda price: eliciting.estimate_grid(stories, plan, price),
-            confirm,
-        )
+        ask = partial(eliciting.elicit, stories, plan=plan, rows=kept, meter=progress.advance)
+        cost = partial(eliciting.estimate_grid, stories, plan)
+        rows = calls.ask_models(settings.models, kept, ask, cost, confirm)
         kept.settle(rows)
     return Elicited(rows, rows_file(settings.share, settings.out), settings.max_tokens)
 

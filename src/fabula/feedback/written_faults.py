@@ -217,18 +217,12 @@ def fault_prompt(method: str, story: Reading) -> Prompt | None:
         return None
     form = _ONE + (_THING if method == "thread" else _TWO + _THING)
     form += _PERSON if method == "motive" else ""
-    numbers = {
-        half: ", ".join(str(k + 1) for k in places)
-        for half, places in (("early", early), ("late", late))
-    }
-    filled = form.format(**numbers)
+    firsts, lasts = (", ".join(str(k + 1) for k in places) for places in (early, late))
     shown = "\n".join(
         f"{k} {' '.join(story.text[a:b].split())}" for k, (a, b) in enumerate(story.sentences, 1)
     )
-    return Prompt(
-        _FRAME.format(task=_TASKS[method], form=filled),
-        fence(_STORY, story.text).format(story=shown),
-    )
+    frame = _FRAME.format(task=_TASKS[method], form=form.format(early=firsts, late=lasts))
+    return Prompt(frame, fence(_STORY, story.text).format(story=shown))
 
 
 def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:

@@ -432,19 +432,13 @@ def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _G
     n_blocks = min(measures.max_blocks, len(distinct))
     dealt = np.random.default_rng([how.seed, 1, pool.n_drawn]).permutation(len(distinct))
     blocks = (dealt % max(1, n_blocks))[place]
-    rows = (
-        draws * (blocks != block).astype(np.uint8)
-        for block in range(int(blocks.max(initial=-1)) + 1)
-    )
+    n_dealt = int(blocks.max(initial=-1)) + 1
+    rows = (draws * (blocks != block).astype(np.uint8) for block in range(n_dealt))
     n_units = pool.n_units(group)
     replicates = None
     if n_units >= MIN_UNITS:
-        replicates = np.concatenate(
-            [
-                part.reshape(-1, n_draws, len(values)).mean(axis=1)
-                for part in _valued(mine, rows, n_draws)
-            ]
-        )
+        parts = (part.reshape(-1, n_draws, len(values)) for part in _valued(mine, rows, n_draws))
+        replicates = np.concatenate([part.mean(axis=1) for part in parts])
     return _GroupValues(draws, values, replicates, n_units)
 
 

@@ -272,10 +272,8 @@ class _Counted:
         self.texts_a, self.texts_b = (ngrams.sums(is_in.astype(np.int64)) for is_in in (in_a, in_b))
         weighed = groups.weights[ngrams.texts] * ngrams.counts
         self.a, self.b = (ngrams.sums(np.where(is_in, weighed, 0.0)) for is_in in (in_a, in_b))
-        n_a, n_b = (
-            float((groups.weights * ngrams.totals)[is_in].sum())
-            for is_in in (groups.in_a, groups.in_b)
-        )
+        totals = groups.weights * ngrams.totals
+        n_a, n_b = (float(totals[is_in].sum()) for is_in in (groups.in_a, groups.in_b))
         size = plan.prior_size or n_a / float(groups.weights[groups.in_a].sum())
         with np.errstate(invalid="ignore", divide="ignore"):
             self.log_odds, self.z = log_odds(self.a, self.b, n_a, n_b, size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -217,13 +218,9 @@ def plot(
     texts, seed = [document.text for document in documents], settings.seed
     with kept_rows(settings.out, PLOTS, restart=settings.restart, share=share) as kept:
         progress.begin("plots", len(texts) * settings.models.n_models)
-        rows = calls.ask_models(
-            settings.models,
-            kept,
-            lambda model: make_plots(documents, model, kept, seed=seed, meter=progress.advance),
-            calls.estimate_texts(texts, _PLOT_TOKENS),
-            confirm,
-        )
+        ask = partial(make_plots, documents, rows=kept, seed=seed, meter=progress.advance)
+        cost = calls.estimate_texts(texts, _PLOT_TOKENS)
+        rows = calls.ask_models(settings.models, kept, ask, cost, confirm)
         kept.settle(rows)
     return WrittenStories(rows, rows_file(settings.share, settings.out), "plots")
 
@@ -271,15 +268,11 @@ def write(
     rounds = out.with_name(f"{out.stem}.rounds.jsonl")
     with kept_rows(rounds, story_writing.ROUNDS, restart=settings.restart, share=share) as kept:
         progress.begin("stories", len(wanted) * settings.models.n_models)
-        last = calls.ask_models(
-            settings.models,
-            kept,
-            lambda model: story_writing.write_stories(
-                wanted, model, plan, kept, meter=progress.advance
-            ),
-            calls.estimate_texts([plot.text for plot in wanted], n_output, n_again=plan.max_rounds),
-            confirm,
-        )
+        write_all, meter = story_writing.write_stories, progress.advance
+        ask = partial(write_all, wanted, plan=plan, rows=kept, meter=meter)
+        texts = [plot.text for plot in wanted]
+        cost = calls.estimate_texts(texts, n_output, n_again=plan.max_rounds)
+        last = calls.ask_models(settings.models, kept, ask, cost, confirm)
         kept.settle(())
     if share is not None:
         return WrittenStories(last, share.beside(rounds), "stories")

@@ -337,13 +337,13 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
         "local_tokens": np.array(tokens, np.uint32),
         **{f"{name}_ends": np.array(places, np.int64) for name, places in ends.items()},
     }
-    each = np.bincount(np.array(tokens, np.int64), minlength=len(known)).tolist()
-    counts = {"counts": dict(zip(known, each, strict=True)), "cased": dict(cased)}
+    n_times = np.bincount(np.array(tokens, np.int64), minlength=len(known)).tolist()
+    counts = {"counts": dict(zip(known, n_times, strict=True)), "cased": dict(cased)}
     for name, values in arrays.items():
         np.save(aside / f"{name}.npy", values)
     (aside / _COUNTS).write_bytes(dump_json(counts).encode())
-    of = {"n_stories": "story_ends", "n_sentences": "sentence_ends", "n_tokens": "local_tokens"}
-    info = {"name": folder.name, "digest": digest, **{n: len(arrays[of[n]]) for n in of}}
+    names = {"n_stories": "story_ends", "n_sentences": "sentence_ends", "n_tokens": "local_tokens"}
+    info = {"name": folder.name, "digest": digest, **{n: len(arrays[names[n]]) for n in names}}
     (aside / _INFO).write_bytes(dump_json(info).encode())
     if folder.exists():
         shutil.rmtree(folder)

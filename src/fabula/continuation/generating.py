@@ -121,13 +121,13 @@ class AsLong:
             sentences = (*passage.context, passage.gold)
             self._own[passage.id] = frozenset(sentences)
             by_book.setdefault(passage.book, {}).update(dict.fromkeys(sentences))
-        every = list(dict.fromkeys(text for texts in by_book.values() for text in texts))
-        self._n_words = dict(zip(every, count_word_tokens(every), strict=True))
+        pool = list(dict.fromkeys(text for texts in by_book.values() for text in texts))
+        self._n_words = dict(zip(pool, count_word_tokens(pool), strict=True))
         self._of_book = {book: self._by_length(texts) for book, texts in by_book.items()}
-        self._of_all = self._by_length(every)
+        self._of_all = self._by_length(pool)
         content = "\x1e".join(f"{book}\x1f" + "\x1f".join(t) for book, t in by_book.items())
         digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:12]
-        self.signature = f"{AS_LONG}|pool:{len(every)}-sentences@{digest}"
+        self.signature = f"{AS_LONG}|pool:{len(pool)}-sentences@{digest}"
 
     def _by_length(self, texts: Iterable[str]) -> Mapping[int, list[str]]:
         by_length: dict[int, list[str]] = {}

@@ -193,9 +193,9 @@ def _expected(story: Story, text: Continuation, signature: str) -> Row:
 def _score_block(choice: metrics.ToolChoice, block: _Block) -> list[Row]:
     tools = metrics.open_tools(choice)
     # Most golds also occur in the contexts of other passages, and systems may repeat a sentence.
-    every = [text for story, _ in block for text in story.context]
-    every += [c.text or "" for _, continuations in block for c in continuations]
-    texts_once = list(dict.fromkeys(every))
+    strings = [text for story, _ in block for text in story.context]
+    strings += [c.text or "" for _, continuations in block for c in continuations]
+    texts_once = list(dict.fromkeys(strings))
     known = dict(zip(texts_once, metrics.read_texts(tools, texts_once), strict=True))
     rows: list[Row] = []
     for story, continuations in block:

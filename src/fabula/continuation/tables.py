@@ -117,8 +117,8 @@ def _remarks(table: SystemTable) -> Iterator[str]:
     if {table.n_items[system] for system in table.systems} == {table.n_passages}:
         yield f"{table.n_passages:,} passages, each continued by every system"
     else:
-        each = ", ".join(f"{system} {n:,}" for system, n in table.n_items.items())
-        yield f"{table.n_passages:,} passages; continued: {each}"
+        sizes = ", ".join(f"{system} {n:,}" for system, n in table.n_items.items())
+        yield f"{table.n_passages:,} passages; continued: {sizes}"
     # Missing values, by system and reason; none of them counts as 0.
     for system in table.systems:
         by_reason: dict[str, list[tuple[int, int]]] = {}

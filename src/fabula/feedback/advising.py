@@ -315,18 +315,18 @@ async def advise(
     # By severity times the share of answers that make them.
     weighed = [((p.severity or 1.0) * p.n_said / max(1, p.n_answers or 1), p) for p in points]
     weighed.sort(key=lambda pair: (-pair[0], pair[1].rank, pair[1].places[0]))
-    every = [*asked, continuity]
+    readings = [*asked, continuity]
     totals = {
-        name: dict(Counter(why for a in every for why in Counter(getattr(a, name)).elements()))
+        name: dict(Counter(why for a in readings for why in Counter(getattr(a, name)).elements()))
         for name in ("missing", "dropped", "other_lines")
     }
     return Advice(
         document,
         model.name,
         tuple(point for _, point in weighed),
-        n_answers=sum(advice.n_answers for advice in every),
-        n_perfect=sum(advice.n_perfect for advice in every),
-        n_pointless=sum(advice.n_pointless for advice in every),
+        n_answers=sum(advice.n_answers for advice in readings),
+        n_perfect=sum(advice.n_perfect for advice in readings),
+        n_pointless=sum(advice.n_pointless for advice in readings),
         signature=plan.signature(model, encoder),
         **totals,
     )

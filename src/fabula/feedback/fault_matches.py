@@ -194,14 +194,14 @@ quotation, by runs of words, and by sentence number."""
 def _pointer(story: str, sentences: Sequence[Span]) -> Callable[[str], list[_Point]]:
     """Finds the points of answers about a story; lines that only repeat it are not points."""
     draft = QuotableText.of(story)
-    held: list[str] = []
+    story_words: list[str] = []
     spans: list[Span] = []
     for token in re.finditer(r"[^ ]+", draft.folded):
-        held.append(token[0].strip("'"))
+        story_words.append(token[0].strip("'"))
         spans.append((draft.places[token.start()], draft.places[token.end() - 1] + 1))
     starts: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for k in range(len(held) - _RUN + 1):
-        starts[tuple(held[k : k + _RUN])].append(k)
+    for k in range(len(story_words) - _RUN + 1):
+        starts[tuple(story_words[k : k + _RUN])].append(k)
 
     def points_of(remarks: str) -> list[_Point]:
         points = []
@@ -375,8 +375,8 @@ def compare_models(findings: Findings, *, seed: int = 0) -> list[Contrast]:
             sides = [[counted(pair[k]) for pair in shared] for k in (0, 1)]
             rows = [np.array(side, np.float64) for side in sides]
             ratios = [
-                Statistic(of, lambda sums, _: (sums[..., 0], sums[..., 1]), of[:0], len(of))
-                for of in rows
+                Statistic(row, lambda sums, _: (sums[..., 0], sums[..., 1]), row[:0], len(row))
+                for row in rows
             ]
             method = f"difference of {measure} over stories"
             both = [(ratio, stories) for ratio in ratios]

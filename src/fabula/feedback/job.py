@@ -200,9 +200,9 @@ class Corrupted(Result):
         ids: dict[tuple[str, str], list[str]] = {}
         for story in self.left_out:
             ids.setdefault((story.method, story.reason), []).append(story.story_id)
-        for (method, reason), those in sorted(ids.items()):
-            shown = ", ".join(those[:3]) + (", ..." if len(those) > 3 else "")
-            lines.append(f"left out of {method}: {len(those):,}, since {reason} ({shown})")
+        for (method, reason), story_ids in sorted(ids.items()):
+            shown = ", ".join(story_ids[:3]) + (", ..." if len(story_ids) > 3 else "")
+            lines.append(f"left out of {method}: {len(story_ids):,}, since {reason} ({shown})")
         if n := len(self.repeated):
             lines.append(f"left out: {n:,} stories that are already included, word for word")
         if self.unavailable is not None:
@@ -699,7 +699,7 @@ def find(
     judged, spent = _judged(rows, findings, settings, progress, confirm, functions)
     readers, seed = [findings, *judged], settings.asking.seed
     crosses = crosses_of(settings.by)
-    every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
+    all_crosses = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
     votes: dict[str, Counter[str]] = defaultdict(Counter)
     for label in labels:
         if label.value is not None:
@@ -708,7 +708,7 @@ def find(
     truth = {item: {id_: n > 0 for id_, n in by_id.items() if n} for item, by_id in votes.items()}
     result = FoundFaults(
         readers,
-        {reader.by: list(fault_matches.score_findings(reader, every)) for reader in readers},
+        {reader.by: list(fault_matches.score_findings(reader, all_crosses)) for reader in readers},
         {reader.by: fault_matches.compare_models(reader, seed=seed) for reader in readers},
         [a for reader in readers for a in fault_matches.reader_accuracy(reader, truth)],
         crosses,
@@ -747,12 +747,12 @@ def _judged(
         return [], []
     run = ask_judges(documents, plan, how, progress=progress, confirm=confirm, functions=functions)
     readings = []
-    for rater, mine in by_rater(run.said).items():
+    for rater, answers in by_rater(run.said).items():
         verdicts: dict[str, dict[str, str | None]] = {}
-        for answer in mine:
+        for answer in answers:
             verdict = verdicts.setdefault(answer.document_id, {})
             verdict[answer.item] = None if answer.value is None else str(answer.value)
-        readings.append(findings.as_judged(rater, verdicts, mine[0].signature))
+        readings.append(findings.as_judged(rater, verdicts, answers[0].signature))
     return readings, list(run.spent)
 
 
@@ -811,8 +811,8 @@ class AnsweredFeedback(Result):
         parts: list[Block] = []
         answers, documents = by_rater(self.judged.said), self.judged.documents
         for rater, agreement in (self.agreements or {}).items():
-            mine, signature = answers[rater], answers[rater][0].signature
-            means = mean_scores(score_table(mine, self.judged.plan.rubric))
+            rated, signature = answers[rater], answers[rater][0].signature
+            means = mean_scores(score_table(rated, self.judged.plan.rubric))
             story_of = _stories(documents).__getitem__
             parts.append(f"contains answers by {rater}, who is not a person")
             for name in rating_tables.FIELDS:
@@ -825,7 +825,7 @@ class AnsweredFeedback(Result):
             else:
                 unknown = "the rater's agreement with people is unknown"
                 parts.append(f"no answers by people were given (`people`): {unknown}")
-            missing = Counter(answer.missing_reason for answer in mine if answer.missing_reason)
+            missing = Counter(answer.missing_reason for answer in rated if answer.missing_reason)
             n_spared = missing.pop("not_asked", 0)
             parts += [f"no answer: {n:,}, {explain(str(w))}" for w, n in sorted(missing.items())]
             if n_spared:
@@ -910,7 +910,7 @@ def rate(
     template = feedback_template(settings.asking.style, with_story=not is_labelling)
     plan = plan_of(how.judging, template=template)
     ids = [document.id for document in documents]
-    theirs = {} if is_labelling else people_means(settings.people, plan.rubric, ids)
+    people = {} if is_labelling else people_means(settings.people, plan.rubric, ids)
     gold: dict[str, frozenset[str]] = {}
     categories = plan.rubric.items[0].scale.options
     if (labels := settings.labels) is not None:
@@ -922,7 +922,7 @@ def rate(
     story_of = _stories(documents).__getitem__
     if not is_labelling:
         agreements = ratings.agreements_with_people(
-            judged.said, theirs, plan.rubric, story_of, seed=plan.seed
+            judged.said, people, plan.rubric, story_of, seed=plan.seed
         )
         return AnsweredFeedback(judged, dict(left_out), out, agreements)
     groups = {
@@ -930,9 +930,9 @@ def rate(
         for d in documents
     }
     labelled = {}
-    for rater, mine in by_rater(judged.said).items():
-        chosen = {a.document_id: None if a.value is None else str(a.value) for a in mine}
-        terms: Any = {"signature": mine[0].signature}
+    for rater, answers in by_rater(judged.said).items():
+        chosen = {a.document_id: None if a.value is None else str(a.value) for a in answers}
+        terms: Any = {"signature": answers[0].signature}
         shares = ratings.category_shares(chosen, categories, groups.__getitem__, story_of, **terms)
         right = ratings.label_accuracy(chosen, gold, story_of, **terms) if gold else None
         labelled[rater] = shares, right

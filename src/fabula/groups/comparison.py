@@ -290,22 +290,22 @@ def compare_groups(
             else:
                 unit = f"{text:09}" if clusters is None else clusters[text]
                 of_group.setdefault(unit, []).append(value)
-        mine = {}
+        by_name = {}
         for name in sorted(values):
             mean = stats.mean_estimate(list(cell_means(values[name]).values()), signature=signature)
-            mine[name] = ComparedGroup(
+            by_name[name] = ComparedGroup(
                 number, name, mean, dict(missing.get(name, {})), values[name], clusters is not None
             )
-        groups += mine.values()
-        known = {name: group for name, group in mine.items() if group.values}
+        groups += by_name.values()
+        known = {name: group for name, group in by_name.items() if group.values}
         if number.startswith(f"{CURVE}_") or len(known) < 2:
             continue
         if len(known) > 2:
             omnibus[number] = compare_all(list(known.values()), seed=seed)
-        for a, b in combinations(sorted(mine), 2):
+        for a, b in combinations(sorted(by_name), 2):
             if baseline is None or baseline in (a, b):
                 first, second = (b, a) if a == baseline else (a, b)
-                contrasts.append(contrast(mine[first], mine[second], signature, seed=seed))
+                contrasts.append(contrast(by_name[first], by_name[second], signature, seed=seed))
     compared = tuple(groups), tuple(adjusted(contrasts)), omnibus, signatures
     return Comparison(measured.by, measured.cluster, *compared, measured.shared_field(), n_joined)
 

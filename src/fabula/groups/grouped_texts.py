@@ -528,8 +528,8 @@ def _p_values(
 
     n_extreme = np.zeros(len(seen), np.int64)
     for part in _valued(mine, rows(), n_a + n_b):
-        each = part.reshape(-1, n_a + n_b, len(seen))
-        apart = np.abs(each[:, :n_a].mean(axis=1) - each[:, n_a:].mean(axis=1))
+        drawn = part.reshape(-1, n_a + n_b, len(seen))
+        apart = np.abs(drawn[:, :n_a].mean(axis=1) - drawn[:, n_a:].mean(axis=1))
         slack = SLACK * np.maximum(1e-300, np.maximum(np.abs(seen), apart))
         n_extreme += np.count_nonzero(apart >= np.abs(seen) - slack, axis=0)
     return np.where(np.isfinite(seen), (n_extreme + 1) / (n + 1), np.nan), n

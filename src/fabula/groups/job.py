@@ -154,10 +154,10 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
         once = [answer for answer in measurements if not answer.document_id.endswith(RETEST)]
         for answer in once:
             measured.add(measurement_row(answer), str(folder))
-        for rater, mine in by_rater(once).items():
+        for rater, answers in by_rater(once).items():
             title = f"{rubric.aggregate.title}, {rater}"
-            for text, score in aggregates(ratings_of(mine), rubric).items():
-                measured.add_number(text, title, score, mine[0].signature)
+            for text, score in aggregates(ratings_of(answers), rubric).items():
+                measured.add_number(text, title, score, answers[0].signature)
     unnamed, seed = settings.unnamed, settings.seed
     comparison = compare_groups(measured, baseline=settings.baseline, unnamed=unnamed, seed=seed)
     compared = Compared(comparison)

@@ -314,20 +314,20 @@ class _Candidate:
         return " ".join(self.of.located.words(first, ngrams.n))
 
     def key_phrase(self, groups: _Groups, a: str, b: str, cut: CutTexts) -> KeyPhrase:
-        of, t = self.of, self.t
+        counted, t = self.of, self.t
         example = ""
-        if of.kind == "template":
+        if counted.kind == "template":
             # Preferably from a text of the group that uses it more.
             of_group = groups.in_a if self.is_over_a else groups.in_b
             place = int(np.flatnonzero(of_group[self.texts])[0])
-            first = int(of.ngrams.firsts[of.ngrams.entries(t)][place])
-            number, span = int(self.texts[place]), of.located.span(first, of.ngrams.n)
+            first = int(counted.ngrams.firsts[counted.ngrams.entries(t)][place])
+            number, span = int(self.texts[place]), counted.located.span(first, counted.ngrams.n)
             example = " ".join(cut.texts.documents[number].text[span.start : span.end].split())
         n_thousands = cut.pool.n_drawn * cut.n_words / 1000
-        rates = float(of.a[t]) / n_thousands, float(of.b[t]) / n_thousands
-        texts = int(of.texts_a[t]), int(of.texts_b[t])
-        odds = float(of.log_odds[t]), float(of.z[t])
-        about = self.spelled(), of.kind, of.ngrams.n, a if self.is_over_a else b
+        rates = float(counted.a[t]) / n_thousands, float(counted.b[t]) / n_thousands
+        texts = int(counted.texts_a[t]), int(counted.texts_b[t])
+        odds = float(counted.log_odds[t]), float(counted.z[t])
+        about = self.spelled(), counted.kind, counted.ngrams.n, a if self.is_over_a else b
         rest = self.p, self.p_holm, sorted(self.folded), self.background, example
         return KeyPhrase(*about, *rates, *texts, *odds, *rest)
 
@@ -385,7 +385,7 @@ def _passing(tested: Sequence[_Candidate], groups: _Groups, plan: KeynessPlan) -
     passing.sort(key=lambda c: (-c.of.ngrams.n, -abs(float(c.of.z[c.t])), c.spelled()))
     for phrase in passing:
         side = phrase.of.kind, phrase.is_over_a
-        mine, covered = kept.setdefault(side, []), over.setdefault(side, {})
+        listed, covered = kept.setdefault(side, []), over.setdefault(side, {})
         ngrams, numbers, in_order = phrase.of.ngrams, phrase.of.numbers, phrase.of.in_order
         number = numbers[ngrams.firsts[ngrams.entries(phrase.t).start]]
         low, high = np.searchsorted(numbers, (number, number + 1), sorter=in_order)
@@ -397,12 +397,12 @@ def _passing(tested: Sequence[_Candidate], groups: _Groups, plan: KeynessPlan) -
             explained.update(k for k, n_inside in inside.items() if 2 * n_inside > ngrams.n)
         best = max(explained, key=lambda k: (explained[k], -k), default=None)
         if best is not None and explained[best] >= _EXPLAINED * len(places):
-            mine[best].folded.append(phrase.spelled())
+            listed[best].folded.append(phrase.spelled())
             continue
         for place in places:
             for word in range(place, place + ngrams.n):
-                covered.setdefault(word, []).append(len(mine))
-        mine.append(phrase)
+                covered.setdefault(word, []).append(len(listed))
+        listed.append(phrase)
     sides = product(("words", "template"), (False, True))
     folded = [phrase for side in sides for phrase in kept.get(side, ())]
     return sorted(folded, key=lambda phrase: (-abs(float(phrase.of.z[phrase.t])), phrase.spelled()))

@@ -92,8 +92,8 @@ class WordTable:
         known: defaultdict[str, int] = defaultdict(count().__next__)
         numbers = map(known.__getitem__, chain.from_iterable(both))
         flat = np.fromiter(numbers, np.int32, int(lengths.sum()))
-        several = np.bincount(flat, minlength=len(known)) > 1
-        self.words = np.where(several, np.cumsum(several) - 1, -1).astype(np.int32)[flat]
+        is_repeated = np.bincount(flat, minlength=len(known)) > 1
+        self.words = np.where(is_repeated, np.cumsum(is_repeated) - 1, -1).astype(np.int32)[flat]
         """(n_words,): the word's number; -1 where it occurs once."""
         self.text_of = np.repeat(np.arange(len(both), dtype=np.int32), lengths)
         """(n_words,): the word's text; from `n_texts` on these are prompts."""
@@ -230,8 +230,8 @@ class NgramMeasures:
                         smooth = np.where(n_clipped == 0, least, n_clipped)
                         log_bleu += np.log(smooth / np.maximum(1, ngrams.totals)) / len(BLEU)
                     if ngrams.n == REPEATED:
-                        each = subsets * np.log1p(n_others)
-                        columns["self_repetition"] = each.sum(axis=1) / n_members
+                        repeats = subsets * np.log1p(n_others)
+                        columns["self_repetition"] = repeats.sum(axis=1) / n_members
                 columns["self_bleu"] = (subsets * np.exp(log_bleu)).sum(axis=1) / n_members
             return np.stack([columns[name] for name in self.names], axis=1)
 
@@ -446,8 +446,8 @@ class PairTable:
         n_holders = np.diff(ngrams.ends, prepend=0)
         most = _MAX_HOLDERS
         while most > 2:
-            some = n_holders[n_holders <= most]
-            if int((some * (some - 1) // 2).sum()) <= _MAX_PAIRS:
+            counts = n_holders[n_holders <= most]
+            if int((counts * (counts - 1) // 2).sum()) <= _MAX_PAIRS:
                 break
             most //= 2
         # Each pair of texts is encoded as one number.
@@ -474,9 +474,9 @@ class PairTable:
         of_owner: dict[int, list[NDArray[np.int32]]] = {}
         for owner, grams in zip(self.owners or range(len(ids)), numbers, strict=True):
             of_owner.setdefault(owner, []).append(grams)
-        for several in of_owner.values():
-            held = np.concatenate(several)
-            n_holders[np.unique(held[held >= 0])] += 1
+        for texts in of_owner.values():
+            all_grams = np.concatenate(texts)
+            n_holders[np.unique(all_grams[all_grams >= 0])] += 1
         is_shared = (n_holders > 1) & (n_holders <= _MAX_HOLDERS)
         partners: dict[int, list[tuple[int, int]]] = {}
         for a, b, n in zip(self.a.tolist(), self.b.tolist(), self.times.tolist(), strict=True):

@@ -116,8 +116,8 @@ def draw(sources: Stream, settings: DrawSettings) -> Drawn:
             lines += [f"  {g}: {drawn[g]:,} of {sizes[g]:,}" for g in groups[:_N_LISTED]]
         if len(groups) > _N_LISTED:
             lines.append(f"  and {len(groups) - _N_LISTED:,} more groups")
-        each = [{"group": g, "n_there": sizes[g], "n_drawn": drawn[g]} for g in groups]
-        counts = {"n_there": n_there, "groups": each}
+        by_group = [{"group": g, "n_there": sizes[g], "n_drawn": drawn[g]} for g in groups]
+        counts = {"n_there": n_there, "groups": by_group}
     elif not sources.names:
         raise SettingsError("pieces", "needs files that `fabula feedback elicit` wrote")
     else:

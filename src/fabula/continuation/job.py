@@ -186,12 +186,9 @@ def train(
     if texts is _NONE:
         corpus = Corpus.open(settings.out)
     else:
+        n_jobs, say = settings.processes.n_processes, progress.say
         corpus = build_corpus(
-            texts,
-            settings.out,
-            min_count=settings.min_count,
-            n_jobs=settings.processes.n_processes,
-            report=progress.say,
+            texts, settings.out, min_count=settings.min_count, n_jobs=n_jobs, report=say
         )
     if "case" in settings.kinds:
         from fabula.continuation.retrieval import index_cases

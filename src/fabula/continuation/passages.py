@@ -159,9 +159,7 @@ def _heading_tokens(tokens: Sequence[str]) -> int:
             break
         titled += 1
     follows_quote = titled < len(tokens) and tokens[titled] in _OPENING
-    if n_capitals > _MIN_TITLE_WORDS or (follows_quote and n_capitals >= _MIN_TITLE_WORDS):
-        return titled
-    return 0
+    return titled if n_capitals + follows_quote > _MIN_TITLE_WORDS else 0
 
 
 def text_chapters(document: Document, nlp: Any) -> Iterator[Chapter]:

@@ -112,12 +112,12 @@ def people_means(
     return means
 
 
-def check_overlap(ids: Collection[str], given: Mapping[str, Any], name: str) -> None:
+def check_overlap(ids: Collection[str], known: Mapping[str, Any], name: str) -> None:
     """Raise `InputError` if answers or labels are about none of the pieces."""
-    if given and not any(id_ in given for id_ in ids):
+    if known and not any(id_ in known for id_ in ids):
         raise InputError(
             f"`{name}`: none of its ids matches the feedback; its ids look like "
-            f"{next(iter(given))!r}, those of the feedback like {next(iter(ids))!r} (id_model)"
+            f"{next(iter(known))!r}, those of the feedback like {next(iter(ids))!r} (id_model)"
         )
 
 
@@ -706,15 +706,10 @@ def find(
             votes[label.item][label.document_id] += 1 if label.value == "Yes" else -1
     # What the majority says, by item and answer; nothing for ties.
     truth = {item: {id_: n > 0 for id_, n in by_id.items() if n} for item, by_id in votes.items()}
-    result = FoundFaults(
-        readers,
-        {reader.by: list(fault_matches.score_findings(reader, all_crosses)) for reader in readers},
-        {reader.by: fault_matches.compare_models(reader, seed=seed) for reader in readers},
-        [a for reader in readers for a in fault_matches.reader_accuracy(reader, truth)],
-        crosses,
-        spent,
-        settings.out,
-    )
+    scores = {r.by: list(fault_matches.score_findings(r, all_crosses)) for r in readers}
+    pairs = {r.by: fault_matches.compare_models(r, seed=seed) for r in readers}
+    accuracies = [a for r in readers for a in fault_matches.reader_accuracy(r, truth)]
+    result = FoundFaults(readers, scores, pairs, accuracies, crosses, spent, settings.out)
     if settings.details is not None:
         write_rows(settings.details, result.rows())
     return result

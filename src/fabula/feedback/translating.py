@@ -64,10 +64,8 @@ class Rounds:
     @property
     def stable_round(self) -> int | None:
         """The round after which nothing changed any more."""
-        for k in range(1, len(self.texts)):
-            if self.texts[k] == self.texts[k - 1]:
-                return k
-        return None
+        texts = self.texts
+        return next((k for k in range(1, len(texts)) if texts[k] == texts[k - 1]), None)
 
 
 class Marian:
@@ -283,10 +281,10 @@ class FastTranslator:
         with ThreadPoolExecutor(default_jobs()) as pool:
             both = iter(list(pool.map(self._pair, pieces)))
         pairs = []
-        for text, mine in zip(shown, spans, strict=True):
+        for text, places in zip(shown, spans, strict=True):
             there, back = "", ""
             at = 0
-            for start, end in mine:
+            for start, end in places:
                 pair = next(both)
                 there += text[at:start] + pair[0]
                 back += text[at:start] + pair[1]

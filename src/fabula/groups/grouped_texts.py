@@ -210,11 +210,8 @@ class GroupedTexts:
         if self.prompts is None:
             return WordTable(words)
         numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(self.prompts))}
-        return WordTable(
-            words,
-            [settings.words(prompt) for prompt in numbers],
-            [numbers[prompt] for prompt in self.prompts],
-        )
+        prompts = [settings.words(prompt) for prompt in numbers]
+        return WordTable(words, prompts, [numbers[prompt] for prompt in self.prompts])
 
     def signature_parts(self, settings: TextSettings) -> dict[str, str]:
         """How words count, and whether those of prompts do: an id has too few to be echoed."""

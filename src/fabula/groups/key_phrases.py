@@ -327,9 +327,11 @@ class _Candidate:
         rates = float(counted.a[t]) / n_thousands, float(counted.b[t]) / n_thousands
         texts = int(counted.texts_a[t]), int(counted.texts_b[t])
         odds = float(counted.log_odds[t]), float(counted.z[t])
-        about = self.spelled(), counted.kind, counted.ngrams.n, a if self.is_over_a else b
-        rest = self.p, self.p_holm, sorted(self.folded), self.background, example
-        return KeyPhrase(*about, *rates, *texts, *odds, *rest)
+        over, folded = a if self.is_over_a else b, sorted(self.folded)
+        about = self.spelled(), counted.kind, counted.ngrams.n, over
+        return KeyPhrase(
+            *about, *rates, *texts, *odds, self.p, self.p_holm, folded, self.background, example
+        )
 
 
 def _tested(

@@ -268,9 +268,7 @@ def measure_diversity(
     Raises `InputError` if a text lacks a field, or no group has two texts.
     """
     stages = stages or Stages()
-    names = [ALL_TEXTS] * len(documents)
-    if plan.by is not None:
-        names = groups_by(documents, plan.by)
+    names = [ALL_TEXTS] * len(documents) if plan.by is None else groups_by(documents, plan.by)
     if plan.baseline is not None and plan.baseline not in names:
         known = ", ".join(dict.fromkeys(names))
         raise InputError(f"`baseline` {plan.baseline}: no such group; the groups are {known}")

@@ -72,13 +72,13 @@ def balanced_order(
     random.Random(f"{unit} {len(given) // len(square)}").shuffle(names)
     placed = Counter((place, k) for order in given for k, place in enumerate(order))
     used = Counter(given)
-    mine = Counter((name, k) for order in own for k, name in enumerate(order) if name)
+    author_places = Counter((name, k) for order in own for k, name in enumerate(order) if name)
 
     def cost(row: Order) -> tuple[int, int, int, bytes]:
         return (
             sum(int(placed[place, k]) for k, place in enumerate(row)),
             used[row],
-            sum(int(mine[authors[place] or "", k]) for k, place in enumerate(row)),
+            sum(int(author_places[authors[place] or "", k]) for k, place in enumerate(row)),
             hashlib.sha256(f"{reader} {row}".encode(errors="replace")).digest(),
         )
 
@@ -118,8 +118,8 @@ def current_assignment(
     for_update: bool = False,
 ) -> Assignment | None:
     """Return the participant's open assignment; `for_update` locks it against changes."""
-    own = assignments.c.participant_id == participant.id
-    query = select(assignments).where(own).order_by(assignments.c.id)
+    is_own = assignments.c.participant_id == participant.id
+    query = select(assignments).where(is_own).order_by(assignments.c.id)
     rows = connection.execute(query.with_for_update() if for_update else query).all()
     done = next((row for row in rows if row.state == "done"), None)
     for number, row in enumerate(rows, 1):
@@ -154,11 +154,11 @@ def next_assignment(
     now, unit = now_ms(), units[key]
     orders = select(assignments.c.order).join(participants)
     others = connection.execute(orders.where(assignments.c.unit == key, _IS_HELD, IS_ACTIVE))
-    own = [(order_of(row), units[row.unit]) for row in mine.values() if row.unit in units]
+    read_before = [(order_of(row), units[row.unit]) for row in mine.values() if row.unit in units]
     order = balanced_order(
         [document.author for document in unit.documents],
         [order_of(row) for row in others],
-        [[of.documents[place].author for place in order] for order, of in own],
+        [[past.documents[place].author for place in order] for order, past in read_before],
         unit=f"{design.seed} {key}",
         reader=f"{design.seed} {participant.id} {key}",
     )
@@ -174,16 +174,16 @@ def _next_unit(
     """Return a participant's open unit, else the key of the next, if any, and those before."""
     _take_turns(connection)
     # Release idle places of others.
-    now, own = now_ms(), assignments.c.participant_id == participant.id
+    now, is_own = now_ms(), assignments.c.participant_id == participant.id
     has_answers = exists().where(answers.c.assignment_id == assignments.c.id)
     is_idle = or_(
         assignments.c.seen_ms < now - design.hours * 3_600_000,
         (assignments.c.seen_ms < now - design.people.minutes * 60_000) & ~has_answers,
     )
-    idle = assignments.update().where(assignments.c.state == "open", ~own, is_idle)
+    idle = assignments.update().where(assignments.c.state == "open", ~is_own, is_idle)
     connection.execute(idle.values(state="returned"))
     held = current_assignment(connection, participant, units)
-    mine = {row.unit: row for row in connection.execute(select(assignments).where(own))}
+    mine = {row.unit: row for row in connection.execute(select(assignments).where(is_own))}
     n_done = sum(row.state == "done" for row in mine.values())
     if held is not None or n_done >= design.per_participant:
         return held, None, mine
@@ -224,8 +224,8 @@ def choose_unit(
 
 def _open_again(connection: Connection, id_: int) -> None:
     """Reopen a released assignment, in the order its participant already knows."""
-    own = assignments.c.id == id_
-    connection.execute(assignments.update().where(own).values(state="open", seen_ms=now_ms()))
+    is_own = assignments.c.id == id_
+    connection.execute(assignments.update().where(is_own).values(state="open", seen_ms=now_ms()))
 
 
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
@@ -242,8 +242,8 @@ def is_paused(connection: Connection) -> bool:
 
 def count_units(connection: Connection, participant: Participant, state: str) -> int:
     """Return how many of a participant's units are `done` (submitted), or `returned`."""
-    own = assignments.c.participant_id == participant.id
-    return count_rows(connection, assignments, own, assignments.c.state == state)
+    is_own = assignments.c.participant_id == participant.id
+    return count_rows(connection, assignments, is_own, assignments.c.state == state)
 
 
 def is_wanted(
@@ -256,9 +256,9 @@ def is_wanted(
 
 def begin_now(connection: Connection, participant: Participant) -> None:
     """Start the clock of the unit reserved at consent: the participant starts reading."""
-    now, own = now_ms(), assignments.c.participant_id == participant.id
+    now, is_own = now_ms(), assignments.c.participant_id == participant.id
     unread = assignments.update().where(
-        own, assignments.c.state == "open", assignments.c.page == ""
+        is_own, assignments.c.state == "open", assignments.c.page == ""
     )
     connection.execute(unread.values(given_ms=now, seen_ms=now))
 
@@ -304,8 +304,8 @@ def _take_turns(connection: Connection) -> None:
 
 def finish(connection: Connection, assignment: Assignment) -> None:
     is_own = assignments.c.id == assignment.id
-    own = assignments.update().where(is_own, assignments.c.state == "open")
-    connection.execute(own.values(state="done", done_ms=now_ms(), seen_ms=now_ms()))
+    update = assignments.update().where(is_own, assignments.c.state == "open")
+    connection.execute(update.values(state="done", done_ms=now_ms(), seen_ms=now_ms()))
 
 
 def _taken(connection: Connection) -> Counter[str]:

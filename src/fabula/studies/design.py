@@ -149,7 +149,7 @@ class Recruiting(Strict):
     @property
     def attention_items(self) -> Mapping[str, Attention]:
         """Return the attention items by the key under which answers are stored."""
-        return {f"attention_{k}": one for k, one in enumerate(self.attention, 1)}
+        return {f"attention_{k}": check for k, check in enumerate(self.attention, 1)}
 
     @property
     def questions_digest(self) -> str:
@@ -160,8 +160,8 @@ class Recruiting(Strict):
     @property
     def asked_with(self) -> Mapping[str, int]:
         """Return the number of the participant's unit that each check comes with, by its field."""
-        repeated = {"repeat_at": self.repeat_at} if self.repeat else {}
-        return {f"attention {k}: at": one.at for k, one in enumerate(self.attention, 1)} | repeated
+        again = {"repeat_at": self.repeat_at} if self.repeat else {}
+        return {f"attention {k}: at": check.at for k, check in enumerate(self.attention, 1)} | again
 
     def check(self, where: str) -> None:
         """Raise `InputError` if fields are inconsistent."""
@@ -181,14 +181,14 @@ class Recruiting(Strict):
         # Prolific's token goes to Prolific, or to a server of this machine in its place.
         if not re.fullmatch(rf"{_PROLIFIC}/?|http://(127\.0\.0\.1|localhost)(:\d+)?/?", entry.api):
             raise InputError(f"{where}: entry: api: must be {_PROLIFIC}, where its token goes")
-        ids = [one.id for one in self.about]
-        for one in self.about:
-            place = f"{where}: about: {one.id}"
-            if ids.count(one.id) > 1:
+        ids = [q.id for q in self.about]
+        for question in self.about:
+            place = f"{where}: about: {question.id}"
+            if ids.count(question.id) > 1:
                 raise InputError(f"{place}: two questions have this id; give each its own")
-            if (fault := one.item.scale.fault()) is not None:
+            if (fault := question.item.scale.fault()) is not None:
                 raise InputError(f"{place}: {fault}")
-            if one.options and (one.low, one.high) != (None, None):
+            if question.options and (question.low, question.high) != (None, None):
                 raise InputError(f"{place}: has options, so remove low and high")
         for number, check in enumerate(self.attention, 1):
             if check.answer not in check.options:

@@ -54,29 +54,29 @@ def export(
     order = assignments.c.participant_id, assignments.c.id
     rows = connection.execute(wanted.order_by(*order)).all()
     # The current answers by assignment, with the time each was saved, in one query.
-    given: dict[int, dict[Key, tuple[str, int]]] = {}
+    saved: dict[int, dict[Key, tuple[str, int]]] = {}
     query = select(answers).order_by(answers.c.id)
     for _, assignment_id, part, item, value, saved_ms in connection.execute(query):
-        current = given.setdefault(assignment_id, {})
+        current = saved.setdefault(assignment_id, {})
         if value:
             current[part, item] = value, saved_ms
         else:
             current.pop((part, item), None)
     for row in rows:
         held = Assignment(row.id, row.participant_id, units[row.unit], order_of(row), row.page)
-        said = _of_pairs if design.kind == "pairs" else _of_assignment
-        yield from said(design, held, given.get(row.id, {}), row.state)
+        measurements_of = _of_pairs if design.kind == "pairs" else _of_assignment
+        yield from measurements_of(design, held, saved.get(row.id, {}), row.state)
 
 
 def _of_assignment(
     design: StudyDesign, held: Assignment, kept: Mapping[Key, tuple[str, int]], state: str
 ) -> Iterator[Measurement]:
-    given: Answers = {key: value for key, (value, _) in kept.items()}
+    current: Answers = {key: value for key, (value, _) in kept.items()}
     rater = pseudonym(held.participant_id)
     for page in pages_of(design, len(held.unit.documents)):
-        applicable = page.applicable(given, held.unit.facts)
+        applicable = page.applicable(current, held.unit.facts)
         for question in page.questions:
-            value = given.get(question.key)
+            value = current.get(question.key)
             if question.part in (CHECK, AGAIN) or (question.is_optional and value is None):
                 continue
             reason = None
@@ -101,7 +101,7 @@ def _of_assignment(
                 value=read,
                 missing_reason=reason,
                 evidence=(),
-                rationale=given.get(question.why),
+                rationale=current.get(question.why),
                 signature=_signature(design, rubric),
                 details=details,
             )
@@ -133,12 +133,12 @@ def _of_pairs(
             details=details,
         )
         parts = [part for part in ("unit", BEST, WORST) if (part, item.id) in kept]
-        given = {part: kept[part, item.id] for part in parts}
-        saved = time_of(max((at_ms for _, at_ms in given.values()), default=None))
+        chosen = {part: kept[part, item.id] for part in parts}
+        saved = time_of(max((at_ms for _, at_ms in chosen.values()), default=None))
         # The index of the document that each part names.
         places = {
             part: None if answer == TIE else held.order[int(answer[-1]) - 1]
-            for part, (answer, _) in given.items()
+            for part, (answer, _) in chosen.items()
         }
         # Comparisons: the indexes of two documents and the index of the preferred one.
         compared: list[tuple[tuple[int, int], int | None]]
@@ -186,8 +186,8 @@ def said_of(pair: tuple[int, int], preferred: int | None, order: Sequence[int]) 
     first, second = pair
     is_straight = order.index(first) < order.index(second)
     shown_first = first if is_straight else second
-    said = "tie" if preferred is None else "A" if preferred == shown_first else "B"
-    return [said, None] if is_straight else [None, said]
+    side = "tie" if preferred is None else "A" if preferred == shown_first else "B"
+    return [side, None] if is_straight else [None, side]
 
 
 def _signature(design: StudyDesign, rubric: str) -> str:
@@ -201,7 +201,7 @@ def write_measurements(found: Sequence[Measurement], path: Path, format_: str) -
     Outside JSON, details are encoded as JSON; in CSV and Parquet, where a column has one type, a
     value is text.
     """
-    rows = [measurement_row(one) for one in found]
+    rows = [measurement_row(measurement) for measurement in found]
     if format_ != "jsonl":
         rows = [row | {"details": dump_json(row["details"])} for row in rows]
     if format_ in ("csv", "parquet"):
@@ -216,16 +216,16 @@ def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
     """
     rows: dict[tuple[str, str, str], Row] = {}
     items: dict[str, None] = {}
-    for one in found:
-        details = one.details
-        begin = {"rater": one.rater, "unit": details["unit"], "id": one.document_id}
+    for mark in found:
+        details = mark.details
+        begin = {"rater": mark.rater, "unit": details["unit"], "id": mark.document_id}
         begin |= {"place": details.get("place"), "state": details["state"]}
-        row = rows.setdefault((one.rater, str(details["unit"]), one.document_id), begin)
-        items[one.item] = None
-        row[one.item] = one.value if format_ == "xlsx" else _text(one.value)
-        if one.rationale is not None:
-            items[f"{one.item}.why"] = None
-            row[f"{one.item}.why"] = one.rationale
+        row = rows.setdefault((mark.rater, str(details["unit"]), mark.document_id), begin)
+        items[mark.item] = None
+        row[mark.item] = mark.value if format_ == "xlsx" else _text(mark.value)
+        if mark.rationale is not None:
+            items[f"{mark.item}.why"] = None
+            row[f"{mark.item}.why"] = mark.rationale
     columns = ("rater", "unit", "id", "place", "state", *items)
     _write(list(rows.values()), columns, path, format_, frozenset(items))
 
@@ -233,12 +233,12 @@ def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
 def write_people(standings: Sequence[Standing], path: Path, format_: str) -> None:
     """Write a row for each participant: when they came, what they did, how long it took."""
     rows = []
-    for one in standings:
-        own = {name: getattr(one, name) for name in Standing.__slots__ if name not in _NOT_OWN}
-        facts = asdict(one.facts)
+    for person in standings:
+        kept = {name: getattr(person, name) for name in Standing.__slots__ if name not in _NOT_OWN}
+        facts = asdict(person.facts)
         checks, about = facts.pop("checks"), facts.pop("about")
-        said = {f"about.{item}": value for item, value in about.items()}
-        rows.append({"rater": one.name, **own, **facts, **checks, **said})
+        about_self = {f"about.{item}": value for item, value in about.items()}
+        rows.append({"rater": person.name, **kept, **facts, **checks, **about_self})
     columns = tuple(dict.fromkeys(name for row in rows for name in row)) or ("rater",)
     words = {"note", *(name for name in columns if name.startswith("about."))}
     _write(rows, columns, path, format_, frozenset(words))
@@ -246,14 +246,14 @@ def write_people(standings: Sequence[Standing], path: Path, format_: str) -> Non
 
 def write_times(times: Sequence[PageTime], path: Path, format_: str) -> None:
     """Write a row for each opened page: how long the participant spent on it."""
-    _write([asdict(one) for one in times], tuple(PageTime.__slots__), path, format_, frozenset())
+    _write([asdict(row) for row in times], tuple(PageTime.__slots__), path, format_, frozenset())
 
 
 def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:
     """Return a CSV row for each invitation: number, note, link to the study at this address."""
     rows: list[Row] = [
-        {"participant": one.name, "note": one.note, "link": f"{address}/i/{one.token}"}
-        for one in invitations
+        {"participant": person.name, "note": person.note, "link": f"{address}/i/{person.token}"}
+        for person in invitations
     ]
     return _csv(rows, ("participant", "note", "link"), frozenset({"note"}))
 
@@ -295,7 +295,7 @@ def _write(
         pq = pyarrow("parquet", what=f"{path}: writing .parquet")
         arrays = [pa.array([row.get(name) for row in rows]) for name in columns]
         # A column with no answers is a text column too.
-        arrays = [one.cast(pa.string()) if pa.types.is_null(one.type) else one for one in arrays]
+        arrays = [a.cast(pa.string()) if pa.types.is_null(a.type) else a for a in arrays]
         sink = io.BytesIO()
         pq.write_table(pa.table(arrays, names=list(columns)), sink)
         data = sink.getvalue()

@@ -127,27 +127,27 @@ class Page:
 
     def open(self, answers: Answers, facts: Mapping[str, object]) -> list[tuple[Key, str]]:
         """Return the unanswered questions, each with a sentence that says why."""
-        found: list[tuple[Key, str]] = []
+        still: list[tuple[Key, str]] = []
         for question in self.applicable(answers, facts):
-            given = answers.get(question.key, "")
-            if not given and question.is_optional:
+            answer = answers.get(question.key, "")
+            if not answer and question.is_optional:
                 continue
-            if not given:
-                found.append((question.key, self.labels("not_answered", title=question.item.title)))
+            if not answer:
+                still.append((question.key, self.labels("not_answered", title=question.item.title)))
             elif _n_words(answers.get(question.why, "")) < question.min_words:
                 title, n = question.item.title, question.min_words
-                found.append((question.why, self.labels("give_reason", title=title, n=n)))
+                still.append((question.why, self.labels("give_reason", title=title, n=n)))
         for question in self.questions:
             worst = answers.get(question.key, "") if question.part == WORST else ""
             if worst and worst == answers.get((BEST, question.item.id)):
-                found.append((question.key, self.labels("best_is_worst", answer=worst[-1])))
+                still.append((question.key, self.labels("best_is_worst", answer=worst[-1])))
         ranks = [q for q in self.questions if q.n_ranks and answers.get(q.key)]
         taken: dict[str, str] = {}
         for question in ranks:
             story = question.part
             if (other := taken.setdefault(answers[question.key], story)) != story:
-                found.append((question.key, self.labels("same_place", story=story, other=other)))
-        return found
+                still.append((question.key, self.labels("same_place", story=story, other=other)))
+        return still
 
 
 def pages_of(
@@ -171,12 +171,12 @@ def pages_of(
     for k, page in enumerate(pages):
         # Attention items come among the other questions.
         checks = [
-            Question(CHECK, one.item(id_))
-            for id_, one in design.people.attention_items.items()
+            Question(CHECK, check.item(id_))
+            for id_, check in design.people.attention_items.items()
             if (
-                page.name == f"story-{min(one.at, n_documents)}"
+                page.name == f"story-{min(check.at, n_documents)}"
                 if design.kind == "ttcw"
-                else page.name in ("feedback", "pair") and number in (None, one.at)
+                else page.name in ("feedback", "pair") and number in (None, check.at)
             )
         ]
         middle = len(page.questions) // 2
@@ -194,9 +194,9 @@ def pages_of(
         texts = {"ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": together}
         questions = tuple(Question(AGAIN, items[id_]) for id_ in design.people.repeat)
         pages.insert(place, Page(AGAIN, design.labels("once_more"), texts[design.kind], questions))
-    own = design.labels
+    say = design.labels
     return tuple(
-        replace(page, labels=own, questions=tuple(replace(q, labels=own) for q in page.questions))
+        replace(page, labels=say, questions=tuple(replace(q, labels=say) for q in page.questions))
         for page in pages
     )
 

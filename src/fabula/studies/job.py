@@ -57,7 +57,7 @@ class OpenStudy(NamedTuple):
     def files(self) -> list[Path]:
         """Its files, which must not be overwritten."""
         design, file = self.design, self.store.file
-        held = [one for one in (design.path, design.documents, design.rubric_file) if one]
+        held = [path for path in (design.path, design.documents, design.rubric_file) if path]
         if file is not None:
             held += [file.with_name(file.name + end) for end in ("", "-wal", "-shm")]
         return held
@@ -111,8 +111,8 @@ _KINDS = {
 """The name of a design's unit, singular and plural."""
 
 
-def _with_noun(n: int, one: str, several: str) -> str:
-    return f"{n:,} {one if n == 1 else several}"
+def _with_noun(n: int, singular: str, plural: str) -> str:
+    return f"{n:,} {singular if n == 1 else plural}"
 
 
 def _counted(n: int, design: StudyDesign) -> str:
@@ -153,7 +153,7 @@ class DesignedStudy(Result):
 
     @property
     def n_texts(self) -> int:
-        return len({one.id for unit in self.units for one in unit.documents})
+        return len({document.id for unit in self.units for document in unit.documents})
 
     def lines(self) -> list[str]:
         """How many people it takes, and what it cannot hide from them."""
@@ -168,44 +168,44 @@ class DesignedStudy(Result):
             f"{_counted(work.n_for_one_person, self.design)}, so at least {people} needed",
         ]
         if (n := work.n_people_shared_out) is not None and n > work.n_people:
-            given = "people arrive one by one and read all that they are given"
-            lines.append(f"if {given}, {n:,} people fill it")
+            condition = "people arrive one by one and read all that they are given"
+            lines.append(f"if {condition}, {n:,} people fill it")
         command = f"fabula study invite {shlex.quote(str(file))}"
         then = f"{command} {work.n_people_shared_out or work.n_people}"
         lines += [f"note: {note}" for note in self.notes()]
         return [*lines, f"edit its texts and numbers, then run: {then}"]
 
     def to_json(self) -> dict[str, Any]:
-        found = {"out": str(self.design.path), "n_units": len(self.units), "n_texts": self.n_texts}
+        sizes = {"out": str(self.design.path), "n_units": len(self.units), "n_texts": self.n_texts}
         names = ("n_for_one_person", "n_readings", "n_people", "n_people_shared_out")
-        return {**found, **picked(self.work, *names), "notes": self.notes()}
+        return {**sizes, **picked(self.work, *names), "notes": self.notes()}
 
     def notes(self) -> list[str]:
         """What an organiser should know before inviting people."""
         design, units, work = self.design, self.units, self.work
-        found = []
+        notes = []
         is_limited = work.n_for_one_person < min(len(units), design.per_participant)
         if is_limited and design.kind == "pairs":
             n = design.per_story
             times = {1: "once", 2: "twice"}.get(n, f"{n:,} times")
             more = f"raise per_story in {design.path} for more"
-            found.append(f"nobody reads a story more than {times}; {more}")
+            notes.append(f"nobody reads a story more than {times}; {more}")
         elif is_limited:
-            found.append(
+            notes.append(
                 "nobody is given two versions of one story, since one reveals what was changed in "
                 "the other; so nobody compares them either"
             )
         if work.giving_away:
             several = "contains several versions of one story, and its readers see both"
-            found.append(f"{named(work.giving_away)}: {several}")
+            notes.append(f"{named(work.giving_away)}: {several}")
         if design.kind != "feedback":
             if single := [unit.key for unit in units if len(unit.documents) == 1]:
                 only = "contains only one story, so there is nothing to rank"
-                found.append(f"{named(single)}: {only}")
-            stories = {one.id: one for unit in units for one in unit.documents}
-            if nameless := [one.id for one in stories.values() if not one.author]:
-                found.append(f"{named(nameless)}: has no author; `analyse` compares authors")
-        return found
+                notes.append(f"{named(single)}: {only}")
+            stories = {story.id: story for unit in units for story in unit.documents}
+            if nameless := [story.id for story in stories.values() if not story.author]:
+                notes.append(f"{named(nameless)}: has no author; `analyse` compares authors")
+        return notes
 
 
 def named(names: Sequence[str]) -> str:
@@ -412,21 +412,21 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
     files = {"out": settings.out, "people_file": people, "times": times}
     with open_study(file, place) as study:
         check_kept(files, study.files)
-        design, units = study.design, {one.key: one for one in study.units}
+        design, units = study.design, {unit.key: unit for unit in study.units}
         with study.store.reading() as connection:
-            found = list(measurements_of(connection, design, units, unfinished=settings.unfinished))
-            everybody = standings(connection, design, found) if people else []
+            marks = list(measurements_of(connection, design, units, unfinished=settings.unfinished))
+            everybody = standings(connection, design, marks) if people else []
             pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
             spent = page_times(connection, pages) if times else []
     write = exporting.write_wide if settings.wide else exporting.write_measurements
-    write(found, settings.out, settings.format)
+    write(marks, settings.out, settings.format)
     if people is not None:
         exporting.write_people(everybody, people, settings.format)
     if times is not None:
         exporting.write_times(spent, times, settings.format)
-    given = [one for one in found if one.value is not None]
-    n_people = len({one.rater for one in given})
-    return Exported([path for path in files.values() if path], len(given), n_people)
+    valid = [mark for mark in marks if mark.value is not None]
+    n_people = len({mark.rater for mark in valid})
+    return Exported([path for path in files.values() if path], len(valid), n_people)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -544,18 +544,18 @@ class Invited(Result):
 
     def people(self) -> list[Row]:
         return [
-            {"participant": one.name, "note": one.note, "link": f"{self.address}/i/{one.token}"}
-            for one in self.invitations
+            {"participant": who.name, "note": who.note, "link": f"{self.address}/i/{who.token}"}
+            for who in self.invitations
         ]
 
     def lines(self) -> list[str]:
-        shown = [f"{one['participant']}  {one['link']}  {one['note']}" for one in self.people()]
+        shown = [f"{row['participant']}  {row['link']}  {row['note']}" for row in self.people()]
         written = [] if self.csv is None else [f"written: {self.csv}"]
         return [*(line.rstrip() for line in shown), *written]
 
     def to_json(self) -> dict[str, Any]:
         people = self.people()
-        return {"links": [one["link"] for one in people], "invitations": people}
+        return {"links": [row["link"] for row in people], "invitations": people}
 
 
 _N_PEOPLE = Between(1, 10_000)
@@ -695,13 +695,13 @@ def people(
                 raise InputError(f"{study.design.path}: entry: {need}")
             done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
             assert done is not None
-            said = [
+            lines = [
                 f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
                 f"{done.n_returned:,} units given back"
             ]
             if done.n_unknown:
-                said.append(f"{done.n_unknown:,} people have no submission at Prolific")
-            return PeopleDone(asdict(done), said)
+                lines.append(f"{done.n_unknown:,} people have no submission at Prolific")
+            return PeopleDone(asdict(done), lines)
         if not settings.reissue:
             return _left_out(study, participants, settings, agree)
         from fabula.studies.participants import number_of, reissue
@@ -737,8 +737,8 @@ def _left_out(
         agree(f"Leave out all answers of {named(removed)}?")
     with study.store.writing() as connection:
         n = sum(remove(connection, id_, "command line") for id_ in sorted(ids))
-    said = f"{len(removed):,} people removed, {n:,} units given to others"
-    return PeopleDone({"removed": removed, "n_units": n}, [said])
+    line = f"{len(removed):,} people removed, {n:,} units given to others"
+    return PeopleDone({"removed": removed, "n_units": n}, [line])
 
 
 @dataclass(frozen=True, slots=True)
@@ -787,27 +787,27 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
 
         design, units = study.design, study.units
         with study.store.reading() as connection:
-            found = list(export_answers(connection, design, {unit.key: unit for unit in units}))
+            marks = list(export_answers(connection, design, {unit.key: unit for unit in units}))
     if settings.plot is not None and design.kind != "ttcw":
         raise SettingsError("plot", "is only for the design ttcw")
     if design.kind == "pairs":
-        return analyse_pairs(design, units, found, seed=settings.seed)
-    documents = [one for unit in units for one in unit.documents]
+        return analyse_pairs(design, units, marks, seed=settings.seed)
+    documents = [document for unit in units for document in unit.documents]
     if design.kind == "ttcw":
-        analysis = _of_stories(design, found, documents, settings.seed)
+        analysis = _of_stories(design, marks, documents, settings.seed)
         if settings.plot is not None and analysis.draw is not None:
             analysis.draw(settings.plot)
         return analysis
-    scores = ratings.score_table(found, design.rubric)
+    scores = ratings.score_table(marks, design.rubric)
     if not any(scores.values()):
         raise _too_early(design)
     means, by_field = ratings.mean_scores(scores), {}
     items = [item.id for item in design.rubric.items if item.scale.has_worth]
     for name in rating_tables.FIELDS:
-        by = {one.id: str(one.meta.get(name, "any")) for one in documents}
+        by = {document.id: str(document.meta.get(name, "any")) for document in documents}
         by_field[name] = ratings.group_means(means, by.get)
     agreement = ratings.item_agreement({item: scores[item] for item in items}, design.rubric)
-    n_people = len({one.rater for one in found})
+    n_people = len({mark.rater for mark in marks})
     parts: list[Block] = [
         f"{n_people:,} people; mean of 1 - |a - b| over pairs, "
         "Krippendorff's alpha with |a - b| as the distance",
@@ -824,13 +824,13 @@ def analyse(file: StudyFile, settings: AnalysisSettings, place: StudyPlace) -> S
         }
         for name, groups in by_field.items()
     }
-    agreements = {item: one.brief() for item, one in agreement.items()}
+    agreements = {item: among.brief() for item, among in agreement.items()}
     content = {"agreement": agreements, "means": shown, "n_people": n_people}
-    return StudyAnalysis([*parts, found[0].signature], content)
+    return StudyAnalysis([*parts, marks[0].signature], content)
 
 
 def _of_stories(
-    design: StudyDesign, found: Sequence[Measurement], documents: Sequence[Document], seed: int
+    design: StudyDesign, marks: Sequence[Measurement], documents: Sequence[Document], seed: int
 ) -> StudyAnalysis:
     """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, of yes-no items."""
     from fabula.raters import agreement as measures
@@ -842,16 +842,16 @@ def _of_stories(
     )
     known = {item.id for item in rubric.items}
     verdicts = [
-        (one.document_id, one.item, one.rater, one.value)
-        for one in found
-        if one.item in known and isinstance(one.value, float)
+        (mark.document_id, mark.item, mark.rater, mark.value)
+        for mark in marks
+        if mark.item in known and isinstance(mark.value, float)
     ]
     panel = measures.panel_of(verdicts, design.id)
     if not panel.subjects:
         raise _too_early(design)
-    preferred = [one for one in found if one.item in ("preference", "origin")]
-    authors = {one.id: one.author or "unknown" for one in documents}
-    author_of, signature = authors.__getitem__, found[0].signature
+    preferred = [mark for mark in marks if mark.item in ("preference", "origin")]
+    authors = {document.id: document.author or "unknown" for document in documents}
+    author_of, signature = authors.__getitem__, marks[0].signature
     rates = measures.pass_rates(panel, rubric, author_of)
     agreement = measures.panel_agreement(panel, rubric, "item", seed=seed)
     correlation = measures.expert_correlation(panel, rubric, seed=seed)
@@ -898,33 +898,33 @@ def analyse_pairs(
     from fabula.studies.quality import compared_answers
     from fabula.studies.units import pairs_within
 
-    given = [one for one in found if "orders" in one.details]
-    if not given:
+    answers = [mark for mark in found if "orders" in mark.details]
+    if not answers:
         raise _too_early(design)
     pairs = list(pairs_within([unit.documents for unit in units]).values())
     # An answer about four stories makes five comparisons at once.
     cluster = None if design.at_once == 2 else "unit"
     by = design.group_field
-    rankings = rank_stories(given, pairs, by, seed=seed, by_item=True, cluster=cluster)
-    rankings += rank_groups(given, pairs, by, "author", seed=seed, by_item=True)
-    compared = compared_answers(given)
+    rankings = rank_stories(answers, pairs, by, seed=seed, by_item=True, cluster=cluster)
+    rankings += rank_groups(answers, pairs, by, "author", seed=seed, by_item=True)
+    compared = compared_answers(answers)
     items = []
     for item in design.rubric.items:
-        mine = [one for one in given if one.item == item.id]
-        said = [side for one in mine for side in one.details["orders"] if side]
-        alike = [one for one in compared if one.item == item.id]
-        n_others = sum(one.n_others for one in alike)
-        n_decided = len(said) - said.count("tie")
+        of_item = [answer for answer in answers if answer.item == item.id]
+        sides = [side for answer in of_item for side in answer.details["orders"] if side]
+        alike = [shared for shared in compared if shared.item == item.id]
+        n_others = sum(shared.n_others for shared in alike)
+        n_decided = len(sides) - sides.count("tie")
         counted = PairItem(
             item=item.title,
-            n=len({(one.rater, one.details["unit"]) for one in mine}),
-            n_neither=said.count("tie"),
-            first_share=said.count("A") / n_decided if n_decided else None,
-            n_shared=len({one.document_id for one in alike}),
-            share_same=sum(one.n_same for one in alike) / n_others if n_others else None,
+            n=len({(answer.rater, answer.details["unit"]) for answer in of_item}),
+            n_neither=sides.count("tie"),
+            first_share=sides.count("A") / n_decided if n_decided else None,
+            n_shared=len({shared.document_id for shared in alike}),
+            share_same=sum(shared.n_same for shared in alike) / n_others if n_others else None,
         )
         items.append(counted)
-    n_people = len({one.rater for one in given})
+    n_people = len({answer.rater for answer in answers})
     # Over all items, then by item; of stories, then of authors.
     rankings.sort(key=lambda ranking: ranking.item != "all")
     parts: list[Block] = [*pair_items(items, n_people, design.at_once)]
@@ -933,7 +933,7 @@ def analyse_pairs(
             parts += ["", *ranking_tables(ranking, "people", by)]
     content = {"n_people": n_people, "at_once": design.at_once, "items": list(map(asdict, items))}
     return StudyAnalysis(
-        parts, {**content, "rankings": [ranking_row(one, "people") for one in rankings]}
+        parts, {**content, "rankings": [ranking_row(ranked, "people") for ranked in rankings]}
     )
 
 

@@ -51,10 +51,10 @@ class Labels:
         return Markup(self._words(key, values)).format(**values)
 
     def _words(self, key: str, values: Mapping[str, object]) -> str:
-        found = self.words[key]
-        if isinstance(found, str):
-            return found
-        return str(found.get(str(values["n"]), found["other"]))
+        label = self.words[key]
+        if isinstance(label, str):
+            return label
+        return str(label.get(str(values["n"]), label["other"]))
 
     def answer(self, answer: str) -> str:
         """Return a fixed answer as displayed; a rubric's own answers are unchanged."""
@@ -62,8 +62,8 @@ class Labels:
 
     def item(self, item: Item) -> Item:
         """Translate an item that is built into a design."""
-        own = self.words["items"].get(item.id)
-        return item if own is None else replace(item, **own)
+        translation = self.words["items"].get(item.id)
+        return item if translation is None else replace(item, **translation)
 
     def rubric(self, rubric: Rubric) -> Rubric:
         """Translate a rubric of built-in items; returns it unchanged if there is no translation."""
@@ -104,14 +104,14 @@ def load_labels(language: str, folder: Path | None = None) -> Labels:
 def _fault(words: Mapping[str, Any]) -> str | None:
     """Return what is wrong with a catalogue compared with the English one."""
     for key, english in ENGLISH.words.items():
-        found = words.get(key)
-        if found is None:
+        label = words.get(key)
+        if label is None:
             return f"the key {key} is missing"
         if key in _TABLES:
-            if not isinstance(found, dict):
+            if not isinstance(label, dict):
                 return f"{key}: must be a table"
             continue
-        texts = _texts_of(found)
+        texts = _texts_of(label)
         if not texts or not all(isinstance(text, str) for text in texts):
             return f"{key}: must be a text, or a table of texts with `other`"
         for text in texts:
@@ -123,20 +123,20 @@ def _fault(words: Mapping[str, Any]) -> str | None:
                 return f"{key}: unknown placeholder {{{min(more)}}}"
     if not _LANGUAGE.fullmatch(words["language"]):
         return f"language: {words['language']!r} is not a language such as de"
-    for id_, own in words["items"].items():
-        known = isinstance(own, dict) and set(own) <= {"title", "question"}
-        if not known or not all(isinstance(text, str) for text in own.values()):
+    for id_, table in words["items"].items():
+        known = isinstance(table, dict) and set(table) <= {"title", "question"}
+        if not known or not all(isinstance(text, str) for text in table.values()):
             return f"items.{id_}: must be a table with title and question"
     if not {"title", "question"} <= set(words["items"].get("own_feedback", {})):
         return "items.own_feedback: needs title and question"
     return None
 
 
-def _texts_of(found: Any) -> list[Any]:
+def _texts_of(label: Any) -> list[Any]:
     """Return a text as a list, or the texts of a table with a key `other`."""
-    if isinstance(found, str):
-        return [found]
-    return [*found.values()] if isinstance(found, dict) and "other" in found else []
+    if isinstance(label, str):
+        return [label]
+    return [*label.values()] if isinstance(label, dict) and "other" in label else []
 
 
 def _fields(text: str) -> set[str]:

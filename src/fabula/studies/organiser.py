@@ -53,8 +53,8 @@ def organiser(request: Request) -> Login:
     study = request.app.state.study
     if token := request.cookies.get(f"{_COOKIE}{study.design.id}"):
         with study.store.reading() as connection:
-            own = sessions.c.token_hash == _session_hash(request, token)
-            ends_ms = connection.scalar(select(sessions.c.ends_ms).where(own))
+            is_own = sessions.c.token_hash == _session_hash(request, token)
+            ends_ms = connection.scalar(select(sessions.c.ends_ms).where(is_own))
         if ends_ms is not None and ends_ms > now_ms():
             return Login(request, token)
     raise HTTPException(303, f"{base_of(request)}/organise/login")
@@ -109,9 +109,9 @@ def _overview(login: Login, invitations: Sequence[Invitation]) -> HTMLResponse:
     study = login.study
     with study.store.reading() as connection:
         units = progress(connection, study.design, study.units)
-        found = list(export(connection, study.design, study.units))
-        people = standings(connection, study.design, found)
-        agreement = agreement_by_item(found, study.design)
+        marks = list(export(connection, study.design, study.units))
+        people = standings(connection, study.design, marks)
+        agreement = agreement_by_item(marks, study.design)
         is_resting = is_paused(connection)
         logged = connection.execute(select(audit).order_by(audit.c.id.desc()).limit(20)).all()
     fetched = study.statuses and study.statuses.fetched_ms
@@ -161,8 +161,8 @@ def _file(data: bytes, kind: str, name: str) -> Response:
 @router.post("/logout")
 def log_out(login: Organiser, form: Asked) -> Response:
     with login.store.writing() as connection:
-        own = sessions.c.token_hash == _session_hash(login.request, login.token)
-        connection.execute(delete(sessions).where(own))
+        is_own = sessions.c.token_hash == _session_hash(login.request, login.token)
+        connection.execute(delete(sessions).where(is_own))
         log(connection, "organiser", "logout")
     return go(login.request, "/organise/login")
 
@@ -202,10 +202,10 @@ def act(login: Organiser, form: Asked) -> Response:
     action = login.request.url.path.rpartition("/")[2]
     heading, what, do = _ACTIONS[action]
     ticked = [name.removeprefix("chosen_") for name in form if name.startswith("chosen_")]
-    given = [form["id"]] if form.get("id") else ticked
-    if not all(map(_NUMBER.fullmatch, given)):
+    chosen = [form["id"]] if form.get("id") else ticked
+    if not all(map(_NUMBER.fullmatch, chosen)):
         raise HTTPException(422)
-    ids = sorted(map(int, given))
+    ids = sorted(map(int, chosen))
     if form.get("sure") != "yes" and not ids:
         return login.back()
     if form.get("sure") != "yes":
@@ -219,7 +219,7 @@ def act(login: Organiser, form: Asked) -> Response:
         raise HTTPException(404) from error
     if action == "forget":
         login.store.after_forgetting()
-    links = [one for one in done if isinstance(one, Invitation)]
+    links = [invitation for invitation in done if isinstance(invitation, Invitation)]
     return _overview(login, links) if action == "reissue" else login.back()
 
 

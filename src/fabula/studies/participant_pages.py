@@ -146,8 +146,8 @@ def join_study(request: Request) -> Response:
             token = join(connection, arrival, entry, address_of(request))
     except NotAdmitted as error:
         say = study.design.labels
-        said = {"title": "", "heading": say("sorry"), "paragraphs": [say(error.label)], "code": ""}
-        return respond(request, "message.html.j2", say, 403, **said)
+        shown = {"title": "", "heading": say("sorry"), "paragraphs": [say(error.label)], "code": ""}
+        return respond(request, "message.html.j2", say, 403, **shown)
     return _come_in(request, token)
 
 
@@ -185,8 +185,8 @@ def home(visitor: Visitor) -> Response:
             note=visitor.note(after),
             instructions=told(design.texts.instructions),
         )
-    here = held.page if held.page in names else names[0]
-    return visitor.go(f"/page/{here}" + (f"?after={after}" if after in _NOTES else ""))
+    current = held.page if held.page in names else names[0]
+    return visitor.go(f"/page/{current}" + (f"?after={after}" if after in _NOTES else ""))
 
 
 def _ending(
@@ -258,8 +258,8 @@ def _not_reading(visitor: Visit) -> Response:
 def _nothing_left(visitor: Visit) -> Response:
     with visitor.store.reading() as connection:
         was_away = assigning.count_units(connection, visitor.participant, "returned") > 0
-    said = ("was_away" if was_away else "others_were_quicker", "may_try_again")
-    return _ending(visitor, "nothing_left", [" ".join(map(visitor.say, said))], "full")
+    keys = ("was_away" if was_away else "others_were_quicker", "may_try_again")
+    return _ending(visitor, "nothing_left", [" ".join(map(visitor.say, keys))], "full")
 
 
 def _next_step(visitor: Visit) -> Response | None:
@@ -311,7 +311,7 @@ def tutorial(visitor: Visitor) -> Response:
         "tutorial.html.j2",
         title=visitor.say("before_you_begin"),
         instructions=told(design.texts.instructions),
-        examples=[(one, told(one.text), told(one.why)) for one in design.people.tutorial],
+        examples=[(shown, told(shown.text), told(shown.why)) for shown in design.people.tutorial],
     )
 
 
@@ -328,46 +328,46 @@ def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
 def answer_quiz(visitor: Visitor, form: Posted) -> Response:
     """Grade an attempt at the quiz. Wrong answers are explained to those who passed."""
     design = visitor.design
-    given = [form.get(f"quiz-{number}", "") for number in range(1, len(design.quiz) + 1)]
-    if not all(given) or visitor.participant.state != "consented":
+    chosen = [form.get(f"quiz-{number}", "") for number in range(1, len(design.quiz) + 1)]
+    if not all(chosen) or visitor.participant.state != "consented":
         return visitor.go("/")
-    said = form.get("try", "")
-    number = int(said) if said.isdecimal() and len(said) < 6 else None
+    attempt = form.get("try", "")
+    number = int(attempt) if attempt.isdecimal() and len(attempt) < 6 else None
     who = visitor.participant
     with visitor.store.writing() as connection:
-        state = participants.take_quiz(connection, who, design, given, number)
+        state = participants.take_quiz(connection, who, design, chosen, number)
         if state == "ready":
             assigning.begin_now(connection, who)
         elif state == "failed":
             participants.give_back(connection, who.id)
     if state != "ready":
         return visitor.go("/")
-    answered = zip(design.quiz, given, strict=True)
+    answered = zip(design.quiz, chosen, strict=True)
     graded = [(q, told(q.text), answer == q.answer) for q, answer in answered]
     return visitor.page("passed.html.j2", title=visitor.say("thank_you"), quiz=graded)
 
 
-def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]) -> Response:
+def _about(visitor: Visit, about: Mapping[str, str], problems: Mapping[Key, str]) -> Response:
     asked, say = visitor.design.people.about, visitor.say
-    answers = {("about", item): value for item, value in given.items()}
-    questions = (Question("about", one.item, labels=say) for one in asked)
+    answers = {("about", item): value for item, value in about.items()}
+    questions = (Question("about", question.item, labels=say) for question in asked)
     return visitor.page(
         "about.html.j2",
         title=say("about_you"),
         fields=[Field(question, answers, problems) for question in questions],
         is_group=False,
-        has_optional=not all(one.required for one in asked),
+        has_optional=not all(question.required for question in asked),
     )
 
 
 @router.post("/about")
 def answer_about(visitor: Visitor, form: Posted) -> Response:
     if visitor.participant.state == "ready":
-        given, problems = participants.read_about(visitor.design.people.about, form, visitor.say)
+        about, problems = participants.read_about(visitor.design.people.about, form, visitor.say)
         if problems:
-            return _about(visitor, given, problems)
+            return _about(visitor, about, problems)
         with visitor.store.writing() as connection:
-            participants.keep_about(connection, visitor.participant, given)
+            participants.keep_about(connection, visitor.participant, about)
             assigning.begin_now(connection, visitor.participant)
     return visitor.go("/")
 
@@ -398,16 +398,16 @@ def read(visitor: Visitor, name: str) -> Response:
     with visitor.store.writing() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
-        pages, before = visitor.study.pages(held), opened_pages(connection, held.id)
-        here = OpenPage(visitor.design, held, pages, _page(pages, name), answers, revision, before)
-        back = _too_early(visitor, here)
+        pages, seen = visitor.study.pages(held), opened_pages(connection, held.id)
+        opened = OpenPage(visitor.design, held, pages, _page(pages, name), answers, revision, seen)
+        back = _too_early(visitor, opened)
         if back is not None:
             return back
         show_page(connection, held, pages, name)
-        here = replace(here, held=_held(visitor, connection), opened=before | {name})
+        opened = replace(opened, held=_held(visitor, connection), opened=seen | {name})
     asked = visitor.request.query_params
     note, is_filling = visitor.note(asked.get("after", "")), asked.get("from") == "open"
-    return _shown(visitor, here, {}, note, was_told=False, is_filling=is_filling)
+    return _shown(visitor, opened, {}, note, was_told=False, is_filling=is_filling)
 
 
 @router.post("/page/{name}")
@@ -416,36 +416,36 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
     with visitor.store.writing() as connection:
         served = form.get("revision", "")
         revision = int(served) if served.isdecimal() and len(served) < 19 else 0
-        here, rejected = _saved(visitor, connection, form, name, revision)
-        back = _too_early(visitor, here)
+        opened, rejected = _saved(visitor, connection, form, name, revision)
+        back = _too_early(visitor, opened)
         if back is not None:
             return back
-        held, pages, page = here.held, here.pages, here.page
+        held, pages, page = opened.held, opened.pages, opened.page
         show_page(connection, held, pages, name)
         go, problems, facts = form.get("go", ""), dict(rejected), held.unit.facts
         after = pages[pages.index(page) + 1 :]
         following = [later.name for later in after]
         if not go or (go in following and form.get("told") != "yes"):
-            problems |= here.short_reasons()
+            problems |= opened.short_reasons()
         if go in ("finish", "next") and not problems:
-            problems = dict(page.open(here.answers, facts))
+            problems = dict(page.open(opened.answers, facts))
         if go and not problems:
-            later = [p for p in after if p.applicable(here.answers, facts)]
+            later = [p for p in after if p.applicable(opened.answers, facts)]
             if go == "next" and later:
                 return visitor.go(f"/page/{later[0].name}")
             if go == "open":
                 return visitor.go("/open")
             if go not in ("finish", "next"):
                 return visitor.go(f"/page/{_page(pages, go).name}")
-            if any(p.open(here.answers, facts) for p in pages):
-                return _open_list(visitor, held, here.answers, here.revision)
+            if any(p.open(opened.answers, facts) for p in pages):
+                return _open_list(visitor, held, opened.answers, opened.revision)
             assigning.finish(connection, held)
             return visitor.go("/?after=hand-in")
-    said = [] if rejected or (problems and go in ("finish", "next")) else ["saved"]
+    keys = [] if rejected or (problems and go in ("finish", "next")) else ["saved"]
     if problems and go in following:
-        said.append("press_again")
-    note, is_filling = " ".join(map(visitor.say, said)), form.get("from") == "open"
-    return _shown(visitor, here, problems, note, was_told=go in following, is_filling=is_filling)
+        keys.append("press_again")
+    note, is_filling = " ".join(map(visitor.say, keys)), form.get("from") == "open"
+    return _shown(visitor, opened, problems, note, was_told=go in following, is_filling=is_filling)
 
 
 @router.get("/open")
@@ -465,17 +465,17 @@ def save(request: Request, form: Posted) -> Response:
     """Save one answer as it is given; committed before the response is sent."""
     with request.app.state.study.store.writing() as connection:
         visitor = _visit(connection, request, token_of(request))
-        here, rejected = _saved(visitor, connection, form, form.get("page", ""), None)
-        back = _too_early(visitor, here)
+        opened, rejected = _saved(visitor, connection, form, form.get("page", ""), None)
+        back = _too_early(visitor, opened)
         if back is None:
-            show_page(connection, here.held, here.pages, here.page.name, is_new_view=False)
+            show_page(connection, opened.held, opened.pages, opened.page.name, is_new_view=False)
     if back is not None:
         return back
-    view = here.view(dict(rejected))
+    view = opened.view(dict(rejected))
     ended = set(form.get("ended", "").split())
-    short = {":".join(key): text for key, text in here.short_reasons().items()}
+    short = {":".join(key): text for key, text in opened.short_reasons().items()}
     content: dict[str, Any] = {
-        "revision": here.revision,
+        "revision": opened.revision,
         "problems": {":".join(key): text for key, text in rejected},
         "short": {key: text for key, text in short.items() if key in ended},
         "steps": [{"name": s["name"], "done": s["n_done"], "of": s["n"]} for s in view["steps"]],
@@ -487,16 +487,16 @@ def save(request: Request, form: Posted) -> Response:
     return JSONResponse(content)
 
 
-def _too_early(visitor: Visit, here: OpenPage) -> Response | None:
+def _too_early(visitor: Visit, opened: OpenPage) -> Response | None:
     """Redirect to the page to answer first, with the reason if it only needs opening."""
-    first = here.to_answer_first()
+    first = opened.to_answer_first()
     if first is None:
         return None
-    return visitor.go(f"/page/{first.name}" + ("" if here.page.shows else "?after=unopened"))
+    return visitor.go(f"/page/{first.name}" + ("" if opened.page.shows else "?after=unopened"))
 
 
 def _shown(
-    visitor: Visit, here: OpenPage, problems: Mapping[Key, str], note: str, **more: bool
+    visitor: Visit, opened: OpenPage, problems: Mapping[Key, str], note: str, **more: bool
 ) -> HTMLResponse:
     """Show a page of a unit.
 
@@ -505,13 +505,13 @@ def _shown(
     """
     return visitor.page(
         "page.html.j2",
-        title=here.page.title,
-        unit=here.held.number,
-        revision=here.revision,
+        title=opened.page.title,
+        unit=opened.held.number,
+        revision=opened.revision,
         note=note,
-        where=here.where(visitor.study.n_for_one),
+        where=opened.where(visitor.study.n_for_one),
         **more,
-        **here.view(problems),
+        **opened.view(problems),
     )
 
 
@@ -523,8 +523,8 @@ def _saved(
     pages = visitor.study.pages(held)
     page = _page(pages, name)
     named = ((field.partition(":"), value) for field, value in form.items())
-    given = {(part, item): value for (part, colon, item), value in named if colon}
-    saved = save_answers(connection, held, pages, given, revision)
+    sent = {(part, item): value for (part, colon, item), value in named if colon}
+    saved = save_answers(connection, held, pages, sent, revision)
     current = saved.answers, saved.revision, opened_pages(connection, held.id)
     return OpenPage(visitor.design, held, pages, page, *current), saved.problems
 
@@ -554,7 +554,7 @@ def _page(pages: tuple[Page, ...], name: str) -> Page:
 def _open_list(visitor: Visit, held: Assignment, answers: Answers, revision: int) -> HTMLResponse:
     """Show what is still to be answered before the unit can be submitted on its last page."""
     pages = visitor.study.pages(held)
-    still = [(page, found) for page in pages if (found := page.open(answers, held.unit.facts))]
+    still = [(page, gaps) for page in pages if (gaps := page.open(answers, held.unit.facts))]
     return visitor.page(
         "open.html.j2",
         title=visitor.say("nearly_done"),

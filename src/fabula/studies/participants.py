@@ -84,8 +84,8 @@ def lock(connection: Connection, id_: int) -> Row[Any]:
 
     Raises `InputError` if no participant has this number.
     """
-    own = select(participants).where(participants.c.id == id_)
-    row = connection.execute(own.with_for_update()).first()
+    query = select(participants).where(participants.c.id == id_)
+    row = connection.execute(query.with_for_update()).first()
     if row is None:
         raise InputError(f"{pseudonym(id_)}: no such participant")
     return row
@@ -106,20 +106,20 @@ def set_state(
 
 def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[Invitation]:
     """Create a participant for each of these notes."""
-    found = []
+    invitations = []
     for note in notes:
         token = secrets.token_urlsafe(TOKEN_BYTES)
         row = {"token_hash": hash_of(token), "state": "invited", "note": note, "made_ms": now_ms()}
         key = connection.execute(participants.insert().values(row)).inserted_primary_key
         assert key is not None
-        found.append(Invitation(key[0], note, token))
+        invitations.append(Invitation(key[0], note, token))
     log(connection, who, "invite", str(len(notes)))
-    return found
+    return invitations
 
 
 def invite(connection: Connection, n: int, who: str, note: str = "") -> list[str]:
     """Create participants with one note for all; return their tokens."""
-    return [one.token for one in invite_each(connection, [note] * n, who)]
+    return [invitation.token for invitation in invite_each(connection, [note] * n, who)]
 
 
 def reissue(connection: Connection, id_: int, who: str) -> Invitation:
@@ -129,8 +129,8 @@ def reissue(connection: Connection, id_: int, who: str) -> Invitation:
         raise InputError(f"{pseudonym(id_)}: no such participant")
     token = secrets.token_urlsafe(TOKEN_BYTES)
     connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
-    own = participants.c.id == id_
-    connection.execute(participants.update().where(own).values(token_hash=hash_of(token)))
+    is_own = participants.c.id == id_
+    connection.execute(participants.update().where(is_own).values(token_hash=hash_of(token)))
     log(connection, who, "new link", pseudonym(id_))
     return Invitation(id_, row.note, token)
 
@@ -152,8 +152,8 @@ def check_known(connection: Connection, id_: int) -> None:
 def find_by_token(connection: Connection, token: str) -> Participant | None:
     others = select(tokens.c.participant_id).where(tokens.c.token_hash == hash_of(token))
     is_own = or_(participants.c.token_hash == hash_of(token), participants.c.id.in_(others))
-    found = select(participants.c.id, participants.c.state).where(is_own)
-    row = connection.execute(found).first()
+    query = select(participants.c.id, participants.c.state).where(is_own)
+    row = connection.execute(query).first()
     return None if row is None else Participant(row.id, row.state)
 
 
@@ -161,8 +161,8 @@ def remove(connection: Connection, id_: int, who: str) -> int:
     """Exclude a participant's answers and release all their units; return how many."""
     if lock(connection, id_).state != "forgotten":
         set_state(connection, id_, "removed")
-    own, is_held = assignments.c.participant_id == id_, assignments.c.state.in_(("open", "done"))
-    changed = connection.execute(assignments.update().where(own, is_held).values(state="removed"))
+    is_own, held = assignments.c.participant_id == id_, assignments.c.state.in_(("open", "done"))
+    changed = connection.execute(assignments.update().where(is_own, held).values(state="removed"))
     log(connection, who, "remove", pseudonym(id_))
     return int(changed.rowcount)
 
@@ -192,8 +192,8 @@ def log(connection: Connection, who: str, what: str, detail: str = "") -> None:
 
 def give_back(connection: Connection, participant: int) -> int:
     """Release a participant's unsubmitted units; return how many."""
-    own = assignments.c.participant_id == participant
-    query = assignments.update().where(own, assignments.c.state == "open")
+    is_own = assignments.c.participant_id == participant
+    query = assignments.update().where(is_own, assignments.c.state == "open")
     return connection.execute(query.values(state="returned")).rowcount
 
 
@@ -248,8 +248,8 @@ def _record(
 
 def has_passed(connection: Connection, participant: Participant, step: str) -> bool:
     """Return whether a participant has completed a page before the first unit."""
-    own = steps.c.participant_id == participant.id
-    return count_rows(connection, steps, own, steps.c.step == step) > 0
+    is_own = steps.c.participant_id == participant.id
+    return count_rows(connection, steps, is_own, steps.c.step == step) > 0
 
 
 def pass_step(connection: Connection, participant: Participant, step: str) -> None:
@@ -289,8 +289,8 @@ def take_quiz(
     elif n_before + 1 >= design.people.quiz_tries:
         state = "failed"
     row = {"participant_id": participant.id, "n_right": n_right, "at_ms": now}
-    said = json.dumps(list(given), ensure_ascii=False)
-    connection.execute(insert(quiz_tries).values(given=said, **row))
+    chosen = json.dumps(list(given), ensure_ascii=False)
+    connection.execute(insert(quiz_tries).values(given=chosen, **row))
     set_state(connection, participant.id, state, quiz_ms=now, n_right=n_right)
     log(connection, participant.name, "quiz", f"{n_right} of {len(design.quiz)}")
     return state
@@ -300,18 +300,18 @@ def read_about(
     asked: Sequence[AboutQuestion], form: Mapping[str, str], labels: Labels
 ) -> tuple[dict[str, str], dict[Key, str]]:
     """Return a participant's answers about themselves, and the errors in them."""
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     problems: dict[Key, str] = {}
-    for one in asked:
-        question = Question("about", one.item, labels=labels)
+    for entry in asked:
+        question = Question("about", entry.item, labels=labels)
         raw = form.get(":".join(question.key), "")
         try:
-            given[one.id] = question.clean(raw)
+            values[entry.id] = question.clean(raw)
         except FormError as error:
-            given[one.id], problems[question.key] = raw, str(error)
-        if one.required and not given[one.id]:
+            values[entry.id], problems[question.key] = raw, str(error)
+        if entry.required and not values[entry.id]:
             problems[question.key] = labels("answer_this")
-    return given, problems
+    return values, problems
 
 
 def keep_about(connection: Connection, participant: Participant, given: Mapping[str, str]) -> None:
@@ -320,7 +320,7 @@ def keep_about(connection: Connection, participant: Participant, given: Mapping[
     if has_passed(connection, participant, "about"):
         return
     pass_step(connection, participant, "about")
-    own = {"participant_id": participant.id, "saved_ms": now_ms()}
-    rows = [own | {"item": item, "value": value} for item, value in given.items() if value]
+    base = {"participant_id": participant.id, "saved_ms": now_ms()}
+    rows = [base | {"item": item, "value": value} for item, value in given.items() if value]
     if rows:
         connection.execute(insert(about_answers), rows)

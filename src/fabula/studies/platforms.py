@@ -158,7 +158,7 @@ def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) ->
 
     try:
         named = jwt.get_unverified_header(token)["kid"]
-        key = jwt.PyJWK(dict(next(one for one in keys if one.get("kid") == named)), "RS256").key
+        key = jwt.PyJWK(dict(next(jwk for jwk in keys if jwk.get("kid") == named)), "RS256").key
         if not isinstance(key, RSAPublicKey) or key.key_size < _MIN_KEY_BITS:
             raise ValueError("the key is too short to be the platform's")
         # The algorithm is ours, whatever the token names. Audiences are compared below, by origin.
@@ -174,7 +174,7 @@ def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) ->
         raise ValueError(f"not a valid token of the platform's: {error}") from error
     audience, ids = claims["aud"], claims.get("prolific")
     audiences = audience if isinstance(audience, list) else [audience]
-    if address and not any(_origin(str(one)) == _origin(address) for one in audiences):
+    if address and not any(_origin(str(url)) == _origin(address) for url in audiences):
         raise ValueError("the token is for another address")
     if not isinstance(ids, dict):
         raise ValueError("the token names nobody")  # noqa: TRY004 (any error is a ValueError)
@@ -227,15 +227,15 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
     """
     token = secrets.token_urlsafe(TOKEN_BYTES)
     known = select(participants.c.id).where(participants.c.platform_id == platform_id)
-    found = connection.execute(known).scalar()
-    if found is None:
+    id_ = connection.execute(known).scalar()
+    if id_ is None:
         new = {"platform_id": platform_id, "state": "invited", "note": "", "made_ms": now_ms()}
         try:
             with connection.begin_nested():
                 connection.execute(participants.insert().values(token_hash=hash_of(token), **new))
         except IntegrityError:
             # A simultaneous click came first.
-            found = connection.execute(known).scalar_one()
+            id_ = connection.execute(known).scalar_one()
         else:
             # Delete the earliest people without consent in excess of `MAX_WAITING`.
             waiting = (
@@ -250,11 +250,11 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
                 for table in (tokens, *OF_PEOPLE):
                     connection.execute(delete(table).where(table.c.participant_id.in_(ids)))
                 connection.execute(delete(participants).where(participants.c.id.in_(ids)))
-    if found is not None:
-        mine = tokens.c.participant_id == found
+    if id_ is not None:
+        mine = tokens.c.participant_id == id_
         if count_rows(connection, tokens, mine) >= MAX_TOKENS:
             connection.execute(delete(tokens).where(mine))
-        connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=found))
+        connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=id_))
     return token
 
 
@@ -376,10 +376,10 @@ def apply_statuses(
     lose their unsubmitted units; submitted ones stay until the organiser removes the participant. A
     participant who becomes active again may continue.
     """
-    by_session = {one.id: one for one in submissions}
+    by_session = {s.id: s for s in submissions}
     by_worker: dict[str, list[Submission]] = {}
-    for one in by_session.values():
-        by_worker.setdefault(one.worker, []).append(one)
+    for submission in by_session.values():
+        by_worker.setdefault(submission.worker, []).append(submission)
     came = select(visits, participants.c.platform_id, participants.c.state).join(participants)
     came = came.where(visits.c.study.in_(studies)).order_by(visits.c.id)
     rows = connection.execute(came).all()
@@ -390,25 +390,25 @@ def apply_statuses(
     n_new = n_returned = n_unknown = 0
     newest = {row.participant_id: row.id for row in rows}
     for row in rows:
-        found = by_session.get(row.session)
-        own = by_worker.get(row.platform_id, [])
-        if found is None and not row.session and len(own) == 1:
+        matched = by_session.get(row.session)
+        theirs = by_worker.get(row.platform_id, [])
+        if matched is None and not row.session and len(theirs) == 1:
             # The address did not name the submission, but there is only one.
-            (found,) = own
-        if found is None or found.worker != row.platform_id:
+            (matched,) = theirs
+        if matched is None or matched.worker != row.platform_id:
             is_late = row.at_ms < now_ms() - _GRACE_MS
             n_unknown += is_late
             if is_late and row.status != "UNKNOWN":
                 note(row.id, status="UNKNOWN", status_ms=now_ms())
             continue
-        if found.status == row.status:
+        if matched.status == row.status:
             continue
         n_new += 1
-        note(row.id, status=found.status, status_ms=now_ms())
+        note(row.id, status=matched.status, status_ms=now_ms())
         # An earlier submission says nothing about the current one.
         if newest[row.participant_id] != row.id:
             continue
-        if found.status in _GONE:
+        if matched.status in _GONE:
             if row.state in ("invited", "declined", "consented", "ready", "failed"):
                 set_state(connection, row.participant_id, "left")
                 note(row.id, state_before=row.state)
@@ -417,14 +417,14 @@ def apply_statuses(
             set_state(connection, row.participant_id, row.state_before)
         else:
             continue
-        log(connection, "platform", found.status.lower(), pseudonym(row.participant_id))
+        log(connection, "platform", matched.status.lower(), pseudonym(row.participant_id))
     return Applied(len(by_session), n_new, n_returned, n_unknown)
 
 
 def people_with_status(connection: Connection, status: str) -> set[int]:
     """Return active participants whose latest submission has this status at the platform."""
-    found = select(visits.c.participant_id, visits.c.status).join(participants)
-    rows = connection.execute(found.where(participants.c.state != "removed").order_by(visits.c.id))
+    query = select(visits.c.participant_id, visits.c.status).join(participants)
+    rows = connection.execute(query.where(participants.c.state != "removed").order_by(visits.c.id))
     # The last row for each participant counts.
     newest = {row.participant_id: row.status for row in rows}
     return {id_ for id_, known in newest.items() if known == status.upper()}
@@ -448,11 +448,11 @@ class Statuses:
         `StoreFailed`.
         """
         try:
-            found = [one for study in self.studies for one in self.prolific.submissions(study)]
+            submissions = [s for study in self.studies for s in self.prolific.submissions(study)]
             if stop is not None and stop.is_set():
                 return None
             with store.writing() as connection:
-                applied = apply_statuses(connection, found, self.studies)
+                applied = apply_statuses(connection, submissions, self.studies)
         except (PlatformFailed, StoreFailed) as error:
             self.problem = str(error)
             raise

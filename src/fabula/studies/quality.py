@@ -66,7 +66,7 @@ def checks_of_all(
     people = design.people
     if not (people.attention or people.repeat):
         return {}
-    right = {id_: one.answer for id_, one in people.attention_items.items()}
+    right = {id_: check.answer for id_, check in people.attention_items.items()}
     first_part = "1" if design.kind == "ttcw" else "unit" if design.at_once == 2 else BEST
     query = (
         select(assignments.c.participant_id, answers)
@@ -80,26 +80,26 @@ def checks_of_all(
     )
     if participant is not None:
         query = query.where(assignments.c.participant_id == participant)
-    given: dict[int, dict[int, dict[tuple[str, str], str]]] = {}
+    saved: dict[int, dict[int, dict[tuple[str, str], str]]] = {}
     for row in connection.execute(query):
-        units = given.setdefault(row.participant_id, {})
+        units = saved.setdefault(row.participant_id, {})
         units.setdefault(row.assignment_id, {})[row.part, row.item] = row.value or ""
-    found = {}
-    for id_, units in given.items():
+    checks = {}
+    for id_, units in saved.items():
         # Repeated questions concern the first unit.
         first = next(iter(units.values()))
-        asked = [one for unit in units.values() for one in unit.items()]
-        said = [value == right[item] for (part, item), value in asked if part == CHECK and value]
+        asked = [answer for unit in units.values() for answer in unit.items()]
+        hits = [value == right[item] for (part, item), value in asked if part == CHECK and value]
         again = [(item, value) for (part, item), value in asked if part == AGAIN and value]
         same = [value == first.get((first_part, item)) for item, value in again]
-        found[id_] = Checks(len(said), said.count(True), len(same), same.count(True))
-    return found
+        checks[id_] = Checks(len(hits), hits.count(True), len(same), same.count(True))
+    return checks
 
 
 def is_inattentive(connection: Connection, design: StudyDesign, participant: int) -> bool:
     """Return whether a participant exceeded the allowed number of wrong attention answers."""
-    found = checks_of_all(connection, design, participant).get(participant, Checks())
-    return found.n_attention - found.n_attention_right > design.people.attention_wrong
+    checks = checks_of_all(connection, design, participant).get(participant, Checks())
+    return checks.n_attention - checks.n_attention_right > design.people.attention_wrong
 
 
 @dataclass(slots=True)
@@ -189,12 +189,12 @@ def standings(
 
     # The last row for each participant counts.
     for row in connection.execute(select(visits).order_by(visits.c.id)):
-        one = of(row.participant_id)
-        one.platform_study, one.platform_session = row.study or None, row.session or None
-        one.platform_status = row.status
+        person = of(row.participant_id)
+        person.platform_study, person.platform_session = row.study or None, row.session or None
+        person.platform_status = row.status
     for row in connection.execute(select(consents).order_by(consents.c.id)):
-        one = of(row.participant_id)
-        one.said, one.consent_version = row.what, row.version
+        person = of(row.participant_id)
+        person.said, person.consent_version = row.what, row.version
     counted = select(quiz_tries.c.participant_id, func.count().label("n"))
     for row in connection.execute(counted.group_by(quiz_tries.c.participant_id)):
         of(row.participant_id).n_tries = row.n
@@ -202,12 +202,12 @@ def standings(
         of(row.participant_id).about[row.item] = row.value
     for id_, checks in checks_of_all(connection, design).items():
         of(id_).checks = checks
-    found = []
+    people = []
     for row in connection.execute(select(participants).order_by(participants.c.id)):
         name = pseudonym(row.id)
         spent = times.get(name, [])
         mine, n = agreement.get(name, (None, 0))
-        found.append(
+        people.append(
             Standing(
                 id=row.id,
                 name=name,
@@ -226,7 +226,7 @@ def standings(
                 facts=facts.get(row.id) or PersonFacts(),
             )
         )
-    return found
+    return people
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,14 +243,14 @@ class Compared:
 def compared_answers(found: Sequence[Measurement]) -> list[Compared]:
     """Return each answer that has others to compare with; "neither" agrees only with "neither"."""
     asked: dict[tuple[str, str], list[tuple[str, object]]] = {}
-    for one in found:
-        if "orders" in one.details:
-            asked.setdefault((one.item, one.document_id), []).append((one.rater, one.value))
+    for mark in found:
+        if "orders" in mark.details:
+            asked.setdefault((mark.item, mark.document_id), []).append((mark.rater, mark.value))
     return [
         Compared(item, document, rater, sum(v == value for v in others), len(others))
-        for (item, document), given in asked.items()
-        for rater, value in given
-        if (others := [v for who, v in given if who != rater])
+        for (item, document), answered in asked.items()
+        for rater, value in answered
+        if (others := [v for who, v in answered if who != rater])
     ]
 
 
@@ -271,16 +271,16 @@ def agreement_with_others(
         return {rater: (n_same / n, n) for rater, (n_same, n) in counts.items()}
     items: dict[str, Item] = {item.id: item for item in design.rubric.items}
     by_question: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for one in measurements:
-        value = value_of(items[one.item], one.value) if one.item in items else None
+    for mark in measurements:
+        value = value_of(items[mark.item], mark.value) if mark.item in items else None
         if value is not None:
-            by_question.setdefault((one.document_id, one.item), []).append((one.rater, value))
+            by_question.setdefault((mark.document_id, mark.item), []).append((mark.rater, value))
     similar: dict[str, list[float]] = {}
-    for (_, item), given in by_question.items():
+    for (_, item), values in by_question.items():
         span = items[item].scale.span
-        for rater, value in given:
+        for rater, value in values:
             similar.setdefault(rater, []).extend(
-                1 - abs(value - other) / span for who, other in given if who != rater
+                1 - abs(value - other) / span for who, other in values if who != rater
             )
     return {who: (statistics.fmean(of) if of else None, len(of)) for who, of in similar.items()}
 
@@ -289,14 +289,14 @@ def agreement_by_item(marks: Sequence[Measurement], design: StudyDesign) -> dict
     """Return the agreement on each item; for pairs, how often two participants prefer the same."""
     if design.kind != "pairs":
         return item_agreement(score_table(marks, design.rubric), design.rubric)
-    found = {}
+    by_item = {}
     for item in design.rubric.items:
-        compared = [one for one in compared_answers(marks) if one.item == item.id]
-        n = sum(one.n_others for one in compared)
-        same = sum(one.n_same for one in compared) / n if n else None
-        n = len({one.document_id for one in compared})
-        found[item.id] = AmongPeople(item.id, n, similarity=same)
-    return found
+        compared = [beside for beside in compared_answers(marks) if beside.item == item.id]
+        n = sum(beside.n_others for beside in compared)
+        same = sum(beside.n_same for beside in compared) / n if n else None
+        n = len({beside.document_id for beside in compared})
+        by_item[item.id] = AmongPeople(item.id, n, similarity=same)
+    return by_item
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,22 +323,22 @@ class Event:
 def spent_ms(events: Iterable[Event]) -> dict[str, int]:
     """Return the time by page until the next event, each gap capped; the last event has none."""
     spent: dict[str, int] = {}
-    for one, after in itertools.pairwise(sorted(events, key=lambda event: event.at_ms)):
-        spent[one.page] = spent.get(one.page, 0) + min(after.at_ms - one.at_ms, MOST_MS)
+    for start, after in itertools.pairwise(sorted(events, key=lambda event: event.at_ms)):
+        spent[start.page] = spent.get(start.page, 0) + min(after.at_ms - start.at_ms, MOST_MS)
     return spent
 
 
 def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> list[PageTime]:
     """Return the time on each page that was opened or answered. pages: those of each unit."""
-    found = []
+    times = []
     for row, events in _events(connection, pages):
         rater, spent = pseudonym(row.participant_id), spent_ms(events)
         for page in pages.get(row.unit, ()):
-            saves = [one.is_save for one in events if one.page == page.name]
+            saves = [event.is_save for event in events if event.page == page.name]
             if saves:
                 where, seconds = (rater, row.unit, page.name), spent.get(page.name, 0) / 1000
-                found.append(PageTime(*where, seconds, saves.count(False), saves.count(True)))
-    return found
+                times.append(PageTime(*where, seconds, saves.count(False), saves.count(True)))
+    return times
 
 
 def _events(
@@ -346,18 +346,18 @@ def _events(
 ) -> list[tuple[Row[Any], list[Event]]]:
     """Return each assignment with its events: assigned, opened, saved, submitted."""
     of_key = {
-        unit: {key: page.name for page in own for q in page.questions for key in q.keys}
-        for unit, own in pages.items()
+        unit: {key: page.name for page in of_unit for q in page.questions for key in q.keys}
+        for unit, of_unit in pages.items()
     }
     query = select(assignments).order_by(assignments.c.participant_id, assignments.c.id)
     rows = {row.id: row for row in connection.execute(query)}
-    found = {
+    events = {
         id_: [Event(at_ms, "") for at_ms in (row.given_ms, row.done_ms) if at_ms is not None]
         for id_, row in rows.items()
     }
     for row in connection.execute(select(page_views).order_by(page_views.c.id)):
-        found[row.assignment_id].append(Event(row.at_ms, row.page))
+        events[row.assignment_id].append(Event(row.at_ms, row.page))
     for row in connection.execute(select(answers).order_by(answers.c.id)):
         page = of_key.get(rows[row.assignment_id].unit, {}).get((row.part, row.item), "")
-        found[row.assignment_id].append(Event(row.saved_ms, page, is_save=True))
-    return [(row, found[id_]) for id_, row in rows.items()]
+        events[row.assignment_id].append(Event(row.saved_ms, page, is_save=True))
+    return [(row, events[id_]) for id_, row in rows.items()]

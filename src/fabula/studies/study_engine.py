@@ -100,13 +100,13 @@ def open_store(
         store.checkpoint()
     except (SQLAlchemyError, sqlite3.Error) as error:
         store.close()
-        said = str(error).splitlines()[0]
-        if "malformed" in said or "not a database" in said:
-            said = (
-                f"the file is damaged ({said}); restore your last backup into another `database`: "
+        fault = str(error).splitlines()[0]
+        if "malformed" in fault or "not a database" in fault:
+            fault = (
+                f"the file is damaged ({fault}); restore your last backup into another `database`: "
                 "`fabula study backup STUDY.toml BACKUP --restore`"
             )
-        raise InputError(f"`database` {shown}: {said}") from error
+        raise InputError(f"`database` {shown}: {fault}") from error
     except FabulaError:
         store.close()
         raise
@@ -136,11 +136,11 @@ def _check_tables(store: Store, where: str) -> None:
             write_setting(connection, "schema", _SCHEMA)
             return
         has_settings = inspect(connection).has_table(settings.name)
-        found = read_setting(connection, "schema") if has_settings else None
-    if found != _SCHEMA:
+        version = read_setting(connection, "schema") if has_settings else None
+    if version != _SCHEMA:
         raise InputError(
             f"{where}: its tables are not those of a study in this version of Fabula (version "
-            f"{found or 'unknown'}, here {_SCHEMA}); open it with the version that wrote it, or "
+            f"{version or 'unknown'}, here {_SCHEMA}); open it with the version that wrote it, or "
             "name another with `database`"
         )
 
@@ -151,7 +151,7 @@ def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where:
     Raises `InputError` naming what differs.
     """
     # What participants see or what decides their answers, of which digests are kept.
-    things: dict[str, object] = {
+    contents: dict[str, object] = {
         "design": design.kind,
         "rubric": (design.rubric.digest, design.group_rubric and design.group_rubric.digest),
         "reason_words": design.reason_words,
@@ -162,16 +162,16 @@ def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where:
         "language": (design.labels.language, design.labels.digest),
         "tutorial, about, attention or repeat": design.people.questions_digest,
     }
-    things |= {f"texts.{name}": text for name, text in design.texts.model_dump().items()}
+    contents |= {f"texts.{name}": text for name, text in design.texts.model_dump().items()}
     for unit in units:
-        for one in unit.documents:
-            own = sorted((str(name), str(value)) for name, value in one.meta.items())
-            things[f"document {one.id}"] = (own, one.text, one.author)
-    groups = ((unit.key, [one.id for one in unit.documents]) for unit in units)
-    things["the groups of documents"] = sorted(groups)
+        for document in unit.documents:
+            meta = sorted((str(name), str(value)) for name, value in document.meta.items())
+            contents[f"document {document.id}"] = (meta, document.text, document.author)
+    groups = ((unit.key, [member.id for member in unit.documents]) for unit in units)
+    contents["the groups of documents"] = sorted(groups)
     digests = {
         name: hashlib.sha256(repr(value).encode(errors="replace")).hexdigest()[:16]
-        for name, value in things.items()
+        for name, value in contents.items()
     }
     store.shown = json.dumps(digests, sort_keys=True)
     with store.writing() as connection:
@@ -322,6 +322,6 @@ def _digest(connection: Connection, table: Table) -> int:
 
 
 def _check_whole(connection: Connection, where: str) -> None:
-    found = connection.execute(text("PRAGMA integrity_check(1)")).scalar()
-    if found != "ok":
-        raise InputError(f"{where}: is damaged ({found}); use an earlier backup")
+    state = connection.execute(text("PRAGMA integrity_check(1)")).scalar()
+    if state != "ok":
+        raise InputError(f"{where}: is damaged ({state}); use an earlier backup")

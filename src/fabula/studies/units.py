@@ -74,15 +74,15 @@ def read_units(design: StudyDesign) -> list[Unit]:
         for story in stories:
             if not TextSettings().has_words(story.text):
                 raise InputError(f"{design.documents}: the story {story.id!r} contains no words")
-            of = story.meta.get(design.group_field)
-            if of is None and design.group_field == "prompt_id":
-                of = story.prompt_id
-            if of is None or not str(of).strip():
+            label = story.meta.get(design.group_field)
+            if label is None and design.group_field == "prompt_id":
+                label = story.prompt_id
+            if label is None or not str(label).strip():
                 raise NoGroup(
                     f"{design.documents}: the story {story.id!r} has no {design.group_field!r}; "
                     f"name the field that groups stories as group_field in {design.path}"
                 )
-            grouped.setdefault(str(of), []).append(story)
+            grouped.setdefault(str(label), []).append(story)
         groups: dict[str, Sequence[Document]] = dict(grouped)
         if design.kind == "pairs":
             size, listed = design.at_once, list(groups.values())
@@ -104,7 +104,7 @@ def read_units(design: StudyDesign) -> list[Unit]:
                 else chosen_sets(listed, size, design.max_pairs, design.seed)
             )
             groups = {pair_key(*together): together for together in chosen}
-        units = [Unit(key, tuple(own), {}, *_marks(own)) for key, own in groups.items()]
+        units = [Unit(key, tuple(texts), {}, *_marks(texts)) for key, texts in groups.items()]
     if not units:
         raise InputError(f"{path}: contains nothing to read")
     n_for_one = count_for_one_person(units, design.per_story)
@@ -127,7 +127,7 @@ def _marks(
     for several. is_feedback: whether the documents are pieces of feedback, each with the story it
     is about. shows_original: whether the reader is finally shown the story before it was changed.
     """
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for document in documents:
         read = _digest(document.meta["story"] if is_feedback else document.text)
         original = _digest(document.meta.get("original", ""))
@@ -135,11 +135,11 @@ def _marks(
         if "story_id" in document.meta:
             marks.add(f"id {document.meta['story_id']}")
         for mark in marks:
-            found.setdefault(mark, set()).add(read)
+            versions.setdefault(mark, set()).add(read)
             if shows_original and original:
-                found[mark].add(original)
-    only = {mark: next(iter(seen)) if len(seen) == 1 else None for mark, seen in found.items()}
-    return only, max(map(len, found.values()))
+                versions[mark].add(original)
+    only = {mark: next(iter(seen)) if len(seen) == 1 else None for mark, seen in versions.items()}
+    return only, max(map(len, versions.values()))
 
 
 def _digest(text: object) -> str:
@@ -204,12 +204,12 @@ def group_field_of(path: Path) -> str:
 
 def pair_key(*documents: Document) -> str:
     """Return the id of stories shown together; for two, the same as a judge uses."""
-    return _BETWEEN.join(one.id for one in documents)
+    return _BETWEEN.join(document.id for document in documents)
 
 
 def pairs_within(sets: Sequence[Sequence[Document]]) -> dict[str, tuple[Document, Document]]:
     """Return all pairs of stories shown together, by the pair id that a judge uses."""
-    return {pair_key(*two): two for one in sets for two in combinations(one, 2)}
+    return {pair_key(*two): two for group in sets for two in combinations(group, 2)}
 
 
 def chosen_pairs(
@@ -220,7 +220,7 @@ def chosen_pairs(
     Pairs that connect the stories of each group are drawn first, using each story about equally
     often, then others at random. Raises `InputError`.
     """
-    stories = [one for group in groups for one in group]
+    stories = [story for group in groups for story in group]
     starts = np.cumsum([0, *map(len, groups)]).tolist()
     every: list[Pair] = [
         pair
@@ -258,10 +258,10 @@ def chosen_sets(
         if share < len(places):
             # Each group is drawn separately, so that its sets stay the same when other groups are
             # added.
-            own = zlib.crc32("\n".join(one.id for one in group).encode(errors="replace"))
-            rng = np.random.default_rng([seed, 4, own])
+            crc = zlib.crc32("\n".join(story.id for story in group).encode(errors="replace"))
+            rng = np.random.default_rng([seed, 4, crc])
             places = sorted(_balanced_sets(len(group), size, share, rng))
-        drawn += [tuple(group[place] for place in one) for one in places]
+        drawn += [tuple(group[place] for place in chosen) for chosen in places]
     return drawn
 
 

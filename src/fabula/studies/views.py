@@ -103,8 +103,8 @@ def save_answers(
     current, gone = retired(pages, current, facts)
     for key in gone:
         write(key, None)
-    own = assignments.c.id == assignment.id
-    connection.execute(assignments.update().where(own).values(seen_ms=now))
+    is_own = assignments.c.id == assignment.id
+    connection.execute(assignments.update().where(is_own).values(seen_ms=now))
     return Saved(current, newest, tuple(problems))
 
 
@@ -147,8 +147,8 @@ def show_page(
     is_further = assignment.page not in names or names.index(name) > names.index(assignment.page)
     is_new = is_further or (is_free and name != assignment.page)
     page = name if is_new else assignment.page
-    own = assignments.update().where(assignments.c.id == assignment.id)
-    connection.execute(own.values(page=page, seen_ms=now_ms()))
+    query = assignments.update().where(assignments.c.id == assignment.id)
+    connection.execute(query.values(page=page, seen_ms=now_ms()))
     if is_new_view:
         view = {"assignment_id": assignment.id, "page": name, "at_ms": now_ms()}
         connection.execute(page_views.insert().values(view))
@@ -300,7 +300,7 @@ class OpenPage:
         page, answers, facts = self.page, self.answers, self.held.unit.facts
         is_locked = page in locked_pages(self.pages, self.held)
         questions = page.applicable(answers, facts)
-        fields = [Field(one, answers, problems, is_locked=is_locked) for one in questions]
+        fields = [Field(question, answers, problems, is_locked=is_locked) for question in questions]
         # The questions on all stories, story by story, each with its opening words.
         parts = []
         for number, place in enumerate(self.held.order, 1) if page.name == "group" else ():
@@ -310,7 +310,7 @@ class OpenPage:
             parts.append({"number": number, "begins": begins, "fields": asked})
         # Where pages build on each other, none is listed that is still to come: that there is
         # another may reveal what was done to the story.
-        here = self.pages.index(page)
+        index = self.pages.index(page)
         is_free = self.design.kind != "feedback"
         unopened = self._first_unopened()
         return {
@@ -321,18 +321,18 @@ class OpenPage:
             "parts": parts,
             "steps": [
                 {
-                    "name": each.name,
-                    "title": each.title,
-                    "is_here": each is page,
-                    "n": (n := len(each.applicable(answers, facts))),
-                    "n_done": max(0, n - len({key for key, _ in each.open(answers, facts)})),
-                    "is_open": bool(each.shows) or unopened is None,
+                    "name": step.name,
+                    "title": step.title,
+                    "is_here": step is page,
+                    "n": (n := len(step.applicable(answers, facts))),
+                    "n_done": max(0, n - len({key for key, _ in step.open(answers, facts)})),
+                    "is_open": bool(step.shows) or unopened is None,
                 }
-                for each in (self.pages if is_free else self.pages[: here + 1])
+                for step in (self.pages if is_free else self.pages[: index + 1])
             ],
             "is_free": is_free,
-            "previous": self.pages[here - 1] if here else None,
-            "following": self.pages[here + 1] if here + 1 < len(self.pages) else None,
+            "previous": self.pages[index - 1] if index else None,
+            "following": self.pages[index + 1] if index + 1 < len(self.pages) else None,
         }
 
     def where(self, n_for_one: int) -> str:
@@ -342,7 +342,7 @@ class OpenPage:
         it only says which of their pieces this is. n_for_one: most units that one person is given.
         """
         parts, say, number = [], self.design.labels, self.held.number
-        stories = [one for one in self.pages if one.name.startswith("story-")]
+        stories = [story for story in self.pages if story.name.startswith("story-")]
         if self.page in stories:
             parts.append(say("where_story", k=stories.index(self.page) + 1, n=len(stories)))
         if number and n_for_one > 1:

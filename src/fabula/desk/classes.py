@@ -52,11 +52,11 @@ class Group:
         return f"{len(names)} texts: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
 
     def settings(self, n_jobs: int) -> ReportSettings:
-        given = read_object(self.folder / "asked.json")
-        reference = str(given.get("reference", ""))
+        asked = read_object(self.folder / "asked.json")
+        reference = str(asked.get("reference", ""))
         return ReportSettings(
             references=(reference,) if reference else (),
-            match="near" if given.get("near") is True else "verbatim",
+            match="near" if asked.get("near") is True else "verbatim",
             against_each_other=True,
             without=_WITHOUT,
             n_jobs=n_jobs,
@@ -65,10 +65,10 @@ class Group:
     def measure(self, n_jobs: int, progress: Progress) -> None:
         """Compare the texts and save the report. Raises `FabulaError`."""
         documents = [
-            replace(document, id=path.name if len(found) == 1 else f"{path.name} {document.id}")
+            replace(document, id=path.name if len(parts) == 1 else f"{path.name} {document.id}")
             for path in self.files
-            for found in [list(read_documents([str(path)]))]
-            for document in found
+            for parts in [list(read_documents([str(path)]))]
+            for document in parts
         ]
         with Reviewer(self.settings(n_jobs)) as reviewer:
             review = reviewer.run(documents, progress)
@@ -79,13 +79,13 @@ class Group:
 def _groups(desk: Desk) -> list[Group]:
     """Newest first."""
     folder = desk.folder / "classes"
-    found = [path for path in folder.glob("*") if path.name.isdecimal()] if folder.is_dir() else []
-    return [Group(path) for path in sorted(found, reverse=True) if (path / "asked.json").exists()]
+    paths = [path for path in folder.glob("*") if path.name.isdecimal()] if folder.is_dir() else []
+    return [Group(path) for path in sorted(paths, reverse=True) if (path / "asked.json").exists()]
 
 
 def group_named(owner: Owner, id_: str) -> Group:
     """The class that an address names. Raises 404."""
-    if (group := next((one for one in _groups(owner.desk) if one.id == id_), None)) is None:
+    if (group := next((g for g in _groups(owner.desk) if g.id == id_), None)) is None:
         raise HTTPException(404)
     return group
 

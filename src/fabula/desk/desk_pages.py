@@ -63,17 +63,17 @@ class Visit:
 
     def how(self, asked: work.Asked) -> dict[str, Any]:
         """What the fields of how a draft is measured show: references, models, as requested."""
-        here: list[dict[str, str]] = []
-        elsewhere: list[dict[str, str]] = []
-        for one in find_models():
-            value = one.name.removesuffix("...")
-            is_provider = one.kind == "provider"
-            title = f"{value.rstrip('/') if is_provider else value}: {one.where}"
-            (elsewhere if is_provider else here).append({"value": value, "title": title})
-        chosen, name = work.chosen_model(asked.model, [one["value"] for one in (*here, *elsewhere)])
+        local: list[dict[str, str]] = []
+        remote: list[dict[str, str]] = []
+        for model in find_models():
+            value = model.name.removesuffix("...")
+            is_provider = model.kind == "provider"
+            title = f"{value.rstrip('/') if is_provider else value}: {model.where}"
+            (remote if is_provider else local).append({"value": value, "title": title})
+        chosen, name = work.chosen_model(asked.model, [row["value"] for row in (*local, *remote)])
         groups = [
-            {"title": "On this computer", "models": here},
-            {"title": "With a key: the draft leaves this computer", "models": elsewhere},
+            {"title": "On this computer", "models": local},
+            {"title": "With a key: the draft leaves this computer", "models": remote},
         ]
         requested = [asked.reference] if asked.reference else []
         return {
@@ -89,7 +89,7 @@ def text_in(form: FormData) -> str:
 
 
 def files_in(form: FormData) -> list[UploadFile]:
-    return [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+    return [f for f in form.getlist("files") if isinstance(f, UploadFile) and f.filename]
 
 
 def report_file(folder: Path, name: str) -> Response:
@@ -122,7 +122,7 @@ Posted = Annotated[FormData, Depends(posted)]
 def piece_and_version(owner: Owner, id_: str, number: int) -> tuple[Piece, Version]:
     """Those that an address names. Raises 404."""
     piece = owner.piece(id_)
-    if (version := next((one for one in piece.versions if one.number == number), None)) is None:
+    if (version := next((v for v in piece.versions if v.number == number), None)) is None:
         raise HTTPException(404)
     return piece, version
 
@@ -138,16 +138,16 @@ def home(owner: Owner) -> Response:
     pieces = desk.drafts.pieces()
     shown = []
     for piece in pieces:
-        numbers = {one["key"]: one for one in piece.last.found.get("numbers", ())}
+        numbers = {row["key"]: row for row in piece.last.found.get("numbers", ())}
         view = {
             "id": piece.id,
             "title": piece.title,
             "n_versions": len(piece.versions),
             "last": piece.last.number,
             "numbers": [
-                (one["title"], _shown(one["value"], one))
+                (figure["title"], _shown(figure["value"], figure))
                 for key in ("n_words", "creativity_index", "bits_per_word")
-                if (one := numbers.get(key))
+                if (figure := numbers.get(key))
             ],
             "is_over": desk.state(piece.last).is_over,
             "made": shown_time(str(piece.last.asked.get("made", ""))),
@@ -183,18 +183,18 @@ async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Respons
         with tempfile.TemporaryDirectory() as folder:
             path = await _stored(file, Path(folder), 0)
             documents = await run_in_threadpool(lambda: list(read_documents([str(path)])))
-        text, name = "\n\n".join(one.text for one in documents), Path(file.filename).stem
+        text, name = "\n\n".join(part.text for part in documents), Path(file.filename).stem
     if not text.strip():
         raise InputError("No text: paste a draft, or choose a file that contains one.")
     if len(text) > MAX_TEXT_CHARS:
         raise InputError("This is longer than any novel; submit the draft in parts.")
     title = piece.title if piece else str(form.get("title") or name or _opening(text))
-    told = work.where_to(asked)
-    if told and form.get("agreed") != "yes":
+    notices = work.where_to(asked)
+    if notices and form.get("agreed") != "yes":
         action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"
         known, can_send = await run_in_threadpool(_known_before, asked, text)
         draft = {"asked": asked, "text": text, "title": title, "action": action}
-        return owner.page("sending.html.j2", told=told, known=known, can_send=can_send, **draft)
+        return owner.page("sending.html.j2", told=notices, known=known, can_send=can_send, **draft)
     drafts = owner.desk.drafts
     if piece is None:
         # Whether it was typed on the desk, not uploaded as a file.
@@ -230,8 +230,8 @@ def show(owner: Owner, named: Named) -> Response:
     piece, version = named
     state = owner.desk.state(version)
     earlier = (one for one in reversed(piece.versions) if one.number < version.number)
-    title, told = piece.title, work.where_to(work.Asked.read(version.asked))
-    shown = {"state": state, "told": told, "title": title, "before": next(earlier, None)}
+    title, notices = piece.title, work.where_to(work.Asked.read(version.asked))
+    shown = {"state": state, "told": notices, "title": title, "before": next(earlier, None)}
     shown |= {"piece": piece, "version": version, "writing": owner.unmeasured(piece)}
     bar = work.render("bar.html.j2", csrf=owner.csrf, **shown)
     place = place_in(version.folder) or work.render_waiting(title)
@@ -284,7 +284,7 @@ def remove(owner: Owner, form: Posted, id_: str) -> Response:
 @router.get("/beside")
 def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     """Two drafts, or two versions of one, side by side: `0001-2` is piece 0001, version 2."""
-    pairs = [one.partition("-") for one in (left, right)]
+    pairs = [side.partition("-") for side in (left, right)]
     if not all(number.isdecimal() and len(number) < 9 for _, _, number in pairs):
         raise HTTPException(404)
     (a, before), (b, after) = (piece_and_version(owner, id_, int(n)) for id_, _, n in pairs)
@@ -292,31 +292,31 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     is_one = a.id == b.id
     if not is_one:
         # Between two pieces every word differs; marking them all would be useless.
-        old, new = ([Changed("same", one.text) for one in side] for side in (old, new))
+        old, new = ([Changed("same", run.text) for run in side] for side in (old, new))
     # The numbers of both as displayed, in the order of the later one.
-    earlier = {one["key"]: one for one in before.found.get("numbers", ())}
+    earlier = {row["key"]: row for row in before.found.get("numbers", ())}
     numbers = []
-    for one in after.found.get("numbers", ()):
-        if (other := earlier.get(one["key"])) is None:
+    for figure in after.found.get("numbers", ()):
+        if (other := earlier.get(figure["key"])) is None:
             continue
-        x, y = other["value"], one["value"]
+        x, y = other["value"], figure["value"]
         change, note = "", ""
-        if other["signature"] != one["signature"]:
+        if other["signature"] != figure["signature"]:
             note = "measured differently, so they cannot be compared"
-        elif _shown(x, one) == _shown(y, one):
+        elif _shown(x, figure) == _shown(y, figure):
             change = "same"
         elif x is not None and y is not None:
-            change = ("+" if y > x else "−") + format(abs(y - x), one["form"])
-        values = {"before": _shown(x, one), "after": _shown(y, one)}
-        numbers.append({"title": one["title"], **values, "change": change, "note": note})
-    moved = [one for one in numbers if one["change"] != "same"]
+            change = ("+" if y > x else "−") + format(abs(y - x), figure["form"])
+        values = {"before": _shown(x, figure), "after": _shown(y, figure)}
+        numbers.append({"title": figure["title"], **values, "change": change, "note": note})
+    moved = [row for row in numbers if row["change"] != "same"]
     sides = {"old": old, "new": new, "a": a, "b": b, "before": before, "after": after}
     return owner.page(
         "beside.html.j2",
         numbers=moved if is_one else numbers,
         n_same=len(numbers) - len(moved) if is_one else 0,
         changes=owner.desk.changes(before, after) if is_one else None,
-        parts={one.id: one.title for one in OWN_PARTS},
+        parts={part.id: part.title for part in OWN_PARTS},
         titles=(a.title, b.title),
         is_one=is_one,
         **sides,
@@ -354,8 +354,8 @@ def remove_reference(owner: Owner, form: Posted) -> Response:
 
 async def _stored(file: UploadFile, folder: Path, number: int) -> Path:
     """An uploaded file under a name of our own, with its extension."""
-    given = Path(str(file.filename).replace("\\", "/")).name.lstrip(".") or "draft.txt"
-    stem, dot, ending = given.rpartition(".")
+    name = Path(str(file.filename).replace("\\", "/")).name.lstrip(".") or "draft.txt"
+    stem, dot, ending = name.rpartition(".")
     path = folder / f"{number:04d}" / f"{stem[:60]}{dot}{ending[:20]}"
     path.parent.mkdir()
     path.write_bytes(await file.read())
@@ -452,9 +452,9 @@ def _lacking(desk: work.Desk) -> list[Version]:
     """The last version of each piece whose finished report lacks a part that a model makes."""
 
     def lacks(version: Version) -> bool:
-        found = version.found
+        measured = version.found
         wanted = {"profile", "fluency"} if work.Asked.read(version.asked).fluency else {"profile"}
-        return bool(found.get("is_whole")) and not wanted <= {*found.get("signatures", {})}
+        return bool(measured.get("is_whole")) and not wanted <= {*measured.get("signatures", {})}
 
     return [piece.last for piece in desk.drafts.pieces() if lacks(piece.last)]
 

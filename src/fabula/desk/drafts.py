@@ -133,16 +133,16 @@ class Journal:
                 write_whole(path, zstandard.ZstdCompressor().compress(data))
             row = KeptState(_now(), digest, count_words(text), version, "")
             row = replace(row, chain=chained(states[-1].chain if states else "", row))
-            lines = "".join(dump_json(asdict(one)) + "\n" for one in (*states, row))
+            lines = "".join(dump_json(asdict(state)) + "\n" for state in (*states, row))
             write_whole(self.folder / "states.jsonl", lines.encode())
 
     def states(self) -> list[KeptState]:
         """All states, the oldest first; up to the first unreadable row."""
-        found: list[KeptState] = []
+        states: list[KeptState] = []
         with suppress(OSError, ValueError, TypeError, RecursionError):
             for line in (self.folder / "states.jsonl").read_bytes().splitlines():
-                found.append(KeptState(**json.loads(line)))  # noqa: PERF401 (what was read counts)
-        return found
+                states.append(KeptState(**json.loads(line)))  # noqa: PERF401 (what was read counts)
+        return states
 
     def text(self, state: KeptState) -> str | None:
         """The text of a state; None if its file is missing or was altered."""
@@ -193,11 +193,11 @@ class Version:
     @property
     def found(self) -> dict[str, Any]:
         """Its numbers; empty until there are any."""
-        found = read_object(self.folder / "found.json")
-        numbers = found.get("numbers")
-        given = numbers if isinstance(numbers, list) else []
-        whole = [n for n in given if isinstance(n, dict) and n.keys() >= _OF_A_NUMBER]
-        return found | {"numbers": whole} if found else {}
+        content = read_object(self.folder / "found.json")
+        numbers = content.get("numbers")
+        rows = numbers if isinstance(numbers, list) else []
+        whole = [n for n in rows if isinstance(n, dict) and n.keys() >= _OF_A_NUMBER]
+        return content | {"numbers": whole} if content else {}
 
     @property
     def findings(self) -> list[Finding]:
@@ -249,9 +249,9 @@ class Drafts:
 
     def pieces(self) -> list[Piece]:
         """Pieces by last edit, the newest first."""
-        found = [self._piece(path) for path in self.folder.iterdir() if path.name.isdecimal()]
-        made = {one.id: str(one.last.asked.get("made", "")) for one in found if one}
-        return sorted(filter(None, found), key=lambda one: (made[one.id], one.id), reverse=True)
+        pieces = [self._piece(path) for path in self.folder.iterdir() if path.name.isdecimal()]
+        made = {piece.id: str(piece.last.asked.get("made", "")) for piece in pieces if piece}
+        return sorted(filter(None, pieces), key=lambda p: (made[p.id], p.id), reverse=True)
 
     def piece(self, id_: str) -> Piece | None:
         """None if there is no such piece."""
@@ -328,8 +328,8 @@ def place_in(folder: Path) -> str:
 
 def read_object(path: Path) -> dict[str, Any]:
     """The same of an object; empty for anything else."""
-    found = read_json(path)
-    return found if isinstance(found, dict) else {}
+    content = read_json(path)
+    return content if isinstance(content, dict) else {}
 
 
 def read_json(path: Path) -> Any:

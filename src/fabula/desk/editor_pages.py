@@ -101,13 +101,13 @@ def check(owner: Owner, form: Posted, named: Named) -> Response:
     # Places in UTF-16 code units, as browsers count them.
     wide = [k for k, character in enumerate(text) if character > "\uffff"]
 
-    def moved(one: Finding) -> Finding:
-        start, end = (place + bisect_left(wide, place) for place in (one.start, one.end))
-        return replace(one, start=start, end=end)
+    def moved(finding: Finding) -> Finding:
+        start, end = (place + bisect_left(wide, place) for place in (finding.start, finding.end))
+        return replace(finding, start=start, end=end)
 
     new, still = list(map(moved, changes.new)), list(map(moved, changes.still))
     page = render("check.html.j2", version=version, gone=changes.gone, new=new, still=still)
-    marks = sorted([one.start, one.end] for one in (*new, *still))
+    marks = sorted([finding.start, finding.end] for finding in (*new, *still))
     return JSONResponse({"html": page, "marks": marks})
 
 
@@ -121,11 +121,11 @@ def versions(owner: Owner, id_: str) -> Response:
     known = {state.version for state in states}
     # Versions from desks that did not save states come before the states.
     kept: list[tuple[int, int | None, str, int]] = [
-        (0, one.number, str(one.asked.get("made", "")), count_words(one.text))
-        for one in piece.versions
-        if one.number not in known
+        (0, earlier.number, str(earlier.asked.get("made", "")), count_words(earlier.text))
+        for earlier in piece.versions
+        if earlier.number not in known
     ]
-    kept += [(k, one.version, one.at, one.n_words) for k, one in enumerate(states, 1)]
+    kept += [(k, state.version, state.at, state.n_words) for k, state in enumerate(states, 1)]
     rows: list[dict[str, Any]] = []
     for number, version, at, n_words in kept:
         change = n_words - (rows[-1]["n_words"] if rows else n_words)

@@ -133,7 +133,7 @@ class SetUp(Result):
     def lines(self) -> list[str]:
         """A line for each model, and for each extra that is not installed."""
         needed = [f"also needed: pip install 'fabula[{name}]'" for name in self.extras]
-        return [] if self.judges is not None else [*(one.line() for one in self.steps), *needed]
+        return [] if self.judges is not None else [*(step.line() for step in self.steps), *needed]
 
     def tables(self) -> list[Block]:
         from fabula.core.errors import NEVER_CHECKED
@@ -148,15 +148,15 @@ class SetUp(Result):
                 "vLLM, or set a key"
             ]
 
-        def cost(one: Judge) -> str:
-            if not one.is_named:
+        def cost(row: Judge) -> str:
+            if not row.is_named:
                 return _NOT_KNOWN
-            return "unknown" if one.cost is None else f"{one.cost:.4f}" if one.cost else "nothing"
+            return "unknown" if row.cost is None else f"{row.cost:.4f}" if row.cost else "nothing"
 
-        def trust(one: Judge) -> str:
-            if not one.is_named:
+        def trust(row: Judge) -> str:
+            if not row.is_named:
                 return _NOT_KNOWN
-            return NEVER_CHECKED if one.trust is None else one.trust.shown
+            return NEVER_CHECKED if row.trust is None else row.trust.shown
 
         columns = [
             Column("model", of="name"),
@@ -168,7 +168,7 @@ class SetUp(Result):
 
     def rows(self) -> list[Row]:
         """A row for each model."""
-        return [one.to_json() for one in self.judges or self.steps]
+        return [row.to_json() for row in self.judges or self.steps]
 
     def to_json(self) -> Any:
         rows = self.rows()
@@ -215,7 +215,7 @@ def setup(
     if settings.dry_run:
         return plan
     if plan.missing:
-        agree("Fetch?", [one.line() for one in plan.missing])
+        agree("Fetch?", [missing.line() for missing in plan.missing])
     for step in plan.missing:
         fetch(
             KNOWN[step.name],
@@ -253,15 +253,15 @@ def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
         # The one that Fabula would use, following its search order.
         try:
             if name == PIPELINE:
-                there = installed_pipeline()
+                place = installed_pipeline()
             elif name == LANGUAGE_MODEL:
-                there = local.embedded_model()
+                place = local.embedded_model()
             else:
-                there = encoder.packaged_encoder()[1].parent
+                place = encoder.packaged_encoder()[1].parent
         except ModelError:
-            there = None
+            place = None
         folder = models_folder() / name
-        steps.append(Step(name, files.title, files.licence, n_bytes, tuple(origins), folder, there))
+        steps.append(Step(name, files.title, files.licence, n_bytes, tuple(origins), folder, place))
     return SetUp(tuple(steps), extras)
 
 
@@ -276,14 +276,14 @@ def _available(settings: SetupSettings) -> SetUp:
     from fabula.rubrics.load import load_rubric
 
     plan = JudgePlan(load_rubric(settings.rubric), Template("reason-first"))
-    found = [(one.name, one.where, one.kind != "provider") for one in find_models()]
+    models = [(known.name, known.where, known.kind != "provider") for known in find_models()]
     if settings.models:
-        where = {name: place for name, place, _ in found}
-        found = [(name, where.get(name, "named"), True) for name in settings.models]
+        where = {name: place for name, place, _ in models}
+        models = [(name, where.get(name, "named"), True) for name in settings.models]
     prices, story = settings.prices(), [Document("story", "word " * settings.words)]
     judges = []
-    for name, place, is_one in found:
-        if not is_one:
+    for name, place, is_named in models:
+        if not is_named:
             judges.append(Judge(name, place, None, None, False))
             continue
         model, session = open_model(name), Session(story, [name], plan, None)

@@ -151,8 +151,8 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
 
     def owner(request: Request) -> None:
         # Other users of this machine can reach its loopback interface too.
-        given = request.cookies.get(cookie, "")
-        if not any(is_secret(given, _session(key, n)) for n in (0, 1)):
+        sent = request.cookies.get(cookie, "")
+        if not any(is_secret(sent, _session(key, n)) for n in (0, 1)):
             raise HTTPException(403)
 
     visitors = Visitors(cookie, n_at_once=400, n_per_s=100.0)

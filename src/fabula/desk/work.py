@@ -139,14 +139,14 @@ def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
 
 def where_to(asked: Asked) -> list[str]:
     """What leaves this machine and where it goes, one sentence each; empty if nothing does."""
-    told, reference = [], asked.reference
+    notices, reference = [], asked.reference
     if (
         search.is_looked_up(reference)
         and (host := _host(search.index_url(reference))) not in _LOOPBACK
     ):
-        told.append(f"runs of words from the draft are sent to {host}, to be looked up there")
+        notices.append(f"runs of words from the draft are sent to {host}, to be looked up there")
     if search.is_served(reference) and (host := _host(reference)) not in _LOOPBACK:
-        told.append(f"all words of the draft are sent to {host}, to be looked up there")
+        notices.append(f"all words of the draft are sent to {host}, to be looked up there")
     model, provider, host = asked.model, asked.model.partition("/")[0], ""
     is_here = model in ("", "local") or model.lower().endswith(".gguf")
     if not is_here and not model.startswith("replay:"):
@@ -157,8 +157,8 @@ def where_to(asked: Asked) -> list[str]:
         host = _host(url) if url else provider
         host = "" if host in (_LOOPBACK if url else _OWN_MACHINE) else host
     if host and (asked.verdicts or asked.feedback):
-        told.append(f"the whole draft is sent to {host}, with the questions about it")
-    return told
+        notices.append(f"the whole draft is sent to {host}, with the questions about it")
+    return notices
 
 
 def _host(url: str) -> str:
@@ -181,10 +181,10 @@ def render_report(review: Review) -> str:
 def render_place(review: Review) -> str:
     """The report for the desk, with room for the bar; remedies refer to the desk."""
     left_out = []
-    for one in review.left_out:
-        known = (remedy for reason, remedy in _REMEDIES.items() if reason in one.reason)
-        remedy = "press “Try again”" if one.is_failure else next(known, _OTHER_REMEDY)
-        left_out.append(replace(one, remedy=remedy))
+    for part in review.left_out:
+        known = (remedy for reason, remedy in _REMEDIES.items() if reason in part.reason)
+        remedy = "press “Try again”" if part.is_failure else next(known, _OTHER_REMEDY)
+        left_out.append(replace(part, remedy=remedy))
     page = page_of(replace(review, left_out=tuple(left_out)))
     return render("place.html.j2", page=page, bar=_BAR, head=_HEAD, on_desk=True)
 
@@ -326,11 +326,11 @@ class Desk:
         None while a report is in progress. Raises `InputError`.
         """
         # `_QUICK` only, without `_WHOLE`; no text leaves this machine for them.
-        here = replace(Asked.read(version.asked), model="", fluency=False)
-        if where_to(here):
-            here = replace(here, reference="")
-        without = tuple(one for one in names_of_parts() if one not in _QUICK)
-        plan = replace(here.settings(self.n_jobs), without=(*without, *_WHOLE))
+        asked = replace(Asked.read(version.asked), model="", fluency=False)
+        if where_to(asked):
+            asked = replace(asked, reference="")
+        without = tuple(name for name in names_of_parts() if name not in _QUICK)
+        plan = replace(asked.settings(self.n_jobs), without=(*without, *_WHOLE))
         first = version.text, version.findings
         before, known = self._looks.get((version.piece, version.number), first)
         spans = [match.span() for match in findings.PARAGRAPH.finditer(text)]
@@ -352,30 +352,30 @@ class Desk:
         if sum(len(text[a:b]) for a, b in around) > _MAX_CHARS:
             raise InputError("Much has changed since the last measurement: measure this version.")
         # The findings in unchanged paragraphs, at their current places.
-        found = []
-        places = findings.followed([(one.start, one.end) for one in known], before, text)
-        for one, place in zip(known, places, strict=True):
+        kept = []
+        places = findings.followed([(f.start, f.end) for f in known], before, text)
+        for finding, place in zip(known, places, strict=True):
             if place is None:
                 continue
             is_changed = overlaps(place, ((a, b) for a, b, *_ in changed))
-            stands = text[slice(*place)] == before[one.start : one.end]
-            if not is_changed or (stands and one.kind in _WHOLE):
+            stands = text[slice(*place)] == before[finding.start : finding.end]
+            if not is_changed or (stands and finding.kind in _WHOLE):
                 line = line_of(text, place[0])
-                found.append(replace(one, start=place[0], end=place[1], line=line))
+                kept.append(replace(finding, start=place[0], end=place[1], line=line))
         for (start, end, *_), (begin, stop) in zip(changed, around, strict=True):
             if any(not state.is_over for state in self._states.values()):
                 return None
             part = Document("changed", text[begin:stop])
-            review = self._pool.submit(lambda one: self._opened(plan).run([one]), part).result()
-            for one in findings.noted_of(review.texts[0]):
-                a, b = one.start + begin, one.end + begin
+            review = self._pool.submit(lambda doc: self._opened(plan).run([doc]), part).result()
+            for finding in findings.noted_of(review.texts[0]):
+                a, b = finding.start + begin, finding.end + begin
                 if a < end and start < b:
-                    found.append(replace(one, start=a, end=b, line=line_of(text, a)))
-        found.sort(key=lambda one: (one.start, one.end, one.kind))
-        after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(found))
+                    kept.append(replace(finding, start=a, end=b, line=line_of(text, a)))
+        kept.sort(key=lambda f: (f.start, f.end, f.kind))
+        after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(kept))
         signed = dict.fromkeys(_QUICK, "")
         earlier, later = (
-            (whole, [one for one in noted if part_of_finding(one.kind) in signed], signed)
+            (whole, [f for f in noted if part_of_finding(f.kind) in signed], signed)
             for whole, noted in (first, after)
         )
         return findings.compare_noted(earlier, later)
@@ -384,7 +384,7 @@ class Desk:
         """The status of a version's findings in a later one; None until both are complete."""
         if not (before.found.get("is_whole") and after.found.get("is_whole")):
             return None
-        both = [(one.text, one.findings, one.signatures) for one in (before, after)]
+        both = [(side.text, side.findings, side.signatures) for side in (before, after)]
         n_with_points = sum(any(n.kind == "point" for n in noted) for _, noted, _ in both)
         says_same = findings.says_same() if n_with_points == 2 else None
         return findings.compare_noted(both[0], both[1], says_same)
@@ -404,7 +404,7 @@ class Desk:
         folder.mkdir(mode=0o700, exist_ok=True)
         taken = {path.stem for path in folder.iterdir()}
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
-        path = folder / f"{next(one for one in numbered if one not in taken)}.ref"
+        path = folder / f"{next(stem for stem in numbered if stem not in taken)}.ref"
         documents = read_documents(list(map(str, files)))
         Reference.build(documents, path, n_jobs=self.n_jobs).close()
         self._keep_references([str(path), *self.references])
@@ -452,10 +452,10 @@ class Desk:
     ) -> None:
         self.check_wanted(state)
         numbers, (row,) = numbers_of_review(review)
-        noted = [asdict(one) for one in findings.noted_of(review.texts[0])]
+        noted = [asdict(f) for f in findings.noted_of(review.texts[0])]
         for finding in noted:
             del finding["number"]
-        found = {
+        content = {
             "is_whole": is_whole,
             "signatures": dict(review.signatures),
             "findings": noted,
@@ -466,7 +466,7 @@ class Desk:
             ],
         }
         pages = {"report.html": render_report(review), "place.html": render_place(review)}
-        for name, text in {**pages, "found.json": dump_json(found)}.items():
+        for name, text in {**pages, "found.json": dump_json(content)}.items():
             version.keep(name, text.encode(errors="replace"))
 
     def _opened(self, plan: ReportSettings) -> Reviewer:

@@ -112,7 +112,7 @@ def notebook_table(title: str, lines: Iterable[Line], signature: str = "") -> st
 
 def measured_lines(measurements: Iterable[Measurement]) -> list[Line]:
     """One line per measurement, by the item that it answers."""
-    return [(one.item, one.value, one.missing_reason) for one in measurements]
+    return [(mark.item, mark.value, mark.missing_reason) for mark in measurements]
 
 
 def _text(text: str) -> str:

@@ -234,7 +234,7 @@ class _BoundedConnection(HttpToolsProtocol):
         self._begin()
         if self.most_held is not None and len(held) > self.most_held:
             # The one that has waited longest: who only holds connections keeps nobody out.
-            next((one for one in held if one.is_idle), self).transport.abort()
+            next((peer for peer in held if peer.is_idle), self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         held = self.held[self._address()]

@@ -139,8 +139,8 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 # The rules' headers in place of the response's own of the same name.
-                own = message.get("headers", ())
-                kept = [pair for pair in own if pair[0].lower() not in self._headers]
+                headers = message.get("headers", ())
+                kept = [pair for pair in headers if pair[0].lower() not in self._headers]
                 kept += self._headers.items()
                 if not any(name.lower() == b"cache-control" for name, _ in kept):
                     kept.append((b"cache-control", b"no-store"))

@@ -96,16 +96,16 @@ def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
 
     Model selection and generation options are Inspect's. Raises `InputError`.
     """
-    fixed = {one.path[-1]: one.default for one in fields_of(ModelSettings)}
+    fixed = {field.path[-1]: field.default for field in fields_of(ModelSettings)}
     del fixed["structured"]
-    given = dict(settings)
-    if isinstance(given.get("items"), list):
+    values = dict(settings)
+    if isinstance(values.get("items"), list):
         # Inspect's command line turns a value with commas into a list.
-        given["items"] = ",".join(given["items"])
-    if given.get("template") is not None:
-        given["template"] = Path(given["template"])
+        values["items"] = ",".join(values["items"])
+    if values.get("template") is not None:
+        values["template"] = Path(values["template"])
     fixed |= {"rubric": name, "max_unreadable": 0, "out": None, "restart": False, "again": None}
-    return settings_from(LabelledSettings, given, {**fixed, "labels": None})
+    return settings_from(LabelledSettings, values, {**fixed, "labels": None})
 
 
 def sample_of(number: int, plan: JudgePlan) -> int:
@@ -119,15 +119,15 @@ def judged_of(output: ModelOutput, story: str, item: Item, plan: JudgePlan) -> l
     style = plan.template.style
     choice = choice_of(item.scale, style)
     alone = [
-        output.model_copy(update={"choices": [one], "completion": one.message.text})
-        for one in output.choices
+        output.model_copy(update={"choices": [single], "completion": single.message.text})
+        for single in output.choices
     ]
-    found = []
-    for number, one in enumerate(alone or [output]):
-        answer = replace(answer_of(one, choice), served=output.model)
+    judged = []
+    for number, reply in enumerate(alone or [output]):
+        answer = replace(answer_of(reply, choice), served=output.model)
         asked = Asked(story, item.id, sample_of(number, plan), "", 0)
-        found.append(Judged(asked, read_verdict(answer, item.scale, style), answer))
-    return found
+        judged.append(Judged(asked, read_verdict(answer, item.scale, style), answer))
+    return judged
 
 
 def over_epochs(compute: Callable[..., Value]) -> Callable[[], Metric]:
@@ -145,19 +145,19 @@ def by_item(scores: list[SampleScore]) -> Value:
     """Yes-no items by their mean, and `all` over them; numbers by theirs, with the range in the
     name; each option of a choice by its share."""
     by_id: dict[str, list[SampleScore]] = {}
-    for one in scores:
-        by_id.setdefault(_meta(one)["item"], []).append(one)
-    found: _Metrics = {}
+    for score in scores:
+        by_id.setdefault(_meta(score)["item"], []).append(score)
+    values: _Metrics = {}
     for item, of_item in by_id.items():
-        found |= _scale(of_item[0]).metrics(item, [_value(one) for one in of_item])
-    tests = [float(one.score.as_float()) for one in scores if _scale(one).is_test]
-    return found | ({"all": math.fsum(tests) / len(tests)} if tests else {})
+        values |= _scale(of_item[0]).metrics(item, [_value(s) for s in of_item])
+    tests = [float(s.score.as_float()) for s in scores if _scale(s).is_test]
+    return values | ({"all": math.fsum(tests) / len(tests)} if tests else {})
 
 
 @over_epochs
 def stderr(scores: list[SampleScore]) -> Value:
     """The standard error of `all`, over stories."""
-    tests = [one for one in scores if _scale(one).is_test]
+    tests = [score for score in scores if _scale(score).is_test]
     compute: Any = standard_error(cluster="story")
     return compute(tests) if tests else float("nan")
 
@@ -171,55 +171,55 @@ def agreement(scores: list[SampleScore]) -> Value:
     labels = []
     for about in of_subjects.values():
         for rater, answer in about.get("labels", {}).items():
-            own = answer if isinstance(answer, str) else float(answer)
-            labels.append(_label(about, rater, own, f"labels:{about['experts']}"))
+            read = answer if isinstance(answer, str) else float(answer)
+            labels.append(_label(about, rater, read, f"labels:{about['experts']}"))
     if not labels:
         return {}
     # The judge's answers; several epochs are combined like repeated answers.
-    given: dict[tuple[str, str], list[SampleScore]] = {}
-    for one in scores:
-        given.setdefault((_meta(one)["story"], _meta(one)["item"]), []).append(one)
-    said = []
-    for of_item in given.values():
+    by_subject: dict[tuple[str, str], list[SampleScore]] = {}
+    for score in scores:
+        by_subject.setdefault((_meta(score)["story"], _meta(score)["item"]), []).append(score)
+    judgements = []
+    for of_item in by_subject.values():
         value = _scale(of_item[0]).combine(list(map(_value, of_item)))
         signature = str((of_item[0].score.metadata or {}).get("signature", ""))
-        said.append(_label(_meta(of_item[0]), "judge", value, signature))
+        judgements.append(_label(_meta(of_item[0]), "judge", value, signature))
     # The items that were answered; a log includes their scales and dimensions.
     items = {}
-    for k, one in enumerate(scores):
-        id_, dimension = _meta(one)["item"], _meta(one)["dimension"]
-        items[id_] = Item(id_, k, "", "", dimension=dimension, scale=_scale(one))
+    for k, score in enumerate(scores):
+        id_, dimension = _meta(score)["item"], _meta(score)["dimension"]
+        items[id_] = Item(id_, k, "", "", dimension=dimension, scale=_scale(score))
     rubric = Rubric(_meta(scores[0])["rubric"], "", "", tuple(items.values()))
-    found: _Metrics = {}
+    figures: _Metrics = {}
     panel = panel_of_labels(labels, rubric, labels[0].signature.partition(":")[2])
-    judged = ratings_of(said)
+    judged = ratings_of(judgements)
     if judged.keys() & panel.majority().keys():
-        overall = judge_agreement(said, panel, rubric, "item").overall
+        overall = judge_agreement(judgements, panel, rubric, "item").overall
         people = people_agreement(panel, {document for document, _ in judged})["all"].one_with_rest
-        found |= _ends("kappa", overall.kappa) | _known("kappa of one person", people)
-    for on_items in graded_agreement(said, labels, rubric).judges.values():
+        figures |= _ends("kappa", overall.kappa) | _known("kappa of one person", people)
+    for on_items in graded_agreement(judgements, labels, rubric).judges.values():
         for item, on_item in on_items.items():
-            found |= _ends(f"kappa: {item}", on_item.kappa)
-            found |= _known(f"kappa of one person: {item}", on_item.people.value)
-    return found
+            figures |= _ends(f"kappa: {item}", on_item.kappa)
+            figures |= _known(f"kappa of one person: {item}", on_item.people.value)
+    return figures
 
 
 @over_epochs
 def trust(scores: list[SampleScore]) -> Value:
     """The known kappa with experts of this model, wording and mode, with its interval; empty if it
     was never evaluated."""
-    found: _Metrics = {}
+    figures: _Metrics = {}
     if not scores:
-        return found
-    tests = {_meta(one)["item"] for one in scores if _scale(one).is_test}
+        return figures
+    tests = {_meta(score)["item"] for score in scores if _scale(score).is_test}
     about, signature = _meta(scores[0]), (scores[0].score.metadata or {})["signature"]
-    for item, one in TrustBook().of_judge(signature, about["rubric"]).items():
+    for item, known in TrustBook().of_judge(signature, about["rubric"]).items():
         if item in tests:
             continue
-        name = "trust in another mode" if one.is_other_mode else "trust"
+        name = "trust in another mode" if known.is_other_mode else "trust"
         name = name if item == "all" else f"{name}: {item}"
-        found |= _ends(name, Estimate(one.kappa, one.low, one.high, one.n, "", ""))
-    return found
+        figures |= _ends(name, Estimate(known.kappa, known.low, known.high, known.n, "", ""))
+    return figures
 
 
 def _ends(name: str, estimate: Estimate) -> dict[str, float]:
@@ -241,22 +241,22 @@ def _label(
     )
 
 
-def _meta(one: SampleScore) -> Mapping[str, Any]:
-    return one.sample_metadata or {}
+def _meta(score: SampleScore) -> Mapping[str, Any]:
+    return score.sample_metadata or {}
 
 
-def _scale(one: SampleScore) -> Scale:
+def _scale(score: SampleScore) -> Scale:
     # Tuples become lists in a log.
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
-        for name, value in _meta(one)["fields"].items()
+        for name, value in _meta(score)["fields"].items()
     }
     return Scale(**fields)
 
 
-def _value(one: SampleScore) -> float | str:
-    value = one.score.value
-    return value if isinstance(value, str) else float(one.score.as_float())
+def _value(score: SampleScore) -> float | str:
+    value = score.score.value
+    return value if isinstance(value, str) else float(score.score.as_float())
 
 
 def _scorer(
@@ -288,8 +288,8 @@ def _scorer(
                 terms = replace(plan, template=template)
             # Inspect's own options override the settings with which the answers were generated.
             terms = replace(terms, **about.get("mode", {}))
-            (found,) = to_measurements(judged, [document], str(state.model), terms)
-        return scored(found, state, plan.rubric.item(found.item))
+            (mark,) = to_measurements(judged, [document], str(state.model), terms)
+        return scored(mark, state, plan.rubric.item(mark.item))
 
     return score
 
@@ -303,16 +303,16 @@ def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
         settings: The task's settings, as given there.
     """
 
-    def scored(found: Measurement, state: TaskState, item: Item) -> Score:
-        metadata = {"signature": found.signature, **found.details}
-        known = TrustBook().of_judge(found.signature, state.metadata["rubric"]).get(found.item)
+    def scored(mark: Measurement, state: TaskState, item: Item) -> Score:
+        metadata = {"signature": mark.signature, **mark.details}
+        known = TrustBook().of_judge(mark.signature, state.metadata["rubric"]).get(mark.item)
         metadata["trust"] = NEVER_CHECKED if known is None else f"kappa {known.shown}"
-        if found.value is None:
-            reason, said = found.missing_reason or "", state.output.completion or None
-            told = explain(reason)
-            return Score.unscored(reason=reason, answer=said, explanation=told, metadata=metadata)
-        word, why = item.scale.word(found.value), found.rationale
-        return Score(value=found.value, answer=word, explanation=why, metadata=metadata)
+        if mark.value is None:
+            reason, text = mark.missing_reason or "", state.output.completion or None
+            note = explain(reason)
+            return Score.unscored(reason=reason, answer=text, explanation=note, metadata=metadata)
+        word, why = item.scale.word(mark.value), mark.rationale
+        return Score(value=mark.value, answer=word, explanation=why, metadata=metadata)
 
     return _scorer(name, settings, scored)
 
@@ -320,7 +320,7 @@ def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
 @over_epochs
 def by_reason(scores: list[SampleScore]) -> Value:
     """How many items were answered, and how many were not, by reason."""
-    return dict(Counter(str(one.score.value) for one in scores))
+    return dict(Counter(str(score.score.value) for score in scores))
 
 
 @scorer(metrics=[by_reason()])
@@ -334,8 +334,8 @@ def answers(name: str = "ttcw", **settings: Any) -> Scorer:
         settings: The task's settings, as given there.
     """
 
-    def scored(found: Measurement, state: TaskState, item: Item) -> Score:
-        reason = found.missing_reason
+    def scored(mark: Measurement, state: TaskState, item: Item) -> Score:
+        reason = mark.missing_reason
         why = reason and explain(reason)
         return Score(value=reason or "answered", reason=reason, explanation=why)
 
@@ -415,7 +415,7 @@ def _released(stories: str, name: str) -> Path | None:
     """The label file of the authors' release, if the stories are its file or its folder."""
     path = Path(stories)
     folder = path.parent if path.name == STORIES_FILE else path
-    return folder / name if all((folder / one).exists() for one in (STORIES_FILE, name)) else None
+    return folder / name if all((folder / file).exists() for file in (STORIES_FILE, name)) else None
 
 
 def _samples(
@@ -423,9 +423,9 @@ def _samples(
 ) -> Iterator[Sample]:
     majority = panel_of_labels(people, plan.rubric, "labels").majority()
     labels: dict[tuple[str, str], dict[str, float | str]] = {}
-    for one in people:
-        if one.value is not None:
-            labels.setdefault((one.document_id, one.item), {})[one.rater] = one.value
+    for mark in people:
+        if mark.value is not None:
+            labels.setdefault((mark.document_id, mark.item), {})[mark.rater] = mark.value
     source = people[0].signature.partition(":")[2] if people else ""
     template, examples = plan.template, {}
     if isinstance(template, ExampleTemplate):
@@ -476,15 +476,15 @@ async def _ask(plan: JudgePlan, story: Document, item: Item) -> _Reply:
 
     outputs = await all_of([output(number) for number in range(plan.n_answers)])
     # Command-line options override those of the task: record the options of the actual call.
-    used = next(one.config for one in reversed(transcript().events) if isinstance(one, ModelEvent))
+    used = next(e.config for e in reversed(transcript().events) if isinstance(e, ModelEvent))
     mode = {"temperature": used.temperature, "max_tokens": used.max_tokens}
     together = outputs[0]
     if len(outputs) > 1:
         # Several answers as the choices of one output; an empty answer is an empty choice.
         empty = ChatMessageAssistant(content="")
         nothing = ChatCompletionChoice(message=empty, stop_reason="unknown")
-        usage = sum((one.usage for one in outputs if one.usage), ModelUsage())
-        choices = [one.choices[0] if one.choices else nothing for one in outputs]
+        usage = sum((reply.usage for reply in outputs if reply.usage), ModelUsage())
+        choices = [reply.choices[0] if reply.choices else nothing for reply in outputs]
         whole = {"choices": choices, "usage": usage, "completion": choices[0].message.text}
         together = together.model_copy(update={**whole, "error": None})
     return messages[0], together, mode | {"effort": used.reasoning_effort}
@@ -503,11 +503,11 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
         if item.show_if and (reason := await reason_against(story, item, epoch)):
             return reason
         key = story.id, item.id, epoch
-        found = replies.get(key)
-        if found is None or (found.done() and (found.cancelled() or found.exception())):
-            found = replies[key] = asyncio.ensure_future(_ask(plan, story, item))
+        running = replies.get(key)
+        if running is None or (running.done() and (running.cancelled() or running.exception())):
+            running = replies[key] = asyncio.ensure_future(_ask(plan, story, item))
         # Stopping one sample must not cancel a call that others wait for.
-        return await asyncio.shield(found)
+        return await asyncio.shield(running)
 
     async def reason_against(story: Document, item: Item, epoch: int) -> str:
         """`not_asked` or `gate_missing` if the condition of an item is not met."""
@@ -519,8 +519,8 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
                 is_open |= reply == "gate_missing"
                 continue
             _, output, _ = reply
-            found = judged_of(output, story.id, gate, plan)
-            values = [one.verdict.value for one in found if one.verdict.value is not None]
+            judged = judged_of(output, story.id, gate, plan)
+            values = [answer.verdict.value for answer in judged if answer.verdict.value is not None]
             known[gate.id] = gate.scale.named(gate.scale.combine(values) if values else None)
             is_open |= known[gate.id] is None
         if is_asked(item, known):
@@ -535,7 +535,7 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
         else:
             message, state.output, mode = reply
             state.metadata["mode"] = dict(mode)
-            state.messages = [message, *(one.message for one in state.output.choices[:1])]
+            state.messages = [message, *(choice.message for choice in state.output.choices[:1])]
         state.completed = True
         return state
 

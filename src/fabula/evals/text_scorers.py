@@ -44,20 +44,20 @@ def figures(scores: list[SampleScore]) -> Value:
 
     Epochs of one sample are not independent: they are one unit.
     """
-    found: dict[str, float | int | str | bool | None] = {}
-    for name in dict.fromkeys(name for one in scores for name in one.score.as_dict()):
-        given = [(one.sample_id, one.score.as_dict().get(name)) for one in scores]
-        known = [(k, v) for k, v in given if isinstance(v, int | float) and not math.isnan(v)]
+    numbers: dict[str, float | int | str | bool | None] = {}
+    for name in dict.fromkeys(name for score in scores for name in score.score.as_dict()):
+        pairs = [(score.sample_id, score.score.as_dict().get(name)) for score in scores]
+        known = [(k, v) for k, v in pairs if isinstance(v, int | float) and not math.isnan(v)]
         if known:
             values, even = np.array([v for _, v in known], np.float64), np.ones(len(known))
             groups = [k for k, _ in known]
             interval = pooled_estimate(values, even, groups, method="mean", signature="")
-            found[name] = math.fsum(values) / len(values)
+            numbers[name] = math.fsum(values) / len(values)
             if interval.low is not None and interval.high is not None:
-                found |= {f"{name} low": interval.low, f"{name} high": interval.high}
-        if n_missing := len(given) - len(known):
-            found[f"{name} missing"] = n_missing
-    return found
+                numbers |= {f"{name} low": interval.low, f"{name} high": interval.high}
+        if n_missing := len(pairs) - len(known):
+            numbers[f"{name} missing"] = n_missing
+    return numbers
 
 
 @scorer(metrics=[figures()])
@@ -124,11 +124,11 @@ def instrument(id: str) -> Scorer:  # noqa: A002 (an instrument's own word)
         id: The instrument's id. Installed instruments also have a scorer of their own, `fabula/ID`.
     """
     with in_a_sentence():
-        found = next((one for one in instruments() if one.id == id), None)
-        if found is None:
-            known = ", ".join(one.id for one in instruments()) or "none"
+        chosen = next((candidate for candidate in instruments() if candidate.id == id), None)
+        if chosen is None:
+            known = ", ".join(candidate.id for candidate in instruments()) or "none"
             raise InputError(f"{id}: no such instrument; the registered ones are {known}")
-    return _scorer(lambda document: next(iter(found.measure([document]))))
+    return _scorer(lambda document: next(iter(chosen.measure([document]))))
 
 
 def _with_its_own_name(id: str) -> None:  # noqa: A002 (as above)
@@ -156,28 +156,26 @@ def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
             reason = "blocked"
         elif is_refusal(text):
             reason = "refusal"
-        found: list[Measurement] = []
+        marks: list[Measurement] = []
         with turn, in_a_sentence():
             try:
-                found = [] if reason else list(measure(document))
+                marks = [] if reason else list(measure(document))
             except CallFailed as error:
                 reason, note = "failed", str(error)
             # For a text without words an instrument still has the names of its figures.
-            found = found or list(measure(replace(document, text="")))
+            marks = marks or list(measure(replace(document, text="")))
         # Measurements as one score. `reason`: why there is nothing to measure, with details.
-        are_missing = [one for one in found if reason or one.value is None]
-        missing = {one.item: reason or one.missing_reason for one in are_missing}
-        metadata: dict[str, Any] = {"signature": found[0].signature} if found else {}
+        are_missing = [mark for mark in marks if reason or mark.value is None]
+        missing = {mark.item: reason or mark.missing_reason for mark in are_missing}
+        metadata: dict[str, Any] = {"signature": marks[0].signature} if marks else {}
         metadata |= {"missing": missing} if missing else {}
         reasons = list(dict.fromkeys(missing.values()))
-        spans = sorted({(one.start, one.end) for of in found for one in of.evidence})
+        spans = sorted({(span.start, span.end) for mark in marks for span in mark.evidence})
         shown = [f'"{document.text[start:end][:_MAX_CHARS]}"' for start, end in spans[:_MAX_SHOWN]]
         return Score(
             # NaN, which Inspect ignores; it would treat None as 0.
-            value={
-                one.item: math.nan if one.value is None or reason else one.value for one in found
-            },
-            reason=reasons[0] if len(missing) == len(found) and reasons else None,
+            value={m.item: math.nan if m.value is None or reason else m.value for m in marks},
+            reason=reasons[0] if len(missing) == len(marks) and reasons else None,
             explanation=note or "; ".join([*map(explain, reasons), *shown]) or None,
             metadata=metadata,
         )

@@ -84,11 +84,11 @@ def load_printed(paper: str) -> Mapping[tuple[str, str, str], Decimal]:
 
 def printed_table(paper: str, table: str) -> dict[str, dict[str, float]]:
     """The numbers of a table, by row and column."""
-    found: dict[str, dict[str, float]] = {}
-    for (own, row, column), printed in load_printed(paper).items():
-        if own == table:
-            found.setdefault(row, {})[column] = float(printed)
-    return found
+    rows: dict[str, dict[str, float]] = {}
+    for (name, row, column), printed in load_printed(paper).items():
+        if name == table:
+            rows.setdefault(row, {})[column] = float(printed)
+    return rows
 
 
 def claims_of(
@@ -106,13 +106,13 @@ def claims_of(
     `missing` says why numbers were not computed, and `why` why they differ; `notes` do so for some,
     by row and column.
     """
-    found = []
+    claims = []
     for (table, row, column), printed in load_printed(paper).items():
         if table in tables:
             value = computed.get((row, column))
             reason = (notes or {}).get((row, column), missing if value is None else why)
-            found.append(Claim(table, row, column, printed, value, reason, by))
-    return found
+            claims.append(Claim(table, row, column, printed, value, reason, by))
+    return claims
 
 
 def claim_sheet(
@@ -132,7 +132,7 @@ def claim_sheet(
     cells: dict[tuple[str, str], Cell] = dict(others or {})
     cells |= {(claim.row, claim.column): claim for claim in claims}
     titles = [Column(title, form, name=column) for column, title in columns.items()]
-    lines = [[title, *(cells.get((row, one)) for one in columns)] for row, title in rows.items()]
+    lines = [[title, *(cells.get((row, key)) for key in columns)] for row, title in rows.items()]
     return Sheet(name, [Column("", name="row"), *titles], lines, forms=forms)
 
 

@@ -32,6 +32,7 @@ from fabula.groups.comparison import (
     contrast,
 )
 from fabula.groups.tables import save_comparison
+from fabula.jobs.result import picked
 from fabula.models.surprisal import SurprisalModel
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.novelty.detector import Calibration, Label, calibrate_rows, calibration_row
@@ -103,12 +104,12 @@ class Plan:
     def unlike_the_paper(self) -> list[str]:
         """What differs from appendix B for every set of texts and every reference."""
         usual = Plan({}, {}, self.label)
-        found = {
+        checks = {
             f"L {self.levels.low} to {self.levels.high}": self.levels != usual.levels,
             f"texts cut past word {self.n_words:,}": self.n_words != usual.n_words,
             f"{self.spread} documents": self.spread != usual.spread,
         }
-        return [what for what, differs in found.items() if differs]
+        return [what for what, differs in checks.items() if differs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,23 +190,23 @@ class Analyses:
 
         The novels' numbers apply to texts other than the authors', whatever these are.
         """
-        found: list[Claim] = []
+        claims: list[Claim] = []
         for by, scored in grouped(self.scored).items():
             kind, tables = _PRINTED[scored[0].texts if self.is_release else ""]
             numbers: dict[tuple[str, str], float | None] = {}
-            for one in scored:
+            for entry in scored:
                 # By how many percent people are above machines, if these are one group.
-                for pair in one.people.contrasts if len(one.people.contrasts) == 1 else ():
+                for pair in entry.people.contrasts if len(entry.people.contrasts) == 1 else ():
                     above = pair.details["percent"].value
                     if above is not None and pair.a != self.human:
                         above = -100 * above / (100 + above)
-                    numbers[kind, str(one.match)] = above
-                for pair in one.by_level:
+                    numbers[kind, str(entry.match)] = above
+                for pair in entry.by_level:
                     apart = pair.difference.value
                     at = pair.a, pair.b, pair.details["level"]
                     if at == (self.human, _OLMO, 11) and apart is not None:
                         # In percentage points.
-                        numbers.setdefault((kind, f"gap_11_{one.match}"), 100 * apart)
+                        numbers.setdefault((kind, f"gap_11_{entry.match}"), 100 * apart)
             for spread in grouped(self.spreads).get(by, []):
                 # Figure 3h; none if another level or number of documents was requested.
                 is_printed = spread.level == 5 and len(spread.curves["human"]) == 51
@@ -216,8 +217,8 @@ class Analyses:
             differs = [] if self.is_release else ["other texts (the paper's are novels)"]
             differs.append("another reference than RedPajama")
             parts = Signature.parse(scored[0].groups.signatures[INDEX]).parts
-            differs += [told for part, told in _TOLD_APART.items() if part in parts]
-            found += claims_of(
+            differs += [sentence for part, sentence in _TOLD_APART.items() if part in parts]
+            claims += claims_of(
                 "creativity_index",
                 tables,
                 numbers,
@@ -228,7 +229,7 @@ class Analyses:
                 "above.",
                 by=by,
             )
-        return found
+        return claims
 
 
 _PUBLISHED = TextSettings(case="keep", punct="keep")
@@ -254,10 +255,10 @@ G = TypeVar("G", Scored, Spread)
 
 def grouped(items: Iterable[G]) -> dict[str, list[G]]:
     """By texts and reference, in order of appearance."""
-    found: dict[str, list[G]] = {}
+    groups: dict[str, list[G]] = {}
     for item in items:
-        found.setdefault(f"{item.texts}, against {item.reference}", []).append(item)
-    return found
+        groups.setdefault(f"{item.texts}, against {item.reference}", []).append(item)
+    return groups
 
 
 def read_set(
@@ -280,7 +281,7 @@ def cluster_set(
     clusters = find_clusters(
         [_key(d, field) for d in found],
         [sketch_of(d.text) for d in found],
-        [str(own.get(label.field)) == label.human for own in fields],
+        [str(values.get(label.field)) == label.human for values in fields],
         [text_digest(d.text) for d in found],
     )
     cut = []
@@ -288,8 +289,8 @@ def cluster_set(
         text = document.text[int(document.meta.get("shared_prefix_chars") or 0) :]
         if n_words is not None and count_words(text) > n_words:
             text = first_sentences(text, load_pipeline(SENTENCES), n_words=n_words)
-        own = {"model": document.meta.get("model") or "human", CLUSTER: clusters.names[of]}
-        cut.append(replace(document, text=text, meta={**document.meta, **own}))
+        added = {"model": document.meta.get("model") or "human", CLUSTER: clusters.names[of]}
+        cut.append(replace(document, text=text, meta={**document.meta, **added}))
     return cut
 
 
@@ -355,9 +356,9 @@ def run_analyses(
         people = next((g for g in of_index if g.group == plan.label.human), None)
         others = [] if people is None else [g for g in of_index if g is not people]
         compared = [contrast(people, g, signature, seed=plan.seed) for g in others if people]
-        above = {one.b: one for one in adjusted(compared)}
+        above = {pair.b: pair for pair in adjusted(compared)}
         rows = list(read_rows(file))
-        known = [one for one in others if one.values]
+        known = [g for g in others if g.values]
         cleared = Counter(str(row[plan.label.field]) for row in rows if row.get("excluded"))
         scored.append(
             Scored(
@@ -382,8 +383,8 @@ def run_analyses(
         how: Any = {"cluster": CLUSTER, "scores": ["creativity_index"], "seed": plan.seed}
         for group in [None, *(by if len(by) > 1 else [])]:
             some = [row for row in sides[False] if group is None or str(row.get(plan.by)) == group]
-            found = calibrate_rows([*sides[True], *some], plan.label, str(file), **how)
-            detectors += [Detector(name, f"{reference}, {match}", group, one) for one in found]
+            fits = calibrate_rows([*sides[True], *some], plan.label, str(file), **how)
+            detectors += [Detector(name, f"{reference}, {match}", group, fit) for fit in fits]
     if plan.model is not None:
         # What a language model's probabilities say about the same texts.
         with SurprisalModel(plan.model) as model:
@@ -399,7 +400,7 @@ def run_analyses(
     return Analyses(
         {name: made_of(texts, plan.label, plan.cluster) for name, texts in plan.texts.items()},
         tuple(scored),
-        tuple(filter(None, (_spread(one, plan) for one in scored))),
+        tuple(filter(None, (_spread(entry, plan) for entry in scored))),
         tuple(detectors),
         plan.label.human,
         plan.release is not None,
@@ -432,8 +433,8 @@ def _score_files(
             field = cluster_field([d.fields for d in texts], plan.cluster)
             documents = reference.documents(reference.numbers())
             if field and any(own_field(document, field) is not None for document in documents):
-                own = ((own_field(document, field), document) for document in texts)
-                joined = {k: str(d.meta[CLUSTER]) for k, d in own if k is not None}
+                keyed = ((own_field(document, field), document) for document in texts)
+                joined = {k: str(d.meta[CLUSTER]) for k, d in keyed if k is not None}
                 same = ExcludeSame.of(reference, field, joined)
             for match in plan.matches:
                 measure = OriginalityMeasure(
@@ -467,7 +468,7 @@ def _grouped(path: Path, by: str, plan: Plan) -> Comparison:
 
 def indices(groups: Comparison) -> list[ComparedGroup]:
     """The groups, in their Creativity Index."""
-    return [one for one in groups.groups if one.number == INDEX]
+    return [group for group in groups.groups if group.number == INDEX]
 
 
 def _level_differences(
@@ -519,8 +520,8 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
     if not (curves["human"] and curves["machine"]):
         return None
     means = {
-        side: {name: _mean_curve(found[name]) for name in sorted(found)}
-        for side, found in curves.items()
+        side: {name: _mean_curve(by_cluster[name]) for name in sorted(by_cluster)}
+        for side, by_cluster in curves.items()
     }
     last = {
         side: {name: [curve[-1] for curve in some] for name, some in by_cluster.items()}
@@ -622,24 +623,24 @@ def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:
     for name, some in grouped(scored).items():
         rows: list[list[Cell]] = []
         pairs: list[list[Cell]] = []
-        for one in some:
-            for group in indices(one.groups):
-                found = one.above.get(group.group)
-                percent: Cell = "" if found is None else found.details["percent"]
-                p: Cell = "" if found is None else found.p_adjusted
-                start: list[Cell] = [group.group, one.match, group.mean.n, group.mean]
-                rows.append([*start, percent, p, mark(one.groups.signatures[INDEX])])
-            for pair in one.people.contrasts:
+        for entry in some:
+            for group in indices(entry.groups):
+                beside = entry.above.get(group.group)
+                percent: Cell = "" if beside is None else beside.details["percent"]
+                p: Cell = "" if beside is None else beside.p_adjusted
+                start: list[Cell] = [group.group, entry.match, group.mean.n, group.mean]
+                rows.append([*start, percent, p, mark(entry.groups.signatures[INDEX])])
+            for pair in entry.people.contrasts:
                 estimate = pair.details["percent"]
-                start = [f"{pair.a} / {pair.b}", one.match, estimate.n]
+                start = [f"{pair.a} / {pair.b}", entry.match, estimate.n]
                 pairs.append([*start, estimate, pair.p_adjusted])
         yield from ("", name, Sheet("index", columns, rows, about=("texts", name)))
         if pairs:
             yield from ("", Sheet("people", [*first, above, last], pairs, about=("texts", name)))
-        for one in some:
-            for line in omnibus_lines(one.models):
-                yield f"machines, {one.match}: {line}"
-        if n_copied := max(one.n_copied for one in some):
+        for entry in some:
+            for line in omnibus_lines(entry.models):
+                yield f"machines, {entry.match}: {line}"
+        if n_copied := max(e.n_copied for e in some):
             yield f"{n_copied:,} of these texts occur in the reference with half of their words"
         if cleared := some[0].n_cleared:
             counts = ", ".join(f"{n:,} {label}" for label, n in sorted(cleared.items()))
@@ -651,21 +652,21 @@ def _index_parts(scored: Sequence[Scored], mark: _Mark) -> Iterator[Block]:
 
 def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
     for name, some in grouped(scored).items():
-        levels = list(dict.fromkeys(one.details["level"] for each in some for one in each.by_level))
+        levels = list(dict.fromkeys(gap.details["level"] for e in some for gap in e.by_level))
         columns = [Column("A : B", name="pair"), Column("match")]
         columns += [Column(str(level), name=f"gap_{level}") for level in levels]
         rows: list[list[Cell]] = []
-        for each in some:
+        for entry in some:
             pairs: dict[tuple[str, str], list[Contrast]] = {}
-            for one in each.by_level:
-                pairs.setdefault((one.a, one.b), []).append(one)
-            rows += [[f"{a} : {b}", each.match, *map(_gap, its)] for (a, b), its in pairs.items()]
+            for pair in entry.by_level:
+                pairs.setdefault((pair.a, pair.b), []).append(pair)
+            rows += [[f"{a} : {b}", entry.match, *map(_gap, its)] for (a, b), its in pairs.items()]
         if rows:
             yield from ("", name, Sheet("levels", columns, rows, about=("texts", name)))
 
 
-def _gap(one: Contrast) -> Cell:
-    value, low, high = one.difference.ends().values()
+def _gap(pair: Contrast) -> Cell:
+    value, low, high = pair.difference.ends().values()
     if value is None:
         return None
     is_sure = low is not None and high is not None and low * high > 0
@@ -675,13 +676,13 @@ def _gap(one: Contrast) -> Cell:
 def _spread_parts(spreads: Sequence[Spread], mark: _Mark) -> Iterator[Block]:
     columns = [
         Column("match"),
-        Column("people", ".1%", of=lambda one: one.curves["human"][-1]),
-        Column("machines", ".1%", of=lambda one: one.curves["machine"][-1]),
+        Column("people", ".1%", of=lambda s: s.curves["human"][-1]),
+        Column("machines", ".1%", of=lambda s: s.curves["machine"][-1]),
         Column("difference, %", "+.1f", with_interval=True, of="difference.details.percent"),
         Column("p", ".2g", of="difference.p"),
-        Column("half: people", of=lambda one: _half(*one.to_half["human"])),
-        Column("machines", name="half_machines", of=lambda one: _half(*one.to_half["machine"])),
-        Column("", name="signature", of=lambda one: mark(one.signature)),
+        Column("half: people", of=lambda s: _half(*s.to_half["human"])),
+        Column("machines", name="half_machines", of=lambda s: _half(*s.to_half["machine"])),
+        Column("", name="signature", of=lambda s: mark(s.signature)),
     ]
     for name, some in grouped(spreads).items():
         n, n_documents = some[0].n, len(some[0].curves["human"]) - 1
@@ -697,28 +698,25 @@ def _half(mean: float | None, n: int, n_all: int) -> str:
 def _detection_parts(found: Analyses, mark: _Mark) -> Iterator[Block]:
     columns = [
         Column("against"),
-        Column("machines", of=lambda one: one.machines or "all"),
-        Column("score", of=lambda one: NAMES[one.calibration.score]),
-        Column("outcome", of=lambda one: SHORT[one.calibration.outcome]),
+        Column("machines", of=lambda d: d.machines or "all"),
+        Column("score", of=lambda d: NAMES[d.calibration.score]),
+        Column("outcome", of=lambda d: SHORT[d.calibration.outcome]),
         Column("AUROC", ".3f", with_interval=True, of="calibration.auroc"),
         Column("missing", "d", of="calibration.n_missing"),
         Column("ECE", ".3f", of="calibration.calibration_error"),
-        Column("", name="signature", of=lambda one: mark(one.calibration.signature)),
+        Column("", name="signature", of=lambda d: mark(d.calibration.signature)),
     ]
-    for texts in dict.fromkeys(one.texts for one in found.detectors):
-        some = [one for one in found.detectors if one.texts == texts]
+    for texts in dict.fromkeys(d.texts for d in found.detectors):
+        some = [d for d in found.detectors if d.texts == texts]
         first = some[0].calibration
         by = f"{first.n_human} by people, {first.n_machine} by machines"
         line = f"{texts}: {by}, in {first.n_clusters} clusters"
         yield from ("", line, Sheet.of("detection", some, columns, about=("texts", texts)))
-        yield from calibration_remarks([one.calibration for one in some if one.machines is None])
+        yield from calibration_remarks([d.calibration for d in some if d.machines is None])
 
 
 def analyses_json(found: Analyses) -> dict[str, Any]:
     """As plain values for JSON output."""
-
-    def own(one: object, *names: str) -> dict[str, Any]:
-        return {name: getattr(one, name) for name in names}
 
     return {
         "paper": {
@@ -729,36 +727,36 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
         "texts": {name: asdict(texts) for name, texts in found.texts.items()},
         "index": [
             {
-                **own(one, "texts", "reference", "match", "n_copied", "n_cleared"),
-                "by_group": one.groups.to_json(),
+                **picked(entry, "texts", "reference", "match", "n_copied", "n_cleared"),
+                "by_group": entry.groups.to_json(),
                 "people_above_percent": {
                     name: above.details["percent"].ends()
                     | {"p": above.p, "p_adjusted": above.p_adjusted}
-                    for name, above in one.above.items()
+                    for name, above in entry.above.items()
                 },
-                "people": one.people.to_json(),
-                "models": one.models and asdict(one.models),
-                "by_level": [level.to_json() for level in one.by_level],
+                "people": entry.people.to_json(),
+                "models": entry.models and asdict(entry.models),
+                "by_level": [level.to_json() for level in entry.by_level],
             }
-            for one in found.scored
+            for entry in found.scored
         ],
         "spread": [
             {
-                **own(one, "texts", "reference", "match", "n"),
-                "uniqueness": one.curves,
-                "difference_percent": one.difference.details["percent"].value,
-                "p": one.difference.p,
+                **picked(spread, "texts", "reference", "match", "n"),
+                "uniqueness": spread.curves,
+                "difference_percent": spread.difference.details["percent"].value,
+                "p": spread.difference.p,
                 "n_to_half": {
                     side: {"mean": mean, "n": n, "of": n_all}
-                    for side, (mean, n, n_all) in one.to_half.items()
+                    for side, (mean, n, n_all) in spread.to_half.items()
                 },
-                "signature": one.signature,
+                "signature": spread.signature,
             }
-            for one in found.spreads
+            for spread in found.spreads
         ],
         "detection": [
-            own(one, "texts", "against", "machines") | calibration_row(one.calibration)
-            for one in found.detectors
+            picked(detector, "texts", "against", "machines") | calibration_row(detector.calibration)
+            for detector in found.detectors
         ],
         "claims": [claim.to_json() for claim in found.claims],
     }
@@ -767,15 +765,15 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
 def write_figures(found: Analyses, folder: Path) -> list[Path]:
     """Index and L-uniqueness for each comparison, the spread, and the ROC curves, as SVG."""
     written = []
-    for one in found.scored:
-        path = folder / f"{one.texts}-{one.reference}-{one.match}.svg"
-        save_comparison(one.groups, path)
+    for entry in found.scored:
+        path = folder / f"{entry.texts}-{entry.reference}-{entry.match}.svg"
+        save_comparison(entry.groups, path)
         written.append(path)
     if found.spreads:
         written.append(folder / "documents.svg")
         # Uniqueness against the number of documents, a panel per set and reference.
         panels = list(grouped(found.spreads).values())
-        n_columns = len({one.reference for one in found.spreads})
+        n_columns = len({s.reference for s in found.spreads})
         n_rows = -(-len(panels) // n_columns)
         # By reference, with the sets of texts below each other.
         panels.sort(key=lambda panel: panel[0].texts)
@@ -800,10 +798,10 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
                 axes.legend(frameon=False, fontsize=7)
             for axes in grid[::n_columns]:
                 axes.set_ylabel("uniqueness, % of words")
-            lines = dict.fromkeys(one.signature for one in found.spreads)
+            lines = dict.fromkeys(s.signature for s in found.spreads)
             figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")
-    for texts in dict.fromkeys(one.texts for one in found.detectors):
+    for texts in dict.fromkeys(d.texts for d in found.detectors):
         written.append(folder / f"{texts}-roc.svg")
-        shown = [one for one in found.detectors if one.texts == texts and one.machines is None]
-        save_rocs([one.calibration for one in shown], written[-1])
+        shown = [d for d in found.detectors if d.texts == texts and d.machines is None]
+        save_rocs([d.calibration for d in shown], written[-1])
     return written

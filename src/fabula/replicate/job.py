@@ -257,7 +257,7 @@ def creativity_index(
         texts = {
             path.stem: paper.read_set(path, n_words, label, cluster) for path in settings.texts
         }
-        whole = (paper.read_set(one, None, label, cluster) for one in settings.texts)
+        whole = (paper.read_set(path, None, label, cluster) for path in settings.texts)
         references = {} if settings.references else {"machine": paper.machines(label, whole)}
         plan = paper.Plan(texts, references, label)
     elif folder is not None:
@@ -275,16 +275,16 @@ def creativity_index(
         levels=Levels.parse(settings.levels),
         model=None if settings.model == "none" else settings.model,
         exclude={"auto": CopyRule(), "none": None}.get(settings.exclude or "", plan.exclude),
-        aligned=tuple((a, b) for a, _, b in (one.partition("=") for one in settings.aligned)),
+        aligned=tuple((a, b) for a, _, b in (pair.partition("=") for pair in settings.aligned)),
         n_threads=settings.processes.n_processes,
     )
-    found = paper.run_analyses(plan, out, report=progress.say)
+    analyses = paper.run_analyses(plan, out, report=progress.say)
     progress.say("drawing")
-    figures = paper.write_figures(found, out / "figures")
-    content = paper.analyses_json(found)
+    figures = paper.write_figures(analyses, out / "figures")
+    content = paper.analyses_json(analyses)
     write_whole(out / "results.json", (dump_json(content) + "\n").encode())
-    said = f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}"
-    return Replicated(paper.analyses_tables(found), content, [said])
+    written = f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}"
+    return Replicated(paper.analyses_tables(analyses), content, [written])
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,12 +341,12 @@ def story_feedback(
     released = (
         paper.replicate_released(folder, means=means, seed=seed) if folder is not None else None
     )
-    own = paper.replicate_run(runs, settings.ratings, means=means, seed=seed) if runs else None
-    replicas = [replica for replica in (released, own) if replica is not None]
+    run = paper.replicate_run(runs, settings.ratings, means=means, seed=seed) if runs else None
+    replicas = [replica for replica in (released, run) if replica is not None]
     content = {
         "released": released and paper.replica_json(released),
-        "run": own and paper.replica_json(own),
-        "claims": [one.to_json() for replica in replicas for one in replica.claims],
+        "run": run and paper.replica_json(run),
+        "claims": [claim.to_json() for replica in replicas for claim in replica.claims],
     }
     parts = [block for replica in replicas for block in paper.replica_tables(replica)]
     return Replicated(parts, content)

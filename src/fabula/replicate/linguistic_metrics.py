@@ -55,8 +55,8 @@ class Replica:
 
     def is_highest(self, metric: Metric) -> bool:
         """Whether gold has the largest value of the paper's systems, whatever the tests say."""
-        there = [system for system in PAPER_SYSTEMS if system in self.table.systems]
-        values = {system: self.table.cells[metric.id, system].estimate.value for system in there}
+        systems = [system for system in PAPER_SYSTEMS if system in self.table.systems]
+        values = {system: self.table.cells[metric.id, system].estimate.value for system in systems}
         known = {system: value for system, value in values.items() if value is not None}
         return max(known, key=known.__getitem__) == GOLD
 
@@ -71,7 +71,7 @@ class Replica:
             **self.table.to_json(),
             "corpus": self.corpus.label,
             "papers_way": self.papers_way.to_json(),
-            "examples": [one.to_json() for one in self.examples],
+            "examples": [example.to_json() for example in self.examples],
             "paper": printed_table("linguistic_metrics", "Table 2"),
             "gold": {
                 metric.id: {

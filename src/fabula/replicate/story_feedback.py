@@ -185,28 +185,28 @@ class Replica:
                 computed.append((_MEASURED, "released", row_.where, row_.released))
         for rated in self.rated:
             for means in rated.rows:
-                errors = {question + ERROR: one.error for question, one in means.ours.items()}
-                known = {question: one.mean for question, one in means.ours.items()} | errors
+                errors = {question + ERROR: group.error for question, group in means.ours.items()}
+                known = {question: group.mean for question, group in means.ours.items()} | errors
                 computed.append((RATED_TABLES, rated.rater, means.where, known))
-        for one in self.validations if self.is_released else ():
-            value = {one.metric: one.correlation.value}
-            computed.append((_MEASURED, one.by, {"question": one.question}, value))
+        for v in self.validations if self.is_released else ():
+            value = {v.metric: v.correlation.value}
+            computed.append((_MEASURED, v.by, {"question": v.question}, value))
         for tables, by, where, values in computed:
             by, row = self.place(where, by)
-            own = numbers.setdefault((tables, by), {})
-            own |= {(row, column): value for column, value in values.items()}
+            cells = numbers.setdefault((tables, by), {})
+            cells |= {(row, column): value for column, value in values.items()}
         lacking = f"no {' and no '.join(self.lacking)}" if self.lacking else "no such feedback"
         return [
             claim
-            for (tables, by), own in numbers.items()
-            for claim in claims_of(PAPER, tables, own, missing=f"{lacking}, or not measured", by=by)
-            if self.is_released or claim.row in {row for row, _ in own}
+            for (tables, by), its in numbers.items()
+            for claim in claims_of(PAPER, tables, its, missing=f"{lacking}, or not measured", by=by)
+            if self.is_released or claim.row in {row for row, _ in its}
         ]
 
     def place(self, where: Mapping[str, str], by: str) -> tuple[str, str]:
         """The `by` and the row of the claims of a subset; for your own feedback with its model."""
-        own = "" if self.is_released else f", {where.get('model')}"
-        return by + own, row_of_paper(where, is_released=self.is_released)
+        suffix = "" if self.is_released else f", {where.get('model')}"
+        return by + suffix, row_of_paper(where, is_released=self.is_released)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +225,8 @@ _PLAIN = Means()
 
 def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) -> Replica:
     """The results from the released files of `folder`. Raises `InputError`."""
-    found, names = read_released(folder)
-    feedback, ratings = map(found.get, RELEASED_FILES)
+    files, names = read_released(folder)
+    feedback, ratings = map(files.get, RELEASED_FILES)
     measured: dict[str, dict[str, dict[str, float]]] = {}
     tables = None
     if feedback is not None:
@@ -238,13 +238,13 @@ def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) ->
         def column(kind: str, name: str) -> dict[str, float]:
             return {row["id"]: row[kind][name] for row in ratings if row[kind][name] is not None}
 
-        said = {question: column("ratings", question) for question in QUESTIONS}
-        rated = (rate("people", True, said, ratings),)
+        by_question = {question: column("ratings", question) for question in QUESTIONS}
+        rated = (rate("people", True, by_question, ratings),)
         measured["released"] = {
             metric: column("columns", metric) for metric in ("perfect", "repetition")
         }
-        validations = validate_rater("people", said, measured, ratings, seed)
-    lacking = tuple(name for name in RELEASED_FILES if name not in found)
+        validations = validate_rater("people", by_question, measured, ratings, seed)
+    lacking = tuple(name for name in RELEASED_FILES if name not in files)
     return Replica(str(folder), True, tables, rated, validations, names, lacking)
 
 
@@ -265,8 +265,8 @@ def replicate_run(
             seen.add((row["id"], row["model"]))
             # Prompts and shots under the paper's names.
             prompt = _OWN_PROMPTS.get(row["prompt"], row["prompt"])
-            own = {"id": feedback_id(row), "prompt": prompt, "shots": shots_of(row["shots"])}
-            rows.append({**row, **own})
+            renamed = {"id": feedback_id(row), "prompt": prompt, "shots": shots_of(row["shots"])}
+            rows.append({**row, **renamed})
     if not rows:
         raise InputError(f"{', '.join(map(str, paths))}: no feedback found")
     tables, measured = _automatic(rows, means, is_released=False)
@@ -278,17 +278,17 @@ def replicate_run(
             raise InputError(
                 f"{folder}: was judged with the rubric {rubric.id!r}; Tables 3 to 5 need `feedback`"
             )
-        for rater, given in by_rater(measurements).items():
-            means_by_item = mean_scores(score_table(given, rubric))
-            said = {item.replace("_", "-"): mean for item, mean in means_by_item.items()}
-            one = rate(rater, False, said, rows)
-            if not one.n:
+        for rater, marks in by_rater(measurements).items():
+            means_by_item = mean_scores(score_table(marks, rubric))
+            by_question = {item.replace("_", "-"): mean for item, mean in means_by_item.items()}
+            rating = rate(rater, False, by_question, rows)
+            if not rating.n:
                 raise InputError(
                     f"{folder}: rated none of this feedback; use the run of "
                     "`fabula feedback rate` on it"
                 )
-            rated.append(one)
-            validations += validate_rater(rater, said, {"ours": measured}, rows, seed)
+            rated.append(rating)
+            validations += validate_rater(rater, by_question, {"ours": measured}, rows, seed)
     return Replica(", ".join(map(str, paths)), False, tables, tuple(rated), tuple(validations), {})
 
 
@@ -305,7 +305,7 @@ def _automatic(
         keep_refusals=True,
         tokens=means.tokens,
     )
-    given = [row for row in rows if row["feedback"] is not None]
+    answered = [row for row in rows if row["feedback"] is not None]
     ours = {
         "length": answers.lengths,
         "perfect": answers.is_perfect.astype(np.float64),
@@ -316,11 +316,11 @@ def _automatic(
         "n_words": answers.n_words,
         "n_trigrams": np.maximum(answers.n_words - 2, 0),
     }
-    found = []
+    subsets = []
     for subset in score_answers(answers, crosses=_CROSSES):
-        held = [row for row in given if all(row[k] == v for k, v in subset.where.items())]
+        held = [row for row in answered if all(row[k] == v for k, v in subset.where.items())]
         printed = printed_row(row_of_paper(subset.where, is_released=is_released), _MEASURED)
-        found.append(Row(subset.where, subset.n, printed, _released(held), subset.values))
+        subsets.append(Row(subset.where, subset.n, printed, _released(held), subset.values))
 
     def place(row: Row) -> tuple[Any, ...]:
         """Subsets in the paper's order; others come last, by name."""
@@ -333,7 +333,7 @@ def _automatic(
     # Our measures compared with the authors', answer by answer.
     matches = {}
     for metric, mine in ours.items():
-        columns = [row.get("columns", {}).get(metric) for row in given]
+        columns = [row.get("columns", {}).get(metric) for row in answered]
         theirs = np.array([np.nan if value is None else value for value in columns])
         both = ~(np.isnan(mine) | np.isnan(theirs))
         if both.any():
@@ -341,14 +341,14 @@ def _automatic(
             n, n_equal = int(both.sum()), int((apart < 1e-6).sum())
             matches[metric] = Match(n, n_equal, float(apart.mean()), pearson(mine, theirs).value)
     tables = Automatic(
-        rows=tuple(sorted(found, key=place)),
+        rows=tuple(sorted(subsets, key=place)),
         n_answers=len(answers),
-        n_empty=sum(not row["feedback"] for row in given),
+        n_empty=sum(not row["feedback"] for row in answered),
         n_missing=answers.n_missing,
         matches=matches,
         signature=answers.signature,
     )
-    return tables, known_values([row["id"] for row in given], ours)
+    return tables, known_values([row["id"] for row in answered], ours)
 
 
 def _released(rows: Rows) -> dict[str, float | None]:
@@ -367,10 +367,10 @@ def _released(rows: Rows) -> dict[str, float | None]:
         if columns.get("perfect"):
             says += 1
             is_right += row["method"] == "original"
-    found: dict[str, float | None] = {name: statistics.fmean(v) for name, v in kept.items()}
-    if found:
-        found["perfect_precision"] = is_right / says if says else None
-    return found
+    means: dict[str, float | None] = {name: statistics.fmean(v) for name, v in kept.items()}
+    if means:
+        means["perfect_precision"] = is_right / says if says else None
+    return means
 
 
 def row_of_paper(where: Mapping[str, str], *, is_released: bool) -> str:
@@ -408,17 +408,17 @@ def rate(
         return {q: (of_row[q], of_row[q + ERROR]) for q in QUESTIONS if q in of_row}
 
     by_id = {row["id"]: row for row in rows}
-    documents = {document for given in means.values() for document in given}
-    found: list[RatedRow] = []
+    documents = {document for of_question in means.values() for document in of_question}
+    rated: list[RatedRow] = []
     for dimension, order in ORDERS.items():
         labels = {id_: str(row[dimension]) for id_, row in by_id.items()}
         groups = group_means(means, labels.get)
         known = [name for name in order if name in groups]
         for name in known + sorted(set(groups) - set(known)):
             where = {dimension: name}
-            found.append(RatedRow(where, printed(where), groups[name]))
+            rated.append(RatedRow(where, printed(where), groups[name]))
     n_known = len(documents & by_id.keys())
-    return Rated(rater, is_people, n_known, len(documents) - n_known, tuple(found))
+    return Rated(rater, is_people, n_known, len(documents) - n_known, tuple(rated))
 
 
 def validate_rater(
@@ -430,16 +430,16 @@ def validate_rater(
 ) -> tuple[Validation, ...]:
     """Two correlations by each way of measuring, with intervals over stories."""
     stories = {row["id"]: row["story_id"] for row in rows}
-    people = {question.replace("-", "_"): given for question, given in means.items()}
+    people = {question.replace("-", "_"): scores for question, scores in means.items()}
     printed = printed_table(PAPER, "Appendix E") if rater == "people" else {}
-    found = []
+    validations = []
     for by, mine in measures.items():
         for item, estimate in validate(mine, people, stories, seed=seed).items():
             if estimate.n:
                 metric, question = VALIDATED[item][0], item.replace("_", "-")
                 shown = printed.get(question, {}).get(metric)
-                found.append(Validation(rater, question, metric, by, shown, estimate))
-    return tuple(found)
+                validations.append(Validation(rater, question, metric, by, shown, estimate))
+    return tuple(validations)
 
 
 _TITLES = {
@@ -501,7 +501,7 @@ def replica_tables(replica: Replica) -> list[Block]:
         columns = [
             Column("rater"),
             Column("question"),
-            Column("measure", of=lambda one: _TITLES[one.metric]),
+            Column("measure", of=lambda v: _TITLES[v.metric]),
             Column("by"),
             Column(
                 "r",
@@ -509,9 +509,7 @@ def replica_tables(replica: Replica) -> list[Block]:
                 of=lambda v: claims.get((v.by, v.question, v.metric), v.correlation.value),
             ),
             Column(
-                "95 % interval",
-                name="interval",
-                of=lambda one: interval_shown(one.correlation, ".2f"),
+                "95 % interval", name="interval", of=lambda v: interval_shown(v.correlation, ".2f")
             ),
             Column("n", ",", of="correlation.n"),
         ]
@@ -540,15 +538,15 @@ def _of(claims: Claims, *tables: str, by: str = "") -> list[Claim]:
     ]
 
 
-def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iterator[Block]:
-    released = "released: means of the authors' columns; " if found.matches else ""
+def _automatic_parts(replica: Replica, tables: Automatic, claims: Claims) -> Iterator[Block]:
+    released = "released: means of the authors' columns; " if tables.matches else ""
     yield (
-        f"{found.n_answers:,} answers. {released}ours: measured here; in brackets what the paper "
+        f"{tables.n_answers:,} answers. {released}ours: measured here; in brackets what the paper "
         "prints. ! beyond the rounding of what is printed."
     )
     yield ""
     for title, crosses, metrics in _TABLES:
-        rows = [row for row in found.rows if tuple(row.where) in crosses]
+        rows = [row for row in tables.rows if tuple(row.where) in crosses]
         table = title.partition(":")[0]
         # A line for each metric and subset for which either was measured.
         sources = ("released", "ours") if replica.is_released else ("ours",)
@@ -569,11 +567,11 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
         if sheet.rows:
             yield from section(title, sheet, claims=_of(claims, table))
     yield _NOTE
-    if found.n_empty:
-        yield f"{found.n_empty:,} answers are empty: of length 0, and without a trigram."
-    for reason, n in sorted(found.n_missing.items()):
+    if tables.n_empty:
+        yield f"{tables.n_empty:,} answers are empty: of length 0, and without a trigram."
+    for reason, n in sorted(tables.n_missing.items()):
         yield f"missing: {n:,} answers, {reason}"
-    if found.matches:
+    if tables.matches:
         columns = [
             Column("ours against released", of=lambda match: _TITLES[match[0]]),
             Column("answers", ",", of=lambda match: match[1].n),
@@ -587,23 +585,23 @@ def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iter
             Column("Pearson", ".3f", of=lambda match: match[1].correlation),
         ]
         title = "Are our measures theirs? Answer by answer"
-        yield from ("", title, "", Sheet.of("matches", found.matches.items(), columns))
-    yield from (found.signature, "") if found.signature else ("",)
+        yield from ("", title, "", Sheet.of("matches", tables.matches.items(), columns))
+    yield from (tables.signature, "") if tables.signature else ("",)
 
 
 def replica_json(replica: Replica) -> dict[str, Any]:
     """As plain values, with all intervals."""
-    found = replica.automatic
+    automatic = replica.automatic
     return {
         "source": replica.source,
         "names": dict(replica.names),
         "lacking": list(replica.lacking),
-        "automatic": found
+        "automatic": automatic
         and {
-            "n": found.n_answers,
-            "n_empty": found.n_empty,
-            "missing": dict(found.n_missing),
-            "signature": found.signature,
+            "n": automatic.n_answers,
+            "n_empty": automatic.n_empty,
+            "missing": dict(automatic.n_missing),
+            "signature": automatic.signature,
             "rows": [
                 asdict(row)
                 | {
@@ -612,10 +610,10 @@ def replica_json(replica: Replica) -> dict[str, Any]:
                         for metric, e in row.ours.items()
                     }
                 }
-                for row in found.rows
+                for row in automatic.rows
             ],
-            "matches": {metric: asdict(one) for metric, one in found.matches.items()},
+            "matches": {metric: asdict(pair) for metric, pair in automatic.matches.items()},
         },
-        "rated": [asdict(one) for one in replica.rated],
-        "validation": [asdict(one) for one in replica.validations],
+        "rated": [asdict(rated) for rated in replica.rated],
+        "validation": [asdict(validation) for validation in replica.validations],
     }

@@ -59,9 +59,9 @@ def by_author(
 ) -> Sheet:
     """A row per author; the columns are `names`, or those that any author has."""
     names = names or _names(counts)
-    columns = [Column(title, name="author"), *(Column(str(one), form) for one in names)]
+    columns = [Column(title, name="author"), *(Column(str(value), form) for value in names)]
     rows: list[list[Cell]] = [
-        [author, *(row.get(one, gap) for one in names)] for author, row in counts.items()
+        [author, *(row.get(value, gap) for value in names)] for author, row in counts.items()
     ]
     return Sheet(name, columns, rows)
 
@@ -96,7 +96,7 @@ def pair_items(items: Sequence[PairItem], n_people: int, at_once: int) -> list[B
         Column("two agree", ".0%", name="share_same"),
     ]
     chance = "two people who toss coins agree on 50%"
-    if any(one.n_neither for one in items):
+    if any(item.n_neither for item in items):
         chance = (
             "two people who choose one at random agree on 50%, and less often with a third answer"
         )
@@ -117,8 +117,8 @@ def save_study(passed: Counts, ranks: Counts, origins: Counts, n_items: int, pat
     """
     panels: list[tuple[str, Counts, Sequence[Any]]] = [("tests passed", passed, range(n_items + 1))]
     for title, counts in ((_PLACE, ranks), (_ORIGIN, origins)):
-        if found := _names(counts):
-            panels.append((title, counts, found))
+        if values := _names(counts):
+            panels.append((title, counts, values))
     with figure_of(path, len(panels), 1, figsize=(7.2, 2.9 * len(panels))) as (_, drawn):
         for axes, (title, counts, names) in zip(drawn, panels, strict=True):
             width = 0.84 / max(1, len(counts))

@@ -142,12 +142,12 @@ def with_average(
     columns: Mapping[str, Mapping[int, float | None]],
 ) -> dict[tuple[str, str], float | None]:
     """Numbers by test and column, and the average of the known ones of a column."""
-    found: dict[tuple[str, str], float | None] = {}
+    numbers: dict[tuple[str, str], float | None] = {}
     for column, values in columns.items():
-        found |= {(str(index), column): value for index, value in values.items()}
+        numbers |= {(str(index), column): value for index, value in values.items()}
         known = [value for value in values.values() if value is not None]
-        found["average", column] = math.fsum(known) / len(known) if known else None
-    return found
+        numbers["average", column] = math.fsum(known) / len(known) if known else None
+    return numbers
 
 
 def _keys(table: Any) -> Any:
@@ -194,26 +194,26 @@ def panel_replica(
 
     keep = [split_story_id(story)[0] != OUTLIER_GROUP for story, _ in panel.subjects]
     some = panel.take([place for place, is_kept in enumerate(keep) if is_kept])
-    there = {author_of(story) for story, _ in panel.subjects}
-    authors = [a for a in AUTHORS if a in there] + sorted(there - set(AUTHORS))
+    present = {author_of(story) for story, _ in panel.subjects}
+    authors = [a for a in AUTHORS if a in present] + sorted(present - set(AUTHORS))
     by_dimension: dict[str, list[Item]] = {}
     for item in rubric.items:
         by_dimension.setdefault(item.dimension, []).append(item)
     rates = pass_rates(panel, rubric, author_of)
     passed = tests_passed(panel, rubric, author_of)
     ranks, origins = preferences_by_author(
-        preferred, {one.document_id: author_of(one.document_id) for one in preferred}
+        preferred, {mark.document_id: author_of(mark.document_id) for mark in preferred}
     )
     truth, replicas = panel.majority(), []
     places = _places(panel)
     for file in judges:
-        given = released_verdicts(file, rubric)
-        said = ratings_of(given)
-        missing = Counter(one.missing_reason for one in given if one.missing_reason)
-        answered = {(one.document_id, one.item) for one in given}
+        marks = released_verdicts(file, rubric)
+        verdicts = ratings_of(marks)
+        missing = Counter(mark.missing_reason for mark in marks if mark.missing_reason)
+        answered = {(mark.document_id, mark.item) for mark in marks}
         if absent := sum(subject not in answered for subject in panel.subjects):
             missing["not_in_file"] = absent
-        both, subjects = (said, truth), panel.subjects
+        both, subjects = (verdicts, truth), panel.subjects
         mine, theirs = (np.array([of.get(s, np.nan) for s in subjects], float) for of in both)
         replicas.append(
             JudgeReplica(
@@ -222,9 +222,9 @@ def panel_replica(
                     item.index: cohen(mine[places[item.id]], theirs[places[item.id]]).value
                     for item in rubric.items
                 },
-                n_answers=len(said),
+                n_answers=len(verdicts),
                 missing=dict(sorted(missing.items())),
-                pass_rate=100 * float(np.mean(list(said.values()))) if said else None,
+                pass_rate=100 * float(np.mean(list(verdicts.values()))) if verdicts else None,
                 balanced_accuracy=Confusion.of(mine, theirs).balanced_accuracy,
             )
         )
@@ -271,13 +271,13 @@ def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
     items = {item.index: item.id for item in rubric.items}
     name = file.stem.removeprefix("annotations_")
     signature = f"judge|model:{name}|rubric:{rubric.key}|answers:released"
-    found = []
+    marks = []
     for (story, index), text in read_judge_answers(file).items():
         verdict = read_verdict(Answer(text), Scale("yes-no"), "verdict-first")
         if index in items:
             about = story, rubric.key, items[index], name, verdict.value, verdict.missing_reason
-            found.append(Measurement(*about, (), verdict.rationale, signature))
-    return found
+            marks.append(Measurement(*about, (), verdict.rationale, signature))
+    return marks
 
 
 def preferences_by_author(
@@ -286,12 +286,12 @@ def preferences_by_author(
     """Ranks and supposed origins by author, from measurements of the rubric `preference`."""
     ranks: dict[str, Counter[int]] = defaultdict(Counter)
     origins: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in found:
-        author = authors[one.document_id]
-        if one.item == "preference" and isinstance(one.value, float):
-            ranks[author][int(one.value)] += 1
-        elif one.item == "origin" and isinstance(one.value, str):
-            origins[author][one.value] += 1
+    for mark in found:
+        author = authors[mark.document_id]
+        if mark.item == "preference" and isinstance(mark.value, float):
+            ranks[author][int(mark.value)] += 1
+        elif mark.item == "origin" and isinstance(mark.value, str):
+            origins[author][mark.value] += 1
     return _plain(ranks), _plain(origins)
 
 

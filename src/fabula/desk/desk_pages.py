@@ -229,7 +229,7 @@ def show(owner: Owner, named: Named) -> Response:
     """A version with its report so far."""
     piece, version = named
     state = owner.desk.state(version)
-    earlier = (one for one in reversed(piece.versions) if one.number < version.number)
+    earlier = (v for v in reversed(piece.versions) if v.number < version.number)
     title, notices = piece.title, work.where_to(work.Asked.read(version.asked))
     shown = {"state": state, "told": notices, "title": title, "before": next(earlier, None)}
     shown |= {"piece": piece, "version": version, "writing": owner.unmeasured(piece)}
@@ -473,8 +473,7 @@ def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]
     a, b = before.splitlines(keepends=True), after.splitlines(keepends=True)
     for is_same, left, right in _compared(a, b):
         words = _TOKEN.findall(left), _TOKEN.findall(right)
-        n_tokens = len(words[0]) + len(words[1])
-        is_whole = is_same or not left or not right or n_tokens > _MAX_TOKENS
+        is_whole = is_same or not left or not right or sum(map(len, words)) > _MAX_TOKENS
         for same, x, y in [(is_same, left, right)] if is_whole else _compared(*words):
             if x:
                 old.append(Changed("same" if same else "gone", x))

@@ -104,8 +104,7 @@ class Journal:
             else:
                 is_due = True
                 with suppress(ValueError, TypeError, IndexError):
-                    last = datetime.fromisoformat(states[-1].at)
-                    is_due = datetime.now(UTC) - last >= _EVERY
+                    is_due = datetime.now(UTC) - datetime.fromisoformat(states[-1].at) >= _EVERY
                 if is_due:
                     self.keep(text)
             writing = Writing(text.encode(errors="replace").decode(), base, _now(), typed)

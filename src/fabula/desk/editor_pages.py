@@ -155,8 +155,7 @@ def show_state(owner: Owner, named: State, number: int) -> Response:
     """A state, and how it differs from the current text."""
     piece, state, text = named
     writing = owner.desk.drafts.journal(piece.id).writing()
-    now = piece.last.text if writing is None else writing.text
-    old, new = changed_words(text, now)
+    old, new = changed_words(text, piece.last.text if writing is None else writing.text)
     shown = {"number": number, "old": old, "new": new, "at": shown_time(state.at)}
     return owner.page("state.html.j2", piece=piece, title=piece.title, **shown)
 
@@ -197,8 +196,7 @@ def record(owner: Owner, id_: str) -> Response:
     """How a piece was written, what that shows, and what it does not prove."""
     piece = owner.piece(id_)
     states = owner.desk.drafts.journal(id_).states()
-    before = ["", *(state.chain for state in states)]
-    rows = enumerate(zip(before, states, strict=False), 1)
+    rows = enumerate(zip(["", *(state.chain for state in states)], states, strict=False), 1)
     broken = next((k for k, (chain, state) in rows if chained(chain, state) != state.chain), None)
     ends = [shown_time(states[k].at) for k in (0, -1)] if states else ["", ""]
     shown = {"n_states": len(states), "first": ends[0], "last": ends[1], "broken": broken}

@@ -405,8 +405,7 @@ class Desk:
         taken = {path.stem for path in folder.iterdir()}
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
         path = folder / f"{next(stem for stem in numbered if stem not in taken)}.ref"
-        documents = read_documents(list(map(str, files)))
-        Reference.build(documents, path, n_jobs=self.n_jobs).close()
+        Reference.build(read_documents(list(map(str, files))), path, n_jobs=self.n_jobs).close()
         self._keep_references([str(path), *self.references])
 
     def is_made_here(self, path: str) -> bool:
@@ -431,8 +430,7 @@ class Desk:
         if (piece := self.drafts.piece(version.piece)) is None:
             return
         # Answers about one version are not paid for again in the next.
-        answers = version.folder.parent / "answers"
-        plan = Asked.read(version.asked).settings(self.n_jobs, answers)
+        plan = Asked.read(version.asked).settings(self.n_jobs, version.folder.parent / "answers")
         document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
         review: Review | None = None
         try:

@@ -494,11 +494,10 @@ def _asking(plan: JudgePlan, documents: Sequence[Document]) -> Solver:
     """Asks an item, after the items that its condition depends on; each of them once."""
     stories = {document.id: document for document in documents}
     replies: dict[tuple[str, str, int], asyncio.Task[_Reply]] = {}
-    words = TextSettings()
 
     async def reply_to(story: Document, item: Item, epoch: int) -> _Reply | str:
         """The model's reply, or why it was not asked."""
-        if not words.has_words(story.text):
+        if not TextSettings().has_words(story.text):
             return "no_words"
         if item.show_if and (reason := await reason_against(story, item, epoch)):
             return reason

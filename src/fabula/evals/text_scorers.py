@@ -137,8 +137,8 @@ def _with_its_own_name(id: str) -> None:  # noqa: A002 (as above)
         return instrument(id)
 
 
-for _one in instruments():
-    _with_its_own_name(_one.id)
+for _instrument in instruments():
+    _with_its_own_name(_instrument.id)
 
 
 def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:

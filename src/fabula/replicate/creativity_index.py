@@ -388,10 +388,9 @@ def run_analyses(
     if plan.model is not None:
         # What a language model's probabilities say about the same texts.
         with SurprisalModel(plan.model) as model:
-            measure = ProbabilityMeasure(model)
             for name, texts in plan.texts.items():
                 file = out / "scores" / f"{name}-probability.jsonl"
-                rated = run_measure(measure, texts, file, row_of=probability_row)
+                rated = run_measure(ProbabilityMeasure(model), texts, file, row_of=probability_row)
                 for k, _ in enumerate(rated, 1):
                     report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
                 how = {"cluster": CLUSTER, "seed": plan.seed}

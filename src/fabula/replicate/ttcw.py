@@ -410,9 +410,8 @@ def save_distribution(replica: Replica, path: Path) -> None:
     """Figure 3: how many tests an assessment passed, by author; .svg, .pdf or .png."""
     from fabula.show.charts import save_distributions
 
-    n_items = len(replica.rubric.items)
     series: dict[str, Sequence[int]] = {
-        author: [counts.get(k, 0) for k in range(n_items + 1)]
+        author: [counts.get(k, 0) for k in range(len(replica.rubric.items) + 1)]
         for author, counts in replica.passed.items()
     }
     save_distributions(series, path, x_label="tests passed", y_label="assessments")

@@ -72,7 +72,6 @@ def _of_assignment(
     design: StudyDesign, held: Assignment, kept: Mapping[Key, tuple[str, int]], state: str
 ) -> Iterator[Measurement]:
     current: Answers = {key: value for key, (value, _) in kept.items()}
-    rater = pseudonym(held.participant_id)
     for page in pages_of(design, len(held.unit.documents)):
         applicable = page.applicable(current, held.unit.facts)
         for question in page.questions:
@@ -97,7 +96,7 @@ def _of_assignment(
                 document_id=document.id,
                 rubric=rubric,
                 item=question.item.id,
-                rater=rater,
+                rater=pseudonym(held.participant_id),
                 value=read,
                 missing_reason=reason,
                 evidence=(),

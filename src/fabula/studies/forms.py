@@ -159,10 +159,17 @@ def pages_of(
     for all that any unit may have. has_first: whether the participant has submitted another unit
     before.
     """
+    say = design.labels
     if design.kind == "feedback":
-        pages = list(_feedback_pages(design))
+        every = [Question("unit", item, rubric=design.rubric) for item in design.rubric.items]
+        before = tuple(question for question in every if not question.item.reveals)
+        pages = [Page("story", say("the_story"), ("1",), (Question("unit", say.item(OWN)),))]
+        pages.append(Page("feedback", say("the_feedback"), ("1", "feedback"), before))
+        if after := tuple(question for question in every if question.item.reveals):
+            shows = ("1", "feedback", "original")
+            pages.append(Page("change", say("other_version"), shows, after, is_final=True))
     elif design.kind == "pairs":
-        title = design.labels("two_stories" if design.at_once == 2 else "four_stories")
+        title = say("two_stories" if design.at_once == 2 else "four_stories")
         shows = tuple(str(number) for number in range(1, design.at_once + 1))
         asked = (question for item in design.rubric.items for question in _asked(item, design))
         pages = [Page("pair", title, shows, tuple(asked))]
@@ -193,8 +200,7 @@ def pages_of(
         together = tuple(f"again-{number}" for number in range(1, design.at_once + 1))
         texts = {"ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": together}
         questions = tuple(Question(AGAIN, items[id_]) for id_ in design.people.repeat)
-        pages.insert(place, Page(AGAIN, design.labels("once_more"), texts[design.kind], questions))
-    say = design.labels
+        pages.insert(place, Page(AGAIN, say("once_more"), texts[design.kind], questions))
     return tuple(
         replace(page, labels=say, questions=tuple(replace(q, labels=say) for q in page.questions))
         for page in pages
@@ -236,17 +242,6 @@ def _asked(item: Item, design: StudyDesign) -> Iterator[Question]:
     # The two appear together, so the criterion is stated once.
     title, question = say("worst_of", title=item.title), say("which_is_worst")
     yield Question(WORST, replace(asked, title=title, question=question, background=""))
-
-
-def _feedback_pages(design: StudyDesign) -> Iterator[Page]:
-    say = design.labels
-    yield Page("story", say("the_story"), ("1",), (Question("unit", say.item(OWN)),))
-    asked = [Question("unit", item, rubric=design.rubric) for item in design.rubric.items]
-    before = tuple(question for question in asked if not question.item.reveals)
-    yield Page("feedback", say("the_feedback"), ("1", "feedback"), before)
-    if after := tuple(question for question in asked if question.item.reveals):
-        shows = ("1", "feedback", "original")
-        yield Page("change", say("other_version"), shows, after, is_final=True)
 
 
 def retired(

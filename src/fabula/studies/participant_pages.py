@@ -554,12 +554,11 @@ def _page(pages: tuple[Page, ...], name: str) -> Page:
 def _open_list(visitor: Visit, held: Assignment, answers: Answers, revision: int) -> HTMLResponse:
     """Show what is still to be answered before the unit can be submitted on its last page."""
     pages = visitor.study.pages(held)
-    still = [(page, gaps) for page in pages if (gaps := page.open(answers, held.unit.facts))]
     return visitor.page(
         "open.html.j2",
         title=visitor.say("nearly_done"),
         last=pages[-1],
         unit=held.number,
         revision=revision,
-        still=still,
+        still=[(page, gaps) for page in pages if (gaps := page.open(answers, held.unit.facts))],
     )

@@ -152,8 +152,7 @@ def check_known(connection: Connection, id_: int) -> None:
 def find_by_token(connection: Connection, token: str) -> Participant | None:
     others = select(tokens.c.participant_id).where(tokens.c.token_hash == hash_of(token))
     is_own = or_(participants.c.token_hash == hash_of(token), participants.c.id.in_(others))
-    query = select(participants.c.id, participants.c.state).where(is_own)
-    row = connection.execute(query).first()
+    row = connection.execute(select(participants.c.id, participants.c.state).where(is_own)).first()
     return None if row is None else Participant(row.id, row.state)
 
 

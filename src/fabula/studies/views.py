@@ -145,8 +145,7 @@ def show_page(
     names = [page.name for page in pages]
     is_free = not any(page.is_final for page in pages)
     is_further = assignment.page not in names or names.index(name) > names.index(assignment.page)
-    is_new = is_further or (is_free and name != assignment.page)
-    page = name if is_new else assignment.page
+    page = name if is_further or (is_free and name != assignment.page) else assignment.page
     query = assignments.update().where(assignments.c.id == assignment.id)
     connection.execute(query.values(page=page, seen_ms=now_ms()))
     if is_new_view:

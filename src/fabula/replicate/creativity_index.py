@@ -694,7 +694,7 @@ def _half(mean: float | None, n: int, n_all: int) -> str:
     return f"none of {n_all}" if mean is None else f"{mean:.1f} (for {n} of {n_all})"
 
 
-def _detection_parts(found: Analyses, mark: _Mark) -> Iterator[Block]:
+def _detection_parts(analyses: Analyses, mark: _Mark) -> Iterator[Block]:
     columns = [
         Column("against"),
         Column("machines", of=lambda d: d.machines or "all"),
@@ -705,8 +705,8 @@ def _detection_parts(found: Analyses, mark: _Mark) -> Iterator[Block]:
         Column("ECE", ".3f", of="calibration.calibration_error"),
         Column("", name="signature", of=lambda d: mark(d.calibration.signature)),
     ]
-    for texts in dict.fromkeys(d.texts for d in found.detectors):
-        some = [d for d in found.detectors if d.texts == texts]
+    for texts in dict.fromkeys(d.texts for d in analyses.detectors):
+        some = [d for d in analyses.detectors if d.texts == texts]
         first = some[0].calibration
         by = f"{first.n_human} by people, {first.n_machine} by machines"
         line = f"{texts}: {by}, in {first.n_clusters} clusters"

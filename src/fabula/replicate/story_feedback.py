@@ -433,8 +433,8 @@ def validate_rater(
     people = {question.replace("-", "_"): scores for question, scores in means.items()}
     printed = printed_table(PAPER, "Appendix E") if rater == "people" else {}
     validations = []
-    for by, mine in measures.items():
-        for item, estimate in validate(mine, people, stories, seed=seed).items():
+    for by, measured in measures.items():
+        for item, estimate in validate(measured, people, stories, seed=seed).items():
             if estimate.n:
                 metric, question = VALIDATED[item][0], item.replace("_", "-")
                 shown = printed.get(question, {}).get(metric)

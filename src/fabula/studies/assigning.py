@@ -142,19 +142,19 @@ def next_assignment(
     Call within `store.writing`: concurrent participants get different places. Raises `StudyChanged`
     if another process has opened the study with another file.
     """
-    held, key, mine = _next_unit(connection, participant, design, units)
+    held, key, rows = _next_unit(connection, participant, design, units)
     if held is not None or key is None:
         return held
     if read_setting(connection, "shown") != store.shown:
         # Another process has opened the study with another file since this one did.
         raise StudyChanged
-    if (earlier := mine.get(key)) is not None:
+    if (earlier := rows.get(key)) is not None:
         _open_again(connection, earlier.id)
         return current_assignment(connection, participant, units)
     now, unit = now_ms(), units[key]
     orders = select(assignments.c.order).join(participants)
     others = connection.execute(orders.where(assignments.c.unit == key, _IS_HELD, IS_ACTIVE))
-    read_before = [(order_of(row), units[row.unit]) for row in mine.values() if row.unit in units]
+    read_before = [(order_of(row), units[row.unit]) for row in rows.values() if row.unit in units]
     order = balanced_order(
         [document.author for document in unit.documents],
         [order_of(row) for row in others],
@@ -183,15 +183,15 @@ def _next_unit(
     idle = assignments.update().where(assignments.c.state == "open", ~is_own, is_idle)
     connection.execute(idle.values(state="returned"))
     held = current_assignment(connection, participant, units)
-    mine = {row.unit: row for row in connection.execute(select(assignments).where(is_own))}
-    n_done = sum(row.state == "done" for row in mine.values())
+    rows = {row.unit: row for row in connection.execute(select(assignments).where(is_own))}
+    n_done = sum(row.state == "done" for row in rows.values())
     if held is not None or n_done >= design.per_participant:
-        return held, None, mine
-    seen = Seen(design.per_story, (units[key] for key in mine if key in units))
-    returned = {key for key, row in mine.items() if row.state == "returned"}
+        return held, None, rows
+    seen = Seen(design.per_story, (units[key] for key in rows if key in units))
+    returned = {key for key, row in rows.items() if row.state == "returned"}
     taken = _taken(connection)
-    key = choose_unit(design, units, taken, seen, participant.id, mine.keys(), returned)
-    return None, key, mine
+    key = choose_unit(design, units, taken, seen, participant.id, rows.keys(), returned)
+    return None, key, rows
 
 
 def choose_unit(
@@ -363,13 +363,13 @@ def workload_of(design: StudyDesign, units: Sequence[Unit]) -> Workload:
         person = 0
         while any(taken[key] < design.raters for key in known):
             person += 1
-            seen, mine = Seen(design.per_story), set[str]()
-            while len(mine) < design.per_participant:
-                key = choose_unit(design, known, taken, seen, person, mine)
+            seen, read = Seen(design.per_story), set[str]()
+            while len(read) < design.per_participant:
+                key = choose_unit(design, known, taken, seen, person, read)
                 if key is None:
                     break
                 seen.add(known[key])
-                mine.add(key)
+                read.add(key)
                 taken[key] += 1
         n_shared_out = person
     return Workload(

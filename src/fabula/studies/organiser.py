@@ -82,8 +82,8 @@ async def sent_password(request: Request) -> object:
 @router.post("/login")
 def log_in(request: Request, given: Annotated[object, Depends(sent_password)]) -> Response:
     state, store = request.app.state, request.app.state.study.store
-    mine, everybody = state.tries
-    if not (mine.take(address_of(request)) and everybody.take("all")):
+    by_address, everybody = state.tries
+    if not (by_address.take(address_of(request)) and everybody.take("all")):
         raise HTTPException(429, "Too many tries; please wait a minute.")
     if state.password is None or not is_secret(given, state.password):
         with store.writing() as connection:

@@ -169,12 +169,12 @@ def remove(connection: Connection, id_: int, who: str) -> int:
 def forget(connection: Connection, id_: int, who: str) -> int:
     """Delete all of a participant's answers permanently; return how many. Raises `InputError`."""
     lock(connection, id_)
-    mine = select(assignments.c.id).where(assignments.c.participant_id == id_)
+    of_person = select(assignments.c.id).where(assignments.c.participant_id == id_)
     # Wait for a save in progress.
-    connection.execute(mine.with_for_update()).all()
-    n = count_rows(connection, answers, answers.c.assignment_id.in_(mine))
+    connection.execute(of_person.with_for_update()).all()
+    n = count_rows(connection, answers, answers.c.assignment_id.in_(of_person))
     for table in (answers, page_views):
-        connection.execute(delete(table).where(table.c.assignment_id.in_(mine)))
+        connection.execute(delete(table).where(table.c.assignment_id.in_(of_person)))
     for table in (assignments, tokens, *OF_PEOPLE):
         connection.execute(delete(table).where(table.c.participant_id == id_))
     connection.execute(delete(audit).where(audit.c.who == pseudonym(id_)))
@@ -262,8 +262,8 @@ def pass_step(connection: Connection, participant: Participant, step: str) -> No
 def quiz_so_far(connection: Connection, participant: Participant) -> tuple[int, int | None]:
     """Return how often a participant answered the quiz, and their right answers the last time."""
     n_right = select(participants.c.n_right).where(participants.c.id == participant.id)
-    mine = quiz_tries.c.participant_id == participant.id
-    return count_rows(connection, quiz_tries, mine), connection.scalar(n_right)
+    is_own = quiz_tries.c.participant_id == participant.id
+    return count_rows(connection, quiz_tries, is_own), connection.scalar(n_right)
 
 
 def take_quiz(

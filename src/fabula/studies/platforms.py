@@ -209,9 +209,9 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
     token = join_from_platform(connection, arrival.worker)
     id_ = connection.execute(known).scalar_one()
     lock(connection, id_)
-    mine = visits.c.participant_id == id_
-    n_same = count_rows(connection, visits, mine, visits.c.session == arrival.session)
-    if not n_same and count_rows(connection, visits, mine) < MAX_VISITS:
+    is_own = visits.c.participant_id == id_
+    n_same = count_rows(connection, visits, is_own, visits.c.session == arrival.session)
+    if not n_same and count_rows(connection, visits, is_own) < MAX_VISITS:
         row = asdict(arrival) | {"participant_id": id_, "address": came_from, "at_ms": now_ms()}
         del row["worker"]
         connection.execute(insert(visits).values(row))
@@ -251,9 +251,9 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
                     connection.execute(delete(table).where(table.c.participant_id.in_(ids)))
                 connection.execute(delete(participants).where(participants.c.id.in_(ids)))
     if id_ is not None:
-        mine = tokens.c.participant_id == id_
-        if count_rows(connection, tokens, mine) >= MAX_TOKENS:
-            connection.execute(delete(tokens).where(mine))
+        is_own = tokens.c.participant_id == id_
+        if count_rows(connection, tokens, is_own) >= MAX_TOKENS:
+            connection.execute(delete(tokens).where(is_own))
         connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=id_))
     return token
 

@@ -206,7 +206,7 @@ def standings(
     for row in connection.execute(select(participants).order_by(participants.c.id)):
         name = pseudonym(row.id)
         spent = times.get(name, [])
-        mine, n = agreement.get(name, (None, 0))
+        similarity, n = agreement.get(name, (None, 0))
         people.append(
             Standing(
                 id=row.id,
@@ -221,7 +221,7 @@ def standings(
                 n_right=row.n_right,
                 invited=time_of(row.made_ms),
                 consented=time_of(row.consented_ms),
-                agreement=mine,
+                agreement=similarity,
                 n_compared=n,
                 facts=facts.get(row.id) or PersonFacts(),
             )
@@ -265,9 +265,9 @@ def agreement_with_others(
     if design.kind == "pairs":
         counts: dict[str, list[int]] = {}
         for beside in compared_answers(measurements):
-            mine = counts.setdefault(beside.rater, [0, 0])
-            mine[0] += beside.n_same
-            mine[1] += beside.n_others
+            tally = counts.setdefault(beside.rater, [0, 0])
+            tally[0] += beside.n_same
+            tally[1] += beside.n_others
         return {rater: (n_same / n, n) for rater, (n_same, n) in counts.items()}
     items: dict[str, Item] = {item.id: item for item in design.rubric.items}
     by_question: dict[tuple[str, str], list[tuple[str, float]]] = {}
@@ -289,9 +289,9 @@ def agreement_by_item(marks: Sequence[Measurement], design: StudyDesign) -> dict
     """Return the agreement on each item; for pairs, how often two participants prefer the same."""
     if design.kind != "pairs":
         return item_agreement(score_table(marks, design.rubric), design.rubric)
-    by_item = {}
+    by_item, every = {}, compared_answers(marks)
     for item in design.rubric.items:
-        compared = [beside for beside in compared_answers(marks) if beside.item == item.id]
+        compared = [beside for beside in every if beside.item == item.id]
         n = sum(beside.n_others for beside in compared)
         same = sum(beside.n_same for beside in compared) / n if n else None
         n = len({beside.document_id for beside in compared})

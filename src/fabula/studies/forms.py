@@ -166,8 +166,8 @@ def pages_of(
         pages = [Page("story", say("the_story"), ("1",), (Question("unit", say.item(OWN)),))]
         pages.append(Page("feedback", say("the_feedback"), ("1", "feedback"), before))
         if after := tuple(question for question in every if question.item.reveals):
-            shows = ("1", "feedback", "original")
-            pages.append(Page("change", say("other_version"), shows, after, is_final=True))
+            parts = ("1", "feedback", "original")
+            pages.append(Page("change", say("other_version"), parts, after, is_final=True))
     elif design.kind == "pairs":
         title = say("two_stories" if design.at_once == 2 else "four_stories")
         shows = tuple(str(number) for number in range(1, design.at_once + 1))

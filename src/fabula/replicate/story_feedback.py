@@ -48,6 +48,7 @@ from fabula.feedback.scores import (
     score_answers,
     validate,
 )
+from fabula.jobs.result import picked
 from fabula.judging.session import read_run
 from fabula.models.encoder import Encoder
 from fabula.raters.ratings import GroupMean, group_means, mean_scores, score_table
@@ -604,12 +605,7 @@ def replica_json(replica: Replica) -> dict[str, Any]:
             "signature": automatic.signature,
             "rows": [
                 asdict(row)
-                | {
-                    "ours": {
-                        metric: {end: getattr(e, end) for end in ("value", "low", "high", "n")}
-                        for metric, e in row.ours.items()
-                    }
-                }
+                | {"ours": {m: picked(e, "value", "low", "high", "n") for m, e in row.ours.items()}}
                 for row in automatic.rows
             ],
             "matches": {metric: asdict(pair) for metric, pair in automatic.matches.items()},

@@ -84,6 +84,7 @@ _GONE = ("RETURNED", "TIMED-OUT", "REJECTED", "SCREENED OUT")
 _GRACE_MS = 10 * 60_000
 """How long a platform may take to list a submission, in milliseconds."""
 _END_S = 5.0
+_UNDOCUMENTED = "Prolific's answer does not follow its documentation"
 
 
 class NotAdmitted(FabulaError):  # noqa: N818 (an event, not a kind of error)
@@ -299,9 +300,7 @@ class Prolific:
                     yield Submission(str(row["id"]), str(worker), status)
                 following = (content.get("_links") or {}).get("next") or content.get("next")
             except (KeyError, TypeError, AttributeError) as error:
-                raise PlatformFailed(
-                    "Prolific's answer does not follow its documentation"
-                ) from error
+                raise PlatformFailed(_UNDOCUMENTED) from error
             # A link may be an object without a URL.
             if not (following.get("href") if isinstance(following, dict) else following):
                 return
@@ -348,7 +347,7 @@ class Prolific:
             else:
                 if isinstance(content, dict):
                     return content
-                raise PlatformFailed("Prolific's answer does not follow its documentation")
+                raise PlatformFailed(_UNDOCUMENTED)
             if number + 1 < n_tries:
                 self.wait(min(pause, _LONGEST_WAIT_S))
         raise PlatformFailed(f"Prolific could not be reached after {n_tries} tries: {problem}")

@@ -17,64 +17,63 @@ WHOLE_NAMES = {"n", "count", "file_size", "st_size", "nbytes"}
 COUNTERS = {"counts", "missing"}
 
 ALLOWED: dict[str, set[str]] = {
+    "continuation/corpus.py": {
+        "sum((counts[word] for word in kept))",
+        "sum((i[k] for i in infos))",
+    },
+    "evals/rubrics.py": {"sum((reply.usage for reply in outputs if reply.usage), ModelUsage())"},
+    "feedback/advising.py": {"sum((cost.usage for cost in costs), start=Usage())"},
+    "feedback/characters.py": {"sum((other for _, other in rest))"},
+    "feedback/page.py": {"sum(advice.other_lines.values())"},
     "judging/agreement.py": {"sum(value.values())"},
-    "stories/job.py": {"sum(there.values())"},
     "judging/judges.py": {"sum(usages, Usage())"},
-    "evals/rubrics.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
     "linguistic/metrics.py": {
-        "sum(is_known)", "sum(nouns)", "sum(verbs)", "sum((a[part] for part in parts))",
+        "sum((a[part] for part in parts))",
         "sum((b[part] for part in parts))",
+        "sum(is_known)",
+        "sum(nouns)",
+        "sum(verbs)",
     },
-    "stories/random_draw.py": {
-        "sum((counts[one] for one in enumerate(cell)))",
-        "sum((counts[k, x] - counts[k, y] - 1 for k, (x, y) in fields if x != y))",
-    },
-    "text/grammar.py": {"sum((overlaps(word, marked) for word in words))"},
-    "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
-    "reference/catalogue.py": {"sum((size for size in sizes if size is not None))"},
-    "replicate/creativity_index.py": {"sum(cleared.values())"},
     "novelty/quoting.py": {"sum(shared)"},
     "reference/build.py": {
         "sum((content_digest([text]) for text in read if settings.has_words(text)))",
         "sum(batch.lengths)",
         "sum(shard.lengths)",
     },
+    "reference/catalogue.py": {"sum((size for size in sizes if size is not None))"},
     "reference/exclude.py": {"sum(covered)"},
-    "feedback/advising.py": {"sum((cost.usage for cost in costs), start=Usage())"},
-    "replicate/story_feedback.py": {
-        "sum((one.follows for one in first))",
-        "sum((one.follows for one in plain))",
-    },
     "reference/files.py": {
         "sum((stamps[file][0] for file in files))",
         "sum((stamps[file][0] for file in new))",
     },
-    "text/sources.py": {"sum(sizes)"},
+    "replicate/creativity_index.py": {"sum(cleared.values())"},
+    "replicate/study_tables.py": {"sum(row.values())"},
+    "review/reviewer.py": {"sum((e.usage for e in expected), start=Usage())"},
+    "stories/job.py": {"sum(sizes.values())"},
+    "stories/random_draw.py": {
+        "sum((counts[k, x] - counts[k, y] - 1 for k, (x, y) in fields if x != y))",
+        "sum((counts[pair] for pair in enumerate(cell)))",
+    },
+    "studies/job.py": {
+        "sum((forget(connection, id_, 'command line') for id_ in ids))",
+        "sum((remove(connection, id_, 'command line') for id_ in sorted(ids)))",
+    },
+    "studies/units.py": {
+        "sum((together[min(k, m), max(k, m)] for m in members))",
+        "sum(every)",
+        "sum(shares)",
+    },
+    "text/grammar.py": {"sum((overlaps(word, marked) for word in words))"},
     "text/language.py": {"sum(map(str.isalpha, part))"},
+    "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
+    "text/sources.py": {"sum(sizes)"},
     "text/speech.py": {
         "sum((closed and (not inside) and (reader.text[start:end].rstrip(marks)[-1:] in "
         "_SPEECH_ENDS or reader.is_told(start, end)) for (start, end, closed), inside in "
         "zip(pairs, within, strict=True)))"
     },
-    "feedback/page.py": {"sum(advice.other_lines.values())"},
-    "replicate/study_tables.py": {"sum(row.values())"},
-    "review/reviewer.py": {"sum((e.usage for e in expected), start=Usage())"},
-    "studies/units.py": {
-        "sum(every)",
-        "sum(shares)",
-        "sum((together[min(k, m), max(k, m)] for m in members))",
-    },
-    "studies/job.py": {
-        "sum((remove(connection, id_, 'command line') for id_ in sorted(ids)))",
-        "sum((forget(connection, id_, 'command line') for id_ in ids))",
-    },
-    "continuation/corpus.py": {
-        "sum((i[k] for i in infos))", "sum((counts[word] for word in kept))",
-    },
-    "feedback/characters.py": {"sum((other for _, other in rest))"},
-    "feedback/points.py": {"sum(first.values())"},
-}  # fmt: skip
+}
 """Sums whose terms do not look whole but are, by file: flags, counts, lengths, milliseconds."""
 
 

@@ -24,7 +24,7 @@ import corpora
 from changed_names import NEW
 from fabula.core.types import Document
 from fabula.linguistic.cast import cast_of
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.review.findings import Finding, findings_of
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer

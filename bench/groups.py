@@ -17,9 +17,9 @@ from pathlib import Path
 import corpora
 from fabula.core.types import Document
 from fabula.core.workers import default_jobs
-from fabula.reference import Reference
 from fabula.reference import norms as groups
 from fabula.reference.norms import GroupKind, GroupNumbers, write_groups
+from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.parts import group_numbers
 from fabula.review.reviewer import Reviewer

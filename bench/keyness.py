@@ -30,7 +30,7 @@ from fabula.core.types import Document
 from fabula.groups.key_phrases import KeynessPlan, KeyPhrases, find_key_phrases
 from fabula.groups.phrase_list import ListedPhrase, PhraseInstrument, PhraseList, read_phrases
 from fabula.novelty.detector import Labelled, calibrate
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.text import TextSettings, read_documents
 
 Score = Callable[[Document], float]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import corpora
 from fabula.models.vectors import open_vectors
 from fabula.novelty.near import MAX_WORDS, NearSearch, PaperSearch
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.text import read_documents
 from fabula.text.words import load_stop_words
 

@@ -36,8 +36,8 @@ import corpora
 from fabula.core.types import Document
 from fabula.models.vectors import open_vectors
 from fabula.novelty.near import NearSearch, PaperSearch
-from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
+from fabula.reference.search import Reference
 from fabula.text import read_documents
 from fabula.text.words import load_stop_words
 

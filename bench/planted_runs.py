@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import corpora
 from fabula.core.types import Document
 from fabula.novelty.measure import Originality, OriginalityMeasure
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.text import read_documents
 
 FILES = (

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import corpora
 from fabula.core.cached_results import CachedResults
 from fabula.core.types import Document
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer
 from fabula.text import read_documents

@@ -30,8 +30,8 @@ import numpy as np
 import corpora
 from fabula.core.types import Document
 from fabula.core.workers import default_jobs
-from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
+from fabula.reference.search import Reference
 from fabula.text import TextSettings
 
 GROUP = Path("/sys/fs/cgroup/memory/fabula-bench")

@@ -32,9 +32,8 @@ import numpy as np
 import corpora
 from fabula.models.vectors import open_vectors
 from fabula.novelty.near import NearSearch
-from fabula.reference import Reference
 from fabula.reference.exclude import maximal_spans
-from fabula.reference.search import number_words
+from fabula.reference.search import Reference, number_words
 from fabula.text import read_documents
 from fabula.text.words import load_stop_words
 

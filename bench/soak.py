@@ -29,7 +29,7 @@ import numpy as np
 import corpora
 import fabula
 from fabula.core.types import Document
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.studies.design import new_study
 
 HIDDEN = re.compile(r'name="(csrf|page|unit|revision|shown)" value="([^"]*)"')

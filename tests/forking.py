@@ -220,7 +220,7 @@ def use_kernels() -> None:
     from fabula.core.types import Document
     from fabula.novelty.job import NearOptions
     from fabula.novelty.measure import OriginalityMeasure
-    from fabula.reference import Reference
+    from fabula.reference.search import Reference
 
     with tempfile.TemporaryDirectory() as folder:
         texts = [f"The lamp went round, and she counted {k} ships." for k in range(9)]

@@ -22,7 +22,7 @@ def answers(folder: Path) -> Any:
     """All kinds of questions that a reference answers."""
     from fabula.models.vectors import open_vectors
     from fabula.novelty.near import NearSearch, NearSettings, PaperSearch, PaperSettings
-    from fabula.reference import Reference
+    from fabula.reference.search import Reference
     from fabula.text.words import load_stop_words
 
     reference = Reference.open(folder / "r")

@@ -14,8 +14,8 @@ from pathlib import Path
 import uvicorn
 
 import fabula
-from fabula.reference import Reference
 from fabula.reference.client import Limits, open_served
+from fabula.reference.search import Reference
 from fabula.reference.service import Gate, Served, create_app
 from tests.forking import fabula_command
 

@@ -17,7 +17,7 @@ from fabula.core.workers import Cluster
 from fabula.novelty import job as originality
 from fabula.novelty.job import NearOptions, OriginalityOptions, open_measure
 from fabula.novelty.scores import run_measure, to_row
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from tests.commands import rows_of
 from tests.test_shares import WORDS, drafts, library, tree, write_documents
 

@@ -8,8 +8,8 @@ import pytest
 from fabula.core.errors import CorpusError, FabulaError
 from fabula.core.store import FORMATS, REFERENCE, Format
 from fabula.core.types import Document
-from fabula.reference import Reference
 from fabula.reference.files import seal, unsealed
+from fabula.reference.search import Reference
 
 
 @pytest.mark.parametrize("format_", FORMATS, ids=lambda one: one.kind)

@@ -13,7 +13,7 @@ from fabula.core.errors import InputError
 from fabula.core.frames import to_arrow, to_pandas, to_polars
 from fabula.core.types import Document, Measurement, Span
 from fabula.novelty.measure import OriginalityMeasure
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.text import read_documents
 
 NUMBER = Measurement(

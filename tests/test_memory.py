@@ -10,7 +10,8 @@ import pytest
 
 from fabula.core.types import Document
 from fabula.core.workers import memory_bytes
-from fabula.reference import Reference, parts
+from fabula.reference import parts
+from fabula.reference.search import Reference
 
 GROUP = Path("/sys/fs/cgroup/memory/fabula-tests")
 

@@ -15,7 +15,7 @@ from fabula.feedback.points import Point, Remark
 from fabula.judging.summary import ItemSummary, JudgeSummary
 from fabula.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.novelty.measure import OriginalityMeasure
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.rubrics.load import load_rubric
 from fabula.text import read_documents
 from fabula.web import notebook_table

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from fabula.jobs.job import Texts
 from fabula.jobs.result import Result
-from fabula.reference import Attribution
+from fabula.reference.backend import Attribution
 from fabula.reference.backend import Age
 from fabula.reference.backend import dj_search
 from fabula.core.scales import NumberScale

@@ -29,7 +29,7 @@ _PLACES = {
     "fabula.jobs.registry": "register",
     "fabula.jobs.result": "Result",
     "fabula.models.base": "FunctionModel",
-    "fabula.reference": "Reference",
+    "fabula.reference.search": "Reference",
     "fabula.rubrics.load": "load_rubric",
     "fabula.core.scales": "Scale",
     "fabula.core.settings": "Settings SettingsError setting",

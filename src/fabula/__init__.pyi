@@ -61,9 +61,9 @@ from fabula.novelty.detection import DetectorVerdicts
 from fabula.novelty.detection import Probabilities
 from fabula.novelty.held_out import HeldOut
 from fabula.novelty.job import OriginalityResult
-from fabula.reference import Reference as Reference
 from fabula.reference.job import BuiltCorpus
 from fabula.reference.job import ReferenceInfo
+from fabula.reference.search import Reference as Reference
 from fabula.replicate.job import Replicated
 from fabula.review.job import MeasuredGroup
 from fabula.review.job import Reported

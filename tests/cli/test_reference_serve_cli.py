@@ -15,10 +15,10 @@ from tests.reference_serving import run_fabula, serving_process
 from fabula.core.types import Document
 from fabula.novelty.measure import Levels, OriginalityMeasure
 from fabula.novelty.scores import run_measure
-from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents, remove_documents
 from fabula.reference.client import open_served
+from fabula.reference.search import Reference
 from fabula.text import read_documents
 
 

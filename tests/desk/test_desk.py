@@ -25,7 +25,7 @@ from fabula.desk.desk_pages import changed_words
 from fabula.desk.start import _door, _key, create_app, desk_name
 from fabula.desk.work import Asked, Desk, chosen_model, where_to
 from fabula.models.available import check_key
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 
 KEY = "the-key"
 STORY = (

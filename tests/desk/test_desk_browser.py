@@ -11,7 +11,7 @@ from tests.barriers import axe, barriers, emulate
 from fabula.core.types import Document
 from fabula.desk.start import create_app
 from fabula.desk.work import Desk
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 
 pytestmark = web.BROWSER
 

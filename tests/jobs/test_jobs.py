@@ -20,12 +20,13 @@ from fabula.reference.files import Manifest
 from fabula.reference.job import (
     BuildSettings,
     BuiltCorpus,
+    OpeningSettings,
     SampleSettings,
     WriterSettings,
     build,
     n_bytes_of,
+    openings,
 )
-from fabula.reference.openings import OpeningSettings, openings
 
 OUT = Path("o")
 TEXTS = [

@@ -18,7 +18,8 @@ from fabula.novelty import passages as borrowed_passages
 from fabula.novelty.measure import OriginalityMeasure
 from fabula.novelty.near import Counterpart, NearSearch, NearSettings
 from fabula.novelty.scores import to_row
-from fabula.reference import Attribution, Occurrence, Reference
+from fabula.reference.backend import Attribution, Occurrence
+from fabula.reference.search import Reference
 from fabula.text import TextSettings
 
 COMMON = "it was the end of the day and the man was at the door of the house "

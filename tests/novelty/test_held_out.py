@@ -14,9 +14,9 @@ from fabula.core.types import Document
 from fabula.novelty import held_out
 from fabula.novelty.held_out import HeldOutSettings, groups_of, held_out_of, measure
 from fabula.novelty.measure import OriginalityMeasure
-from fabula.reference import Reference
 from fabula.reference.build import add_documents
 from fabula.reference.norms import read_groups
+from fabula.reference.search import Reference
 from fabula.text import TextSettings
 
 

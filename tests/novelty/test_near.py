@@ -15,8 +15,8 @@ from fabula.models.vectors import open_vectors
 from fabula.novelty.measure import Levels, OriginalityMeasure, uniqueness
 from fabula.novelty.near import NearSearch, NearSettings
 from fabula.novelty.scores import to_row
-from fabula.reference import Reference
 from fabula.reference.parts import JoinedParts, LocalPart
+from fabula.reference.search import Reference
 from fabula.text.words import load_stop_words
 
 FEW = NearSettings(threshold=0.8, bits=2, meaning=0, floor=3)

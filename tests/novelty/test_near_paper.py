@@ -17,7 +17,7 @@ from fabula.novelty.measure import Levels, OriginalityMeasure, uniqueness
 from fabula.novelty.near import PaperSearch, PaperSettings
 from fabula.novelty.page import article_of
 from fabula.novelty.scores import to_row
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.text.words import StopWords, load_stop_words
 
 STOP = StopWords.of("few", ["the", "of", "and", "a", "in"])

@@ -18,8 +18,8 @@ from fabula.models.model_spec import ModelOptions, open_model
 from fabula.novelty import measure as module
 from fabula.novelty.measure import ExcludeIds, Levels, OriginalityMeasure, find_spread, uniqueness
 from fabula.novelty.quoting import QuoteJudge
-from fabula.reference import Reference
 from fabula.reference.exclude import CopyRule, maximal_spans
+from fabula.reference.search import Reference
 
 WORDS = ["the", "sea", "was", "calm"]
 texts = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=15), min_size=1, max_size=5)

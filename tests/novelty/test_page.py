@@ -14,7 +14,7 @@ from fabula.core.types import Document
 from fabula.novelty.measure import Levels, OriginalityMeasure
 from fabula.novelty.page import borrowed_of, commonplaces_of, passages_of, write_page
 from fabula.novelty.scores import to_row
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.show.page import Borrowed, segments_of
 
 HOSTILE = (

@@ -12,7 +12,7 @@ from fabula.core.store import read_rows, write_rows
 from fabula.core.types import Document
 from fabula.novelty.measure import ExcludeSame, Levels, OriginalityMeasure
 from fabula.novelty.scores import run_measure, to_row
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 
 TEXTS = [
     Document("a", "One two three four five six seven.", author="Ann",

@@ -7,11 +7,10 @@ import pytest
 from tests.commands import invoke, write_rows
 
 from fabula.core.types import Document
-from fabula.reference import Reference
 from fabula.reference.backend import Age, year_of
 from fabula.reference.build import add_documents, build_reference
 from fabula.reference.files import Manifest
-from fabula.reference.search import open_backend
+from fabula.reference.search import Reference, open_backend
 from fabula.text import TextSettings
 
 

@@ -10,9 +10,9 @@ import pytest
 from fabula.core.errors import BusyError, CorpusError, InputError
 from fabula.core.store import writer_lock
 from fabula.core.types import Document
-from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, add_documents, remove_documents
 from fabula.reference.files import Manifest
+from fabula.reference.search import Reference
 
 
 def texts(n: int, seed: int = 0) -> list[Document]:

@@ -18,11 +18,11 @@ from tests.corpus_serving import Holdings, serving_corpora
 from tests.forking import fabula_command
 
 from fabula.core.errors import CorpusError, InputError
-from fabula.reference import Reference
 from fabula.reference import catalogue as catalogue_module
 from fabula.reference.backend import Age
 from fabula.reference.catalogue import Files, SampleRule, choose_sample, is_kept, read_catalogue
 from fabula.reference.files import Manifest
+from fabula.reference.search import Reference
 from fabula.text import read_documents
 
 SHIPPED = Path(catalogue_module.__file__).with_name("catalogue.toml")

@@ -18,9 +18,9 @@ from tests.reference.test_build import texts
 from fabula.core.errors import CorpusError
 from fabula.core.store import checksum
 from fabula.core.types import Document
-from fabula.reference import Reference
 from fabula.reference.build import remove_documents
 from fabula.reference.files import GRAMS, KEYS, Manifest, check_files, map_array, seal, unsealed
+from fabula.reference.search import Reference
 from fabula.reference.service import Served
 
 

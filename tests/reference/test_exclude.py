@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from fabula.core.types import Document
 from fabula.novelty.measure import OriginalityMeasure
 from fabula.novelty.scores import to_row
-from fabula.reference import Reference, exclude
+from fabula.reference import exclude
 from fabula.reference.exclude import CopyRule, find_copies
+from fabula.reference.search import Reference
 
 
 def is_copy(text: list[str], other: list[str], rule: CopyRule) -> bool:

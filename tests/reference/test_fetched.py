@@ -9,9 +9,8 @@ from tests.object_store import Bucket, reached
 from tests.reference.test_build import texts
 
 from fabula.core.errors import CorpusError
-from fabula.reference import Reference
 from fabula.reference.build import build_reference, remove_documents
-from fabula.reference.search import open_backend
+from fabula.reference.search import Reference, open_backend
 from fabula.text import TextSettings
 
 

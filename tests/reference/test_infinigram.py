@@ -26,11 +26,10 @@ from fabula.core.errors import CorpusError, InputError, LookupFailed
 from fabula.core.types import Document
 from fabula.novelty.measure import Levels, OriginalityMeasure
 from fabula.novelty.scores import run_measure
-from fabula.reference import Backend, LocatedText, Reference
-from fabula.reference.backend import dj_search
+from fabula.reference.backend import Backend, LocatedText, dj_search
 from fabula.reference.catalogue import API_URL
 from fabula.reference.infinigram import InfiniGramIndex, InfiniGramWeb
-from fabula.reference.search import open_backend
+from fabula.reference.search import Reference, open_backend
 from fabula.text import TextSettings
 
 pytest.importorskip("infini_gram", reason="infini-gram has no wheel for this platform")

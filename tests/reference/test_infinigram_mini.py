@@ -19,7 +19,7 @@ from fabula.core.errors import LookupFailed
 from fabula.desk.work import Asked, where_to
 from fabula.jobs.progress import SILENT
 from fabula.novelty.job import OriginalityOptions
-from fabula.reference import LocatedText
+from fabula.reference.backend import LocatedText
 from fabula.reference.catalogue import BY_CHARACTERS, MINI_URL
 from fabula.reference.infinigram import InfiniGramMini
 from fabula.reference.search import index_url, open_backend

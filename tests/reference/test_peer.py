@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fabula.kernels.packed import read_tokens
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.text import read_documents
 
 pytest.importorskip("infini_gram", reason="infini-gram has no wheel for this platform")

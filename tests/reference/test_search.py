@@ -12,10 +12,9 @@ from tests import oracles
 
 from fabula.core.errors import CorpusError, InputError
 from fabula.core.types import Document
-from fabula.reference import Reference
 from fabula.reference.build import add_documents, remove_documents
 from fabula.reference.parts import JoinedParts, LocalPart
-from fabula.reference.search import open_backend
+from fabula.reference.search import Reference, open_backend
 from fabula.text import TextSettings
 
 WORDS = ["the", "sea", "was", "calm", "and", "Grey"]

@@ -21,12 +21,11 @@ from fabula.core.types import Document
 from fabula.novelty.measure import Levels, OriginalityMeasure
 from fabula.novelty.near import NearSearch, PaperSearch
 from fabula.novelty.scores import to_row
-from fabula.reference import LocatedText, Reference
-from fabula.reference.backend import ServerAway
+from fabula.reference.backend import LocatedText, ServerAway
 from fabula.reference.build import remove_documents
 from fabula.reference.client import Limits, _token_for, open_served
 from fabula.reference.exclude import CopyRule
-from fabula.reference.search import open_backend
+from fabula.reference.search import Reference, open_backend
 from fabula.text import TextSettings
 
 WORDS = ["the", "sea", "was", "calm", "and", "Grey", "naïve", "🐋"]

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.core.types import Document
-from fabula.reference import Reference
 from fabula.reference.client import Limits
 from fabula.reference.parts import WalkTerms
+from fabula.reference.search import Reference
 
 schemathesis = pytest.importorskip("schemathesis", reason="it is not installed")
 

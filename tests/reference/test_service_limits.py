@@ -20,9 +20,10 @@ from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document
-from fabula.reference import Reference, service
+from fabula.reference import service
 from fabula.reference.client import Limits, LookupServer
 from fabula.reference.parts import WalkTerms
+from fabula.reference.search import Reference
 from fabula.reference.service import Gate, read_tokens
 from fabula.web.guard import HEADERS, is_loopback
 

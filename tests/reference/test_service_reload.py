@@ -14,8 +14,9 @@ from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.core.errors import CorpusError
 from fabula.core.types import Document
-from fabula.reference import LocatedText, Reference
+from fabula.reference.backend import LocatedText
 from fabula.reference.build import add_documents, remove_documents
+from fabula.reference.search import Reference
 from fabula.text import TextSettings
 
 SEA = ["the", "sea", "was", "calm", "and", "grey"]

@@ -6,9 +6,9 @@ import pytest
 from tests.reference.test_build import texts
 
 from fabula.core.errors import CorpusError
-from fabula.reference import Reference
 from fabula.reference.build import remove_documents, verify_reference
 from fabula.reference.files import Manifest
+from fabula.reference.search import Reference
 
 FILES = {
     "tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",

@@ -8,7 +8,7 @@ from tests.commands import write_rows
 from fabula.core.types import Document
 from fabula.novelty.detector import Label
 from fabula.novelty.measure import ExcludeSame
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.replicate.creativity_index import CLUSTER, Plan, machines, read_set
 from fabula.text import TextSettings, read_documents
 

@@ -15,7 +15,7 @@ from fabula.core.errors import InputError
 from fabula.core.types import Document
 from fabula.novelty.detector import Label
 from fabula.novelty.measure import Levels
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.replicate.creativity_index import (
     CLUSTER,
     Analyses,

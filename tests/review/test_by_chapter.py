@@ -8,7 +8,7 @@ import pytest
 
 from fabula.core.types import Document, Signature
 from fabula.models.surprisal import TokenSurprisal
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.page import write_review_page
 from fabula.review.parts import TextReview, by_chapter

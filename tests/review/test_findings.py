@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fabula.core.types import Document, Measurement
-from fabula.reference import Reference
 from fabula.reference.norms import GroupBook, measure_group
+from fabula.reference.search import Reference
 from fabula.review.findings import (
     Finding,
     compare_noted,

@@ -17,8 +17,8 @@ from fabula.jobs.progress import SILENT
 from fabula.judging.agreement import CorrectSettings, correct_measurements
 from fabula.judging.inputs import Labels
 from fabula.raters.labels import read_labels
-from fabula.reference import Reference
 from fabula.reference.build import add_documents
+from fabula.reference.search import Reference
 from fabula.review.job import GroupSettings, ReportFiles, ReportSettings, report
 from fabula.review.page import write_review_page
 from fabula.review.parts import Review, numbers_of_review

@@ -21,8 +21,8 @@ from fabula.core.types import Document, Measurement, Signature
 from fabula.feedback.advising import Advice
 from fabula.feedback.points import Point, Remark
 from fabula.models.surprisal import TokenSurprisal
-from fabula.reference import Reference
 from fabula.reference.norms import GroupBook, measure_group
+from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.page import Dot, page_of, scatter, write_review_page
 from fabula.review.parts import Review

@@ -12,13 +12,12 @@ from tests.serving import Reply, completion, prompt_of, serving
 from fabula.core.errors import FabulaError, InputError
 from fabula.core.types import Document
 from fabula.jobs.models import ModelSettings, Spending
+from fabula.reference.job import OpeningSettings, openings
 from fabula.reference.openings import (
     FORMATS,
     KINDS,
-    OpeningSettings,
     draw_sentences,
     opening_prompt,
-    openings,
     read_formats,
     without_prompt,
 )

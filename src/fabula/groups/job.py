@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fabula.groups.comparison import Comparison
     from fabula.groups.diversity import Diversity
     from fabula.groups.key_phrases import KeyPhrases
-    from fabula.reference import Reference
+    from fabula.reference.search import Reference
     from fabula.show.sheet import Block
 
 _OF_DIVERSITY = re.compile(rb'\s*\{\s*"by"\s*:')

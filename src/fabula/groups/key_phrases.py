@@ -29,7 +29,7 @@ from fabula.core.types import Document, Signature
 from fabula.groups.diversity import IDENTICAL, NOT_ASKED, SHORT, Extra, Extras, remark_on
 from fabula.groups.grouped_texts import CutTexts, GroupedTexts, Pool, Stages, cut_texts
 from fabula.groups.shared_ngrams import Located, Ngrams
-from fabula.reference import Reference
+from fabula.reference.search import Reference
 from fabula.stats.contrasts import holm
 from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
 from fabula.text import TextSettings

@@ -95,7 +95,7 @@ Experiments
   stories draw = stories.job | Draw some texts, or pieces of feedback, at random.
   stories plot = stories.job | Summarise the plot of each story in a sentence.
   stories write = stories.job | Write a story of a given length for each plot.
-  stories openings = reference.openings | Continue a first sentence, a headline or a theorem.
+  stories openings = reference.job | Continue a first sentence, a headline or a theorem.
   continuation passages = continuation.job | Cut books into contexts and what follows them.
   continuation train = continuation.job | Train the baseline generators.
   continuation generate = continuation.job | Generate the next sentence of each passage.

@@ -21,10 +21,9 @@ from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes, restart_setting
 from fabula.novelty.job import Matching, OriginalityOptions, open_measure
 from fabula.novelty.measure import ExcludeSame
-from fabula.reference import Reference
 from fabula.reference.files import HELD_OUT, corpus_folder, fetch_corpus
 from fabula.reference.norms import Distribution, GroupBook, GroupNumbers, read_groups, write_groups
-from fabula.reference.search import check_spec, is_elsewhere, is_served
+from fabula.reference.search import Reference, check_spec, is_elsewhere, is_served
 
 _ROWS_FILE = "held_out.scores.jsonl"
 _FIELD = "held_out"

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from fabula.models.model_spec import ModelOptions
     from fabula.novelty.measure import ExcludeIds, ExcludeSame, OriginalityMeasure
     from fabula.novelty.near import NearSearch, PaperSearch
-    from fabula.reference import Backend, Reference
-    from fabula.reference.backend import Age
+    from fabula.reference.backend import Age, Backend
     from fabula.reference.exclude import CopyRule
     from fabula.reference.norms import Distribution
+    from fabula.reference.search import Reference
     from fabula.show.sheet import Block
 
 
@@ -455,8 +455,8 @@ def open_measure(
     same: what to exclude for each text, if `exclude_same` does not say so.
     """
     from fabula.novelty import measure as measures
-    from fabula.reference import Reference
     from fabula.reference.exclude import CopyRule
+    from fabula.reference.search import Reference
     from fabula.text import read_ids
 
     with ExitStack() as stack:

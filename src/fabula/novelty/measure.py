@@ -44,9 +44,9 @@ from fabula.novelty.passages import (
     trim_near,
     words_of,
 )
-from fabula.reference import Backend, LocatedText, Reference
-from fabula.reference.backend import Matches, ServerAway
+from fabula.reference.backend import Backend, LocatedText, Matches, ServerAway
 from fabula.reference.exclude import Copies, Copy, CopyRule, find_copies, maximal_spans
+from fabula.reference.search import Reference
 from fabula.text import TextWords, check_documents
 from fabula.text.clusters import own_field
 from fabula.text.language import not_english

@@ -37,9 +37,10 @@ from fabula.core.errors import InputError
 from fabula.kernels.movers import MOST_ALIKE, best_passage, search_near, similarities
 from fabula.kernels.walk import PARTS
 from fabula.models.vectors import WordVectors
-from fabula.reference import Occurrence, Reference
+from fabula.reference.backend import Occurrence
 from fabula.reference.exclude import maximal_spans
 from fabula.reference.parts import ShardWords, Walk, WalkTerms
+from fabula.reference.search import Reference
 from fabula.text import TextWords
 from fabula.text.language import language_gate
 from fabula.text.words import StopWords

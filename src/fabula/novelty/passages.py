@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 from fabula.core.errors import ModelError
 from fabula.core.types import Span
-from fabula.reference import Attribution, Backend, Occurrence, Reference
+from fabula.reference.backend import Attribution, Backend, Occurrence
+from fabula.reference.search import Reference
 from fabula.text import TextWords
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import hashlib
 from fabula.core.errors import CallFailed, LookupFailed
 from fabula.models.base import Choice, HeldOpen, Model, Prompt, Sampling, Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
-from fabula.reference import LocatedText, Reference
+from fabula.reference.backend import LocatedText
 from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs
+from fabula.reference.search import Reference
 
 _CONTEXT_CHARS = 500
 _MAX_DOCUMENTS = 20

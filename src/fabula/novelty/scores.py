@@ -16,7 +16,7 @@ from fabula.core.resume import RowKind, Share, kept_rows
 from fabula.core.types import Document, Signature
 from fabula.novelty.measure import Originality
 from fabula.novelty.passages import BorrowedPassage, BorrowedRun, words_of
-from fabula.reference import Occurrence
+from fabula.reference.backend import Occurrence
 from fabula.reference.exclude import CopyRule
 from fabula.reference.files import text_digest
 from fabula.text import TextWords, check_documents

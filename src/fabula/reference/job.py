@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fabula.core.errors import CallFailed, InputError
-from fabula.core.resume import Share
+from fabula.core.resume import Share, kept_rows
 from fabula.core.settings import (
     Between,
     Settings,
@@ -22,8 +22,15 @@ from fabula.core.settings import (
     seed_setting,
     setting,
 )
-from fabula.jobs.job import Corpus, WholeStream
-from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting, top_p_setting
+from fabula.jobs import models as calls
+from fabula.jobs.job import Corpus, Texts, WholeStream
+from fabula.jobs.models import (
+    ModelSettings,
+    WrittenStories,
+    max_tokens_setting,
+    temperature_setting,
+    top_p_setting,
+)
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import (
@@ -33,16 +40,16 @@ from fabula.jobs.shared_settings import (
     is_folder,
     open_cluster,
     restart_setting,
+    rows_file,
     share_of,
     share_setting,
 )
-from fabula.reference.openings import OpeningSettings, openings
 
 if TYPE_CHECKING:
     from fabula.core.types import Document
-    from fabula.reference import Reference
     from fabula.reference.catalogue import Catalogue, Collection, Index
     from fabula.reference.files import Manifest
+    from fabula.reference.search import Reference
     from fabula.show.sheet import Block
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -215,7 +222,7 @@ class BuiltCorpus(Result):
 
     def open(self) -> Reference:
         """The corpus, to be searched."""
-        from fabula.reference import Reference
+        from fabula.reference.search import Reference
 
         return Reference.open(self.place)
 
@@ -452,8 +459,8 @@ def remove(
 
     Raises `CorpusError` for an id that the corpus does not have.
     """
-    from fabula.reference import Reference
     from fabula.reference.build import remove_documents
+    from fabula.reference.search import Reference
     from fabula.text import read_ids
 
     file = settings.ids_file
@@ -588,9 +595,9 @@ def info(
         if not Path(name).exists():
             where = "`fabula reference info` lists the names"
             raise InputError(f"{name}: no such folder, and not in the catalogue; {where}")
-        from fabula.reference import Reference
         from fabula.reference.build import verify_reference
         from fabula.reference.files import Manifest
+        from fabula.reference.search import Reference
 
         place = Path(name)
         if settings.check:
@@ -836,3 +843,103 @@ def serve(
     app = create_app(served, gate, limits, settings.check_every)
     web.serve(app, listening, begun, on_hangup=look_again, keep_alive_s=60)
     return Result()
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningSettings(Settings):
+    """How texts are written from their beginnings. The defaults are those of Lu et al. 2024."""
+
+    out: Path = setting(help="Write a row for each text here (.jsonl).")
+    kind: Literal["novel", "poem", "speech", "news", "proof", "continuation"] = setting(
+        "novel", help="Kind of text to write."
+    )
+    formats: tuple[str, ...] = setting(
+        ("plain",),
+        help="Prompt format: plain; ideas, perspectives, novelty, bold, free, agent, writer, "
+        "direction, task, life, which ask for creativity; one of the prompt file; or all.",
+        unit="NAME",
+        option="prompt",
+    )
+    prompt_file: Path | None = setting(
+        None,
+        help="Your own prompts (.toml), or the text of the paper (.txt, .md), whose appendix B.1 "
+        "has the published ones.",
+    )
+    n_sentences: int | None = setting(
+        None,
+        help="BEGINNINGS are whole texts by people: models get the first N sentences of each, and "
+        "the text itself, up to the sentence that passes 256 words, becomes a row too.",
+        check=Between(1),
+        option="sentences",
+    )
+    top_p: float = calls.top_p_setting(0.9)
+    temperature: float = calls.temperature_setting(1.0)
+    max_tokens: int = calls.max_tokens_setting(288)
+    seed: int = seed_setting("Seed for sampling.")
+    share: str | None = share_setting()
+    restart: bool = restart_setting()
+    models: calls.ModelSettings = part(calls.ModelSettings)
+
+
+def openings(
+    beginnings: Texts,
+    settings: OpeningSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> WrittenStories:
+    """Have models continue a first sentence, a headline or a theorem.
+
+    BEGINNINGS are rows of a table, files with one beginning each, or a .txt file with one per line;
+    with `n_sentences` they are people's whole texts, which then stand beside the models'.
+    The defaults are those of the Creativity Index paper (appendix B.1): top-p 0.9, 288 tokens.
+
+    Raises `InputError`, `ModelError`, `BusyError`; finished texts are kept in `out`.
+    """
+    from fabula.models.base import Sampling
+    from fabula.reference import openings as task
+    from fabula.text.pipeline import SENTENCES, load_pipeline
+    from fabula.text.sentences import first_sentences
+
+    file, n = settings.prompt_file, settings.n_sentences
+    published = None if file is None else task.read_formats(file, settings.kind)
+    choices = list(task.FORMATS if published is None else published)
+    formats = tuple(choices) if "all" in settings.formats else settings.formats
+    if unknown := [name for name in formats if name not in choices]:
+        raise SettingsError("formats", f"{unknown[0]}: must be one of {', '.join(choices)}, or all")
+    share = share_of(settings.share, settings.out)
+    documents = list(beginnings) if n is not None else task.by_line(beginnings)
+    documents = list(documents if share is None else share.of(documents))
+    human: list[Row] = []
+    if n is not None:
+        nlp = load_pipeline(SENTENCES)
+        whole = documents
+        documents = [replace(doc, text=first_sentences(doc.text, nlp, n=n)) for doc in whole]
+        human = [
+            task.human_row(doc, beginning, settings.kind, nlp)
+            for doc, beginning in zip(whole, documents, strict=True)
+        ]
+    effort = settings.models.reasoning_effort
+    heat, top_p, seed = settings.temperature, settings.top_p, settings.seed
+    sampling = Sampling(heat, top_p, settings.max_tokens, seed, effort)
+    texts = [document.text for document in documents for _ in formats]
+    with kept_rows(settings.out, task.OPENINGS, restart=settings.restart, share=share) as kept:
+        progress.begin("texts", len(texts) * settings.models.n_models)
+        rows = calls.ask_models(
+            settings.models,
+            kept,
+            lambda model: task.write_openings(
+                documents,
+                model,
+                kept,
+                kind=settings.kind,
+                formats=formats,
+                published=published,
+                sampling=sampling,
+                meter=progress.advance,
+            ),
+            calls.estimate_texts(texts, settings.max_tokens),
+            confirm,
+        )
+        kept.settle([*human, *rows])
+    return WrittenStories(rows, rows_file(settings.share, settings.out), finished=[*human, *rows])

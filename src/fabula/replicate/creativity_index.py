@@ -40,10 +40,10 @@ from fabula.novelty.measure import ExcludeSame, Levels, OriginalityMeasure
 from fabula.novelty.near import PaperSearch
 from fabula.novelty.scores import COPIED_SHARE, ProbabilityMeasure, probability_row, run_measure
 from fabula.novelty.tables import NAMES, SHORT, calibration_remarks, save_rocs
-from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule
 from fabula.reference.files import text_digest
+from fabula.reference.search import Reference
 from fabula.replicate.claims import Claim, agreement_lines, claims_of, load_printed
 from fabula.replicate.creativity_index_release import read_outputs, read_release
 from fabula.show.charts import COLOURS, LINE, SOFT, figure_of

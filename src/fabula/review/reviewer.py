@@ -29,9 +29,9 @@ from fabula.models.model_spec import ModelOptions, open_model
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.novelty.job import OriginalityOptions, open_measure, younger_remark
 from fabula.novelty.measure import ExcludeSame, OriginalityMeasure
-from fabula.reference import Reference
 from fabula.reference.backend import described
 from fabula.reference.norms import GroupBook
+from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.parts import LeftOut, Review, TextReview
 from fabula.style.fluency import FluencyMeasure, read_tokens

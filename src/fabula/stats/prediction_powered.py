@@ -116,9 +116,10 @@ def corrected_mean(
         return None
     if weight is None:
         weight, predictions = 0.0, np.concatenate([predicted, others])
-        if n >= 3 and m and np.ptp(predictions) > 0:
+        variance = predictions.var(ddof=1) if n >= 3 and m and np.ptp(predictions) > 0 else 0.0
+        if variance > 0:  # it is 0 also where tiny predictions differ
             covariance = ((labels - labels.mean()) * (predicted - predicted.mean())).mean()
-            weight = float(np.clip(covariance / predictions.var(ddof=1) / (1 + n / m), 0.0, 1.0))
+            weight = float(np.clip(covariance / variance / (1 + n / m), 0.0, 1.0))
     residuals = labels - weight * predicted
     value = float(residuals.mean() + (weight * others.mean() if m else 0.0))
     if _is_share(labels):

@@ -110,9 +110,9 @@ def test_groups_of_texts_are_compared_by_it(adverbs: Adverbs, texts: list[str]):
 
 
 def test_the_desk_shows_it(adverbs: Adverbs, tmp_path: Path):
-    from fabula.desk.work import Asked
     from fabula.review.page import page_of
     from fabula.review.reviewer import Reviewer
+    from fabula.writer.work import Asked
 
     settings = Asked(verdicts=False, feedback=False).settings(n_jobs=1)
     with Reviewer(settings) as reviewer:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from fabula.jobs.registry import jobs
+
 SOURCE = Path(__file__).parents[1] / "src" / "fabula"
 
 FLOORS = {
@@ -15,7 +17,7 @@ FLOORS = {
     "reference": 5, "linguistic": 5, "judging": 5,
     "novelty": 6, "style": 6, "continuation": 6, "feedback": 6, "groups": 6,
     "stories": 7, "review": 7, "replicate": 7,
-    "studies": 8, "desk": 8, "api": 8,
+    "studies": 8, "writer": 8, "api": 8,
     "cli": 9, "evals": 9,
     "__main__": 10,
 }  # fmt: skip
@@ -59,3 +61,8 @@ def test_imports_go_down(room: str):
         if (other := room_of(module)) not in (None, room) and FLOORS[other] >= FLOORS[room]
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_room_has_the_name_of_a_public_function():
+    """Once such a room is imported, Python puts the module in the place of the function."""
+    assert not ROOMS.keys() & {job.python for job in jobs().values()}

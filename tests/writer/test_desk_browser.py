@@ -9,9 +9,9 @@ from tests import study_browsing as web
 from tests.barriers import axe, barriers, emulate
 
 from fabula.core.types import Document
-from fabula.desk.start import create_app
-from fabula.desk.work import Desk
 from fabula.reference.search import Reference
+from fabula.writer.start import create_app
+from fabula.writer.work import Desk
 
 pytestmark = web.BROWSER
 

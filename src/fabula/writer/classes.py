@@ -18,14 +18,14 @@ from starlette.concurrency import run_in_threadpool
 
 from fabula.core.errors import InputError
 from fabula.core.store import dump_json, write_whole
-from fabula.desk.desk_pages import Owner, Posted, files_in, report_file
-from fabula.desk.drafts import place_in, read_object
-from fabula.desk.work import Desk, render, render_place, render_report, with_bar
 from fabula.jobs.progress import Progress
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer
 from fabula.text import read_documents
 from fabula.web import visible
+from fabula.writer.desk_pages import Owner, Posted, files_in, report_file
+from fabula.writer.drafts import place_in, read_object
+from fabula.writer.work import Desk, render, render_place, render_report, with_bar
 
 router = APIRouter()
 _WITHOUT = ("profile", "lines", "book", "verdicts", "feedback")

@@ -17,9 +17,6 @@ from starlette.datastructures import FormData, UploadFile
 
 from fabula.core.errors import InputError, ModelError
 from fabula.core.types import Document
-from fabula.desk import work
-from fabula.desk.drafts import Piece, Version, place_in, shown_time
-from fabula.desk.setup import Step, setup, usable_sets
 from fabula.jobs.progress import Progress
 from fabula.models.available import check_key, find_models
 from fabula.review.parts import OWN_PARTS
@@ -27,6 +24,9 @@ from fabula.review.reviewer import estimate_review
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret
+from fabula.writer import work
+from fabula.writer.drafts import Piece, Version, place_in, shown_time
+from fabula.writer.setup import Step, setup, usable_sets
 
 router = APIRouter()
 _MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 40, 400, 64 * 1024 * 1024

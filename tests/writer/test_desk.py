@@ -21,11 +21,11 @@ from tests.serving import prompt_of, serving
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document
-from fabula.desk.desk_pages import changed_words
-from fabula.desk.start import _door, _key, create_app, desk_name
-from fabula.desk.work import Asked, Desk, chosen_model, where_to
 from fabula.models.available import check_key
 from fabula.reference.search import Reference
+from fabula.writer.desk_pages import changed_words
+from fabula.writer.start import _door, _key, create_app, desk_name
+from fabula.writer.work import Asked, Desk, chosen_model, where_to
 
 KEY = "the-key"
 STORY = (
@@ -126,7 +126,7 @@ def test_the_cookie_is_not_the_key_and_has_a_name_that_nobody_knows(
     # It opens no door, and ends.
     assert stolen.get(f"/open?given={cookie.value}").status_code == 403
     in_ten_weeks = time.time() + 70 * 86_400
-    monkeypatch.setattr("fabula.desk.start.time.time", lambda: in_ten_weeks)
+    monkeypatch.setattr("fabula.writer.start.time.time", lambda: in_ten_weeks)
     late = TestClient(app, base_url=f"http://{name}", cookies={"fabula_desk": str(cookie.value)})
     assert late.get("/").status_code == 403
 
@@ -228,7 +228,7 @@ def test_key_and_price_stand_before_the_consent(
         monkeypatch.setenv("MISTRAL_BASE_URL", url)
         checked = check_key("mistral/small")
         assert seen == ["Bearer k"]
-        monkeypatch.setattr("fabula.desk.desk_pages.check_key", lambda model: checked)
+        monkeypatch.setattr("fabula.writer.desk_pages.check_key", lambda model: checked)
         monkeypatch.setenv("MISTRAL_BASE_URL", "https://api.mistral.example")
         page = draft(client, desk, model="mistral/", model_name="small", feedback="on").text
     for shown in (said, button, "will be asked"):

@@ -16,12 +16,12 @@ from markupsafe import escape
 from fabula.core import __version__
 from fabula.core.errors import InputError
 from fabula.core.store import dump_json
-from fabula.desk.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed_words, text_in
-from fabula.desk.drafts import Journal, KeptState, Piece, chained, shown_time
-from fabula.desk.work import Asked, render
 from fabula.review.findings import Finding
 from fabula.text import count_words
 from fabula.web import visible
+from fabula.writer.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed_words, text_in
+from fabula.writer.drafts import Journal, KeptState, Piece, chained, shown_time
+from fabula.writer.work import Asked, render
 
 NOT_PROVEN = (
     "It does not prove who wrote the text. Anyone who sat at this computer, or copied words from "

@@ -17,12 +17,12 @@ from platformdirs import user_data_path
 
 from fabula.core.errors import FabulaError, InputError
 from fabula.core.settings import Between, setting
-from fabula.desk import classes, desk_pages, editor_pages
-from fabula.desk.work import STATIC, Desk, render
 from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes
 from fabula.web.app import guarded_app
 from fabula.web.guard import HEADERS, Rules, Visitors, csrf_of, is_secret
+from fabula.writer import classes, desk_pages, editor_pages
+from fabula.writer.work import STATIC, Desk, render
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def desk(settings: DeskSettings, *, announce: Callable[[str], None] = print) -> 
     Raises `InputError`.
     """
     try:
-        from fabula.desk.work import Desk
         from fabula.web.app import listen, serve
+        from fabula.writer.work import Desk
     except ImportError as error:
         raise InputError("the desk needs more packages; run: pip install 'fabula[desk]'") from error
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.commands import rows_of
 
-from fabula.desk.drafts import Journal
+from fabula.writer.drafts import Journal
 
 
 def test_what_is_typed_is_there_again_and_what_is_wiped_out_was_kept_first(tmp_path: Path):

@@ -3,9 +3,9 @@
 import time
 
 from fastapi.testclient import TestClient
-from tests.desk.test_desk import send
+from tests.writer.test_desk import send
 
-from fabula.desk.work import Desk
+from fabula.writer.work import Desk
 
 FERRY = "The ferry was late again and the porter counted the lamps on the far bank. "
 TEXTS = {

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.desk.test_desk import STORY, opened, send
 from tests.models.test_fetching import CONTENT, PATH, Host, digest
+from tests.writer.test_desk import STORY, opened, send
 
 from fabula.core.packages import ENCODER, LANGUAGE_MODEL, PIPELINE
-from fabula.desk.setup import SetupSettings
-from fabula.desk.work import Asked, Desk
 from fabula.models.fetching import KNOWN, Download
+from fabula.writer.setup import SetupSettings
+from fabula.writer.work import Asked, Desk
 
 pytest.importorskip("spacy", reason="what has no runtime is not offered")
 pytest.importorskip("xllamacpp", reason="what has no runtime is not offered")

@@ -25,8 +25,6 @@ from fabula.core.errors import FabulaError, InputError
 from fabula.core.instruments import names_of_parts
 from fabula.core.store import dump_json, write_whole
 from fabula.core.types import Document
-from fabula.desk.drafts import Drafts, Piece, Version, read_json
-from fabula.desk.setup import SetupSettings
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import Declined, Progress
 from fabula.jobs.result import picked
@@ -43,6 +41,8 @@ from fabula.style.lines import line_of
 from fabula.text import read_documents
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
+from fabula.writer.drafts import Drafts, Piece, Version, read_json
+from fabula.writer.setup import SetupSettings
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}

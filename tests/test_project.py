@@ -89,3 +89,9 @@ def test_every_test_and_module_that_the_page_on_security_names_is_there():
         for module in named:
             place = ROOT / "src" / "fabula" / module
             assert place.is_dir() or place.with_suffix(".py").exists(), module
+
+
+def test_templates_can_be_read():
+    for template in (ROOT / "src").rglob("*.j2"):
+        lines = template.read_text(encoding="utf-8").splitlines()
+        assert max(map(len, lines)) <= 160, template

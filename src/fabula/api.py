@@ -273,8 +273,8 @@ def value_of(described: Described, value: Any) -> Any:
     is_several = get_origin(hint) is tuple
     listed = (value,) if is_single or (hint is not str and not is_several) else tuple(value)
     if hint is str and not isinstance(value, str | Path) and isinstance(value, Iterable):
-        is_range = "-" in described.field.unit and all(isinstance(n, int) for n in listed)
-        if is_range and len(listed) > 1 and listed == (*range(listed[0], listed[-1] + 1),):
+        may_be_range = "-" in described.field.unit and all(isinstance(n, int) for n in listed)
+        if may_be_range and len(listed) > 1 and listed == (*range(listed[0], listed[-1] + 1),):
             return f"{listed[0]}-{listed[-1]}"
         return ",".join(map(str, listed))
     kind, values = get_args(hint)[0] if is_several else hint, []

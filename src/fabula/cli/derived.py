@@ -331,8 +331,8 @@ def command_of(job: Job) -> Command:
         if source.mark == "corpus":
             kind: Any = CorpusType()
         else:
-            has_of = hasattr(source.kind, "of") and not source.is_texts
-            is_path = isinstance(source.kind, type) and (has_of or issubclass(source.kind, Path))
+            is_made = hasattr(source.kind, "of") and not source.is_texts
+            is_path = isinstance(source.kind, type) and (is_made or issubclass(source.kind, Path))
             kind = click.Path(path_type=Path) if is_path else int if source.kind is int else str
         is_many, required = source.is_many or source.mark == "texts", source.is_required
         word = {"corpus": "DIR", "texts": ""}.get(source.mark, source.mark) or source.name.upper()

@@ -477,8 +477,8 @@ async def revisit(
             is_so = part and await Editor(part, model).closed(asked)
             fate = "unknown" if is_so is None else "stands" if is_so else "resolved"
         # Of the places where the quoted words occur, the one to which the original has moved.
-        nearest = [place for place in quoted if touches(place, *now)] or quoted
-        place = nearest[0] if len(nearest) == 1 else None
+        touching = [place for place in quoted if touches(place, *now)] or quoted
+        place = touching[0] if len(touching) == 1 else None
         revisited.append(replace(old_point, place=place, fate=fate))
         meter(1)
     return revisited, [point for k, point in enumerate(advice.points) if k not in said_before]

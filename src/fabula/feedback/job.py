@@ -198,8 +198,8 @@ class Corrupted(Result):
     def lines(self) -> list[str]:
         lines = [f"{method}: {n:,}" for method, n in self.n.items()]
         ids: dict[tuple[str, str], list[str]] = {}
-        for story in self.left_out:
-            ids.setdefault((story.method, story.reason), []).append(story.story_id)
+        for left in self.left_out:
+            ids.setdefault((left.method, left.reason), []).append(left.story_id)
         for (method, reason), story_ids in sorted(ids.items()):
             shown = ", ".join(story_ids[:3]) + (", ..." if len(story_ids) > 3 else "")
             lines.append(f"left out of {method}: {len(story_ids):,}, since {reason} ({shown})")

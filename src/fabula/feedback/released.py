@@ -53,7 +53,7 @@ MODELS = tuple(_MODELS)
 def read_released(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """The rows of a folder's released files by name, and the files' prompt names by the paper's.
 
-    Rows are as `tasks.feedback.answers.read_answers` takes them, with `columns` and `ratings`.
+    Rows are as `feedback.scores.read_answers` takes them, with `columns` and `ratings`.
     Raises `InputError` with file, line and remedy.
     """
     names = [name for name in RELEASED_FILES if (folder / name).is_file()]

@@ -444,9 +444,9 @@ def _valued(
 ) -> Iterator[NDArray[np.float64]]:
     """The values of all rows, a few at a time, those of one item together."""
     waiting: list[NDArray[np.uint8]] = []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) * n_draws >= min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, row.shape[1])):
+    for block in rows:
+        waiting.append(block)
+        if len(waiting) * n_draws >= min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, block.shape[1])):
             yield measures.values(np.concatenate(waiting))
             waiting = []
     if waiting:
@@ -502,7 +502,7 @@ def _p_values(
     if pool.n_drawn < 2:
         return nothing, 0
     both = np.flatnonzero((pool.labels == a) | (pool.labels == b))
-    mine, pair = measures.narrowed(both), pool.narrowed(both)
+    mine, sub = measures.narrowed(both), pool.narrowed(both)
     values = list(by_group.values())
     seen = values[a].values - values[b].values
     n_a, n_b = len(values[a].draws), len(values[b].draws)
@@ -519,9 +519,9 @@ def _p_values(
         # Each pair has its own random stream, independent of which pairs are tested.
         rng = np.random.default_rng([how.seed, 2, a, b])
         for _ in range(n):
-            labels = pair.permuted(rng)
+            labels = sub.permuted(rng)
             # The same number of draws as for the values, or their spreads would differ.
-            yield np.concatenate([pair.draws(labels, a, n_a, rng), pair.draws(labels, b, n_b, rng)])
+            yield np.concatenate([sub.draws(labels, a, n_a, rng), sub.draws(labels, b, n_b, rng)])
 
     n_extreme = np.zeros(len(seen), np.int64)
     for part in _valued(mine, rows(), n_a + n_b):

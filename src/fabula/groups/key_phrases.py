@@ -351,7 +351,7 @@ def _tested(
     if background is None:
         return candidates, 0
     words = [phrase for phrase in candidates if phrase.of.kind == "words"]
-    counts = background.counts([background.locate(word.spelled()).words for word in words])
+    counts = background.counts([background.locate(phrase.spelled()).words for phrase in words])
     for phrase, n in zip(words, counts, strict=True):
         phrase.background = 1e6 * n / max(1, background.n_words)
     # Templates stand for any words, so the background cannot be consulted.

@@ -299,13 +299,13 @@ def calibrate(
     verdicts = [m for m in judged.said if plan.rubric.item(m.item).scale.agreement == "kappa"]
     judges = calibrated(verdicts, panel, plan, book, today) if panel.subjects and verdicts else []
     graded = graded_agreement(judged.said, answers, plan.rubric, seed=plan.seed)
-    others = graded_trust(judged.said, graded, plan, book, labels.name, today)
+    graded_trusts = graded_trust(judged.said, graded, plan, book, labels.name, today)
     if settings.html is not None:
         # Its verdicts carry the trust that was just measured.
         judged.save_page(settings.html)
-    trusts = [*others, *(trust for _, many in judges for trust in many)]
+    trusts = [*graded_trusts, *(trust for _, many in judges for trust in many)]
     is_kept = any(is_identified(trust.model) for trust in trusts)
-    return Calibration(judged, panel, judges, graded, others, book.path if is_kept else None)
+    return Calibration(judged, panel, judges, graded, graded_trusts, book.path if is_kept else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,10 +549,10 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
     judged: list[tuple[str, str, list[Measurement], JudgeCost | None]] = []
     rubric = None
     for run, name in zip(runs, names, strict=True):
-        asked, measurements = run.read()
-        rubric = rubric or asked
-        if {item.id for item in asked.items} != {item.id for item in rubric.items}:
-            raise MixError(f"{name}: judged on different items ({asked.key}) from {names[0]}")
+        own_rubric, measurements = run.read()
+        rubric = rubric or own_rubric
+        if {item.id for item in own_rubric.items} != {item.id for item in rubric.items}:
+            raise MixError(f"{name}: judged on different items ({own_rubric.key}) from {names[0]}")
         costs = run.costs(settings.prices())
         judged += [
             (name, rater, answers, costs.get(rater))
@@ -573,10 +573,10 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
         return Agreements(comparison, None)
     by, seed, everything = settings.by, settings.seed, [m for *_, many, _ in judged for m in many]
     graded = graded_agreement(everything, labels, rubric, seed=seed)
-    others = graded if graded.people else None
+    graded_people = graded if graded.people else None
     panel = panel_of_labels(labels, rubric, source)
     if not panel.subjects:
-        return Agreements(comparison, WithPeople(rubric, [], [], None, others))
+        return Agreements(comparison, WithPeople(rubric, [], [], None, graded_people))
     truth = panel.majority()
     judges = [
         judge_agreement(answers, panel, rubric, by, seed=seed)
@@ -586,7 +586,7 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
     ]
     experts = panel_agreement(panel, rubric, by, seed=seed)
     correlation = expert_correlation(panel, rubric, seed=seed)
-    return Agreements(comparison, WithPeople(rubric, judges, experts, correlation, others))
+    return Agreements(comparison, WithPeople(rubric, judges, experts, correlation, graded_people))
 
 
 def compare_runs(

@@ -150,7 +150,7 @@ def summarise(
         pairs = [(_side(each, rubric), again.get((each.document_id, each.item))) for each in first]
         flips = [before != after for before, after in pairs if None not in (before, after)]
         # A story's measurements have the same author.
-        kin = {m.document_id: str(story) for m in first if (story := m.details.get("own_story"))}
+        kin = {m.document_id: str(kind) for m in first if (kind := m.details.get("own_story"))}
         lengths = [
             (score, count_words(document.text))
             for document in documents

@@ -199,10 +199,10 @@ def find_themes(
         groups: list[list[int]] = []
         if reasons:
             vectors = encoder.encode(general)
-            groups = [central(vectors, k) for k in group_vectors(vectors, n_groups=n_themes)]
+            groups = [central(vectors, ids) for ids in group_vectors(vectors, n_groups=n_themes)]
         labels = names_by_words([[general[place] for place in group] for group in groups])
         for group, label in zip(groups, labels, strict=True):
-            typical = tuple(reasons[place] for place in group)
+            of_theme = tuple(reasons[place] for place in group)
             drafted.append(
                 Theme(
                     item=item,
@@ -210,9 +210,9 @@ def find_themes(
                     label=label,
                     drafted=label,
                     drafted_by="words",
-                    n_rationales=len({(entry["document"], entry["rater"]) for entry in typical}),
+                    n_rationales=len({(entry["document"], entry["rater"]) for entry in of_theme}),
                     n_of=len(of_side),
-                    reasons=typical,
+                    reasons=of_theme,
                 )
             )
         meter(len(of_side))

@@ -179,7 +179,7 @@ class Trust:
         """People's agreement among themselves on the same documents."""
         if self.people is None:
             return "Agreement among people on those documents is unknown."
-        place = f"{self.n_documents} documents" if self.n_documents else "documents"
+        measured_on = f"{self.n_documents} documents" if self.n_documents else "documents"
         fleiss = []
         if self.people_fleiss is not None:
             within = "" if self.people_fleiss_mean is None else " within items"
@@ -188,7 +188,7 @@ class Trust:
             fleiss.append(f"{self.people_fleiss_mean:.2f} as the mean of the items")
         more = f" ({', '.join(fleiss)})" if fleiss else ""
         return (
-            f"People among themselves: on the same {place} one of them reaches "
+            f"People among themselves: on the same {measured_on} one of them reaches "
             f"{self.people:.2f} with the others where these agree{more}."
         )
 

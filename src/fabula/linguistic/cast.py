@@ -265,7 +265,7 @@ def speakers_of(read: Reading, people: Sequence[Person]) -> list[str | None]:
     for low, high in read.paragraphs:
         # The speeches that begin in the paragraph.
         inside = speech[len(speakers) : bisect_left(starts, high)]
-        turns = []
+        of_paragraph = []
         for k, (start, end) in enumerate(inside):
             before = inside[k - 1][1] if k else low
             after = inside[k + 1][0] if k + 1 < len(inside) else high
@@ -282,10 +282,10 @@ def speakers_of(read: Reading, people: Sequence[Person]) -> list[str | None]:
                 says = (k for k, (_, word) in enumerate(words) if word.lower() in SAYING)
                 if len(words) - max(says, default=0) <= _MAX_LAST:
                     speaker = _subject(words, start, len(words), names)
-            turns.append(speaker)
-        named = {name for name in turns if name is not None}
+            of_paragraph.append(speaker)
+        named = {name for name in of_paragraph if name is not None}
         only = named.pop() if len(named) == 1 else None
-        speakers += [name or only for name in turns]
+        speakers += [name or only for name in of_paragraph]
     return [name if name != _TELLER else None for name in speakers]
 
 

@@ -328,7 +328,7 @@ class Places:
 
     def _give(self) -> None:
         while self._n_free and self._waiting:
-            turn = min(self._waiting, key=lambda place: self._n_under_way[self._waiting[place]])
+            turn = min(self._waiting, key=lambda turn: self._n_under_way[self._waiting[turn]])
             self._n_free -= 1
             self._n_under_way[self._waiting.pop(turn)] += 1
             if not turn.done():

@@ -330,14 +330,14 @@ def open_vectors(spec: str = "") -> WordVectors:
             f"{path}: no .safetensors file with an input layer (a matrix whose name ends in "
             f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
         )
-    words, matrix = _read_text(path)
+    words, found = _read_text(path)
     known: dict[str, int] = {}
     for row, word in enumerate(words):
         known.setdefault(word, row)
-    owned, remark = _owned(path.name, known, matrix[0])
+    owned, remark = _owned(path.name, known, found[0])
     # Exactly as in the file, where each word has its own.
     owners = "\n".join(words).encode(errors="replace") + remark.encode()
-    return WordVectors(path.name, matrix, lambda word: owned.get(word, -1), owners, remark)
+    return WordVectors(path.name, found, lambda word: owned.get(word, -1), owners, remark)
 
 
 def _owned(name: str, rows: Mapping[K, int], matrix: NDArray[np.int16]) -> tuple[dict[K, int], str]:

@@ -459,7 +459,7 @@ class NearSearch(SearchForNear):
         theirs = [k for k, word in enumerate(located.words) if is_content(word)]
         if not ours or not theirs:
             return None
-        # Cosines of words: float32 (n_there, n_here).
+        # Cosines of words: float32 (n_theirs, n_ours).
         both = [*(located.words[k] for k in theirs), *(words[k] for k in ours)]
         fallback = {word: -3 - k for k, word in enumerate(dict.fromkeys(both))}
         rows = zip(both, self.vectors.rows(both), strict=True)

@@ -228,15 +228,15 @@ def _passage(
     if passage["bits"] is not None:
         parts.append(f"{passage['bits']:.0f} bits")
     n, n_documents = passage["count"], passage["n_documents"]
-    places = "found once" if n == 1 else f"found {n:,} times"
+    frequency = "found once" if n == 1 else f"found {n:,} times"
     if n != 1 and n_documents is not None:
-        places += f" in {n_documents:,} document{'' if n_documents == 1 else 's'}"
+        frequency += f" in {n_documents:,} document{'' if n_documents == 1 else 's'}"
     return Borrowed(
         number=number,
         start=passage["start"],
         end=passage["end"],
         n_words=passage["n_words"],
-        reason=", ".join([*parts, places]),
+        reason=", ".join([*parts, frequency]),
         sources=[source_of(source) for source in sources],
         n_more=max(0, (passage["n_documents"] or passage["count"]) - len(sources)),
         quote=quote,

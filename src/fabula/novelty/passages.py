@@ -84,8 +84,8 @@ class BorrowedRun:
     @property
     def n_documents(self) -> int | None:
         """Documents that contain it; None if not all were checked."""
-        places = self.attribution
-        return 1 if places is None else None if places.is_bounded else places.n_documents
+        cited = self.attribution
+        return 1 if cited is None else None if cited.is_bounded else cited.n_documents
 
     @property
     def sources(self) -> tuple[Occurrence, ...]:

@@ -327,17 +327,17 @@ def aggregates(
     if len({(item.scale.low, item.scale.high) for item in taken}) > 1:
         return {}
     items = [item.id for item in taken if asked is None or item.id in asked]
-    values_of = {}
+    scores = {}
     for document in dict.fromkeys(document for document, _ in ratings) if items else ():
         values = [ratings[document, item] for item in items if (document, item) in ratings]
         if len(values) < len(items):
             continue
         if rubric.aggregate.rule == "count":
             counted = 1.0 if rubric.aggregate.counts == "Yes" else 0.0
-            values_of[document] = float(sum(value == counted for value in values))
+            scores[document] = float(sum(value == counted for value in values))
         elif rubric.aggregate.rule == "mean":
-            values_of[document] = math.fsum(values) / len(values)
-    return values_of
+            scores[document] = math.fsum(values) / len(values)
+    return scores
 
 
 def pass_rates(

@@ -139,10 +139,10 @@ class _Table:
         shared = [name for name in self.judged if name in self.labelled]
         unlabelled = [name for name in self.judged if name not in self.labelled]
         known = (self.labelled, shared), (self.judged, shared), (self.judged, unlabelled)
-        labels, predicted, unknown = (
+        labels, predicted, others = (
             np.array([means[name] for name in names], np.float64) for means, names in known
         )
-        return shared + unlabelled, (labels, predicted, unknown)
+        return shared + unlabelled, (labels, predicted, others)
 
 
 def correct(
@@ -192,7 +192,7 @@ def correct(
     rows = {name: _row(name, table.of(members), how) for name, members in groups.items()}
     overall, overall_mean = _stratified(table, rows, how)
     scale = items[0].scale
-    numbers = {name: answers for name, answers in tables.items() if answers.judged}
+    numbers = {name: table for name, table in tables.items() if table.judged}
     answered = {answer.item for answer in measurements if answer.value is not None}
     corrected = {*by_item, *numbers}
     differences = []
@@ -206,8 +206,8 @@ def correct(
     return Correction(
         judge=measurements[0].rater,
         overall=overall,
-        items=tuple(_row(name, pair, how)[0] for name, pair in by_item.items() if pair.judged),
-        numbers=tuple(_row(name, answers, how)[0] for name, answers in numbers.items()),
+        items=tuple(_row(name, table, how)[0] for name, table in by_item.items() if table.judged),
+        numbers=tuple(_row(name, table, how)[0] for name, table in numbers.items()),
         groups=tuple(row for row, _ in rows.values()),
         differences=tuple(adjusted(differences)),
         transfers=tuple(_transfers(table, groups, how)),

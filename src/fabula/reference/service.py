@@ -257,9 +257,9 @@ class Answering:
         if (wrong := walk.misfit(len(searched.vocabulary))) is not None:
             raise HTTPException(422, f"{wrong}: a number is out of its range")
         first, excluded = int(part.first_numbers[shard]), part.excluded(exclude)[shard]
-        pieces = walk_shard(searched, walk, excluded, first)
+        runs = walk_shard(searched, walk, excluded, first)
         self._count(len(units))
-        return {"state": state} | {f.name: getattr(pieces, f.name).tolist() for f in fields(pieces)}
+        return {"state": state} | {f.name: getattr(runs, f.name).tolist() for f in fields(runs)}
 
     def _part(self, state: str, exclude: Sequence[int] = ()) -> LocalPart:
         """What is served, if it is what a client began with and has these documents."""
@@ -373,19 +373,19 @@ def create_app(served: Served, gate: Gate, limits: Limits, check_every_s: float 
     @router.get("/v1/about")
     async def about() -> About:
         state = served.now
-        corpora = state.reference.about
+        described = state.reference.about
         return About(
             service="fabula-reference",
             protocol=3,
             version=__version__,
             state=state.key,
             tokeniser=TOKENISER,
-            removed=np.flatnonzero(corpora.removed).tolist(),
+            removed=np.flatnonzero(described.removed).tolist(),
             vocabularies=[len(shard.vocabulary) for shard in state.reference.local.shards],
-            written_by=list(corpora.written_by),
+            written_by=list(described.written_by),
             held_out=served.held_out(),
             limits=limits,
-            **{name: getattr(corpora, name) for name in TOLD},
+            **{name: getattr(described, name) for name in TOLD},
         )
 
     @router.get("/health")

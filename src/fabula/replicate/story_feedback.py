@@ -59,7 +59,7 @@ from fabula.text.feedback_pieces import check_feedback_row, feedback_id
 
 PAPER = "story_feedback"
 COLUMNS = tuple(printed_table(PAPER, "Table 1")["GPT 4"])
-"""Metrics of Tables 1 and 9, under the names of `tasks.feedback.scoring`."""
+"""Metrics of Tables 1 and 9, under the names of `feedback.scores`."""
 ERROR = ", standard error"
 """Suffix of a question's column of standard errors."""
 
@@ -608,7 +608,7 @@ def replica_json(replica: Replica) -> dict[str, Any]:
                 | {"ours": {m: picked(e, "value", "low", "high", "n") for m, e in row.ours.items()}}
                 for row in automatic.rows
             ],
-            "matches": {metric: asdict(pair) for metric, pair in automatic.matches.items()},
+            "matches": {metric: asdict(match) for metric, match in automatic.matches.items()},
         },
         "rated": [asdict(rated) for rated in replica.rated],
         "validation": [asdict(validation) for validation in replica.validations],

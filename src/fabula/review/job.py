@@ -540,7 +540,7 @@ def _alone(
             notes.append(read.lines.without(settings.without, settings.with_))
             progress.advance(1)
         n = settings.per_thousand
-        rows = [read.to_row(draft, n) for draft, read in zip(documents, notes, strict=True)]
+        rows = [noted.to_row(draft, n) for draft, noted in zip(documents, notes, strict=True)]
         return Alone(line_tables(documents, notes, n), rows, list(map(flat, rows)))
     progress.begin("measuring chapters", len(documents))
     books = []

@@ -495,8 +495,8 @@ def fluency_view(text: TextReview, groups: Sequence[GroupNumbers]) -> dict[str, 
     # Where each word begins, and whether it lies in a borrowed run.
     places = TextSettings().locate(text.document.text).starts
     is_covered = np.zeros(len(places), np.bool_)
-    for passage in originality.borrowed if originality else ():
-        is_covered[slice(*np.searchsorted(places, (passage.span.start, passage.span.end)))] = True
+    for run in originality.borrowed if originality else ():
+        is_covered[slice(*np.searchsorted(places, (run.span.start, run.span.end)))] = True
     dots = []
     for sentence in fluency.sentences:
         if sentence.bits_per_word is None:

@@ -307,8 +307,8 @@ class Reviewer:
             documents = [text.document for text in review.texts]
             texts = []
             try:
-                for text, rows in zip(review.texts, instrument.measure(documents), strict=True):
-                    others = {**text.others, instrument.id: tuple(rows)} if rows else text.others
+                for text, items in zip(review.texts, instrument.measure(documents), strict=True):
+                    others = {**text.others, instrument.id: tuple(items)} if items else text.others
                     texts.append(replace(text, others=others))
                     progress.advance(1)
             except ModelError as error:

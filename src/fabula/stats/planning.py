@@ -62,7 +62,7 @@ def too_little(groups: Sequence[Floats]) -> str | None:
 def most_raters(groups: Sequence[Floats]) -> int:
     """The raters that at least ten stories (of each group) have."""
     counts = [np.sort(_n_raters(_told(ratings)))[::-1] for ratings in groups]
-    return int(min(count[MIN_UNITS - 1] for count in counts))
+    return int(min(n_readings[MIN_UNITS - 1] for n_readings in counts))
 
 
 def plan_sizes(

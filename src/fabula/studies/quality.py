@@ -89,10 +89,10 @@ def checks_of_all(
         # Repeated questions concern the first unit.
         first = next(iter(units.values()))
         asked = [answer for unit in units.values() for answer in unit.items()]
-        hits = [value == right[item] for (part, item), value in asked if part == CHECK and value]
+        marks = [value == right[item] for (part, item), value in asked if part == CHECK and value]
         again = [(item, value) for (part, item), value in asked if part == AGAIN and value]
         same = [value == first.get((first_part, item)) for item, value in again]
-        checks[id_] = Checks(len(hits), hits.count(True), len(same), same.count(True))
+        checks[id_] = Checks(len(marks), marks.count(True), len(same), same.count(True))
     return checks
 
 

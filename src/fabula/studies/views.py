@@ -341,7 +341,7 @@ class OpenPage:
         it only says which of their pieces this is. n_for_one: most units that one person is given.
         """
         parts, say, number = [], self.design.labels, self.held.number
-        stories = [story for story in self.pages if story.name.startswith("story-")]
+        stories = [page for page in self.pages if page.name.startswith("story-")]
         if self.page in stories:
             parts.append(say("where_story", k=stories.index(self.page) + 1, n=len(stories)))
         if number and n_for_one > 1:

@@ -349,8 +349,8 @@ def _is_misspelling(
         return False
     # An old verb form: "thou beliest".
     at = fault.place[0]
-    old = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
-    is_old = old.endswith(("est", "eth", "'st"))
+    form = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
+    is_old = form.endswith(("est", "eth", "'st"))
     if is_old and any(token.lower in _OF_THOU for token in sentence.tokens):
         return False
     if "-" in around or (fault.place[0] > first and word[0].isupper()):

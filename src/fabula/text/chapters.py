@@ -223,9 +223,9 @@ def _chosen(headings: Sequence[_Heading], text: str) -> list[_Heading]:
     """Of headings with levels, those of chapters and of the parts above them."""
     pairs = [(head, _read(head.title, 0)) for head in headings]
     counts = Counter(
-        h.level for h, words in pairs if words is None or words.style not in ("matter", "large")
+        h.level for h, read in pairs if read is None or read.style not in ("matter", "large")
     )
-    named = Counter(head.level for head, words in pairs if words and words.style == "small")
+    named = Counter(head.level for head, read in pairs if read and read.style == "small")
     levels = [level for level, n in sorted(counts.items()) if n > 1]
     if not levels:
         return []
@@ -239,15 +239,15 @@ def _chosen(headings: Sequence[_Heading], text: str) -> list[_Heading]:
     if not named and len(levels) > 1 and 2 * follows.count(True) > len(follows):
         level = levels[1]
     kept = []
-    for head, words in pairs:
+    for head, read in pairs:
         style = "story"
-        if words and words.style == "matter":
+        if read and read.style == "matter":
             style = "matter"
         elif head.level < level:
-            style = "story" if words and words.style == "story" else "large"
+            style = "story" if read and read.style == "story" else "large"
         elif head.level > level:
             continue
-        kept.append(replace(head, style=style, number=words.number if words else None))
+        kept.append(replace(head, style=style, number=read.number if read else None))
     return kept
 
 

@@ -129,7 +129,7 @@ class Harper:
                         continue
                     if british is None:
                         other = linters(self._dialects.BRITISH)
-                        british = {(fault.span.start, fault.span.end) for fault in other.lint(text)}
+                        british = {(lint.span.start, lint.span.end) for lint in other.lint(text)}
                     if place not in british:
                         continue
                 likely = tuple(filter(None, (hint.replacement_text for hint in lint.suggestions)))

@@ -96,14 +96,14 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
     edges = [top + foot for top, foot in zip(tops, feet, strict=True)]
     counts = Counter(key for edge in edges for key in set(map(_key, edge)) if key)
     least = max(2, _REPEATED * len(pages))
-    repeated = {id(line) for edge in edges for line in edge if counts[_key(line)] >= least}
+    dropped = {id(line) for edge in edges for line in edge if counts[_key(line)] >= least}
     for sides in (tops, feet):
         numbers = [[line for line in side if _number.fullmatch(line.words)] for side in sides]
         n = sum(any(not line.level for line in side) for side in numbers)
         # A number at the top of only a few pages is a chapter number.
         if 2 * n >= len(pages) and not (sides is tops and len(pages) <= 2):
-            repeated |= {id(line) for side in numbers for line in side}
-    kept = [[line for line in page if id(line) not in repeated or line.level] for page in pages]
+            dropped |= {id(line) for side in numbers for line in side}
+    kept = [[line for line in page if id(line) not in dropped or line.level] for page in pages]
     whole = Counter(word for page in kept for line in page for word in line.words.split())
     return ParsedText(list(_paragraphs(kept, whole)), _plain(title), _plain(author))
 

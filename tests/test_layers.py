@@ -64,5 +64,5 @@ def test_imports_go_down(room: str):
 
 
 def test_no_room_has_the_name_of_a_public_function():
-    """Once such a room is imported, Python puts the module in the place of the function."""
+    # Once such a room is imported, Python puts the module in the place of the function.
     assert not ROOMS.keys() & {job.python for job in jobs().values()}

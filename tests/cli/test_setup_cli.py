@@ -12,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from tests.models.test_fetching import Host
+from tests.models.test_fetching import host as host
 
 from fabula.cli.main import cli
 from fabula.core.errors import ModelError

@@ -65,9 +65,8 @@ def test_a_page_runs_as_it_is_written(page: str, environment: dict[str, str], tm
     if page != "README.md":
         programs.insert(0, fabula_command().parent)
     stages: dict[int, Stage] = {}
-    for step in STEPS[page]:
-        if step.shown and not SHARED:
-            continue  # its figures are those of data that are not beside this checkout
+    # Figures that are shown are those of data that may not be beside this checkout.
+    for step in (step for step in STEPS[page] if SHARED or not step.shown):
         if step.session not in stages:
             folder = tmp_path / str(step.session)
             folder.mkdir()
@@ -89,18 +88,16 @@ def check_step(step: Step, stage: Stage) -> None:
     assert "Traceback" not in outcome.stderr, f"{step.name}\n{outcome.told}"
     assert not outcome.lacking, f"{step.name}\ndid not write {outcome.lacking}\n{outcome.told}"
     pattern = "".join(r"(?:.*\n)*" if s == "..." else re.escape(s) + r"\s*?\n" for s in step.shown)
-    is_shown = not step.shown or re.fullmatch(pattern, outcome.stdout)
-    assert is_shown, f"{step.name}\nshows {step.shown}\n{outcome.told}"
+    assert not step.shown or re.fullmatch(pattern, outcome.stdout), f"{step}\n{outcome.told}"
 
 
 def test_what_is_not_run_is_on_a_page():
-    steps = [step for page in PAGES for step in read_page(page)]
-    for beginning in NOT_RUN:
-        assert any(step.text.startswith(beginning) for step in steps), beginning
+    texts = [step.text for page in PAGES for step in read_page(page)]
+    assert all(any(text.startswith(beginning) for text in texts) for beginning in NOT_RUN)
 
 
 def test_every_page_with_commands_is_read():
     assert all(STEPS[page] for page in ("README.md", "docs/commands.md", "docs/study.md"))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    n_lines = sum(line.startswith(("    fabula ", "    $ fabula ")) for line in readme.splitlines())
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    n_lines = sum(line.startswith(("    fabula ", "    $ fabula ")) for line in lines)
     assert sum(step.text.startswith("fabula ") for step in STEPS["README.md"]) == n_lines

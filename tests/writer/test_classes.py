@@ -3,6 +3,8 @@
 import time
 
 from fastapi.testclient import TestClient
+from tests.writer.test_desk import client as client
+from tests.writer.test_desk import desk as desk
 from tests.writer.test_desk import send
 
 from fabula.writer.work import Desk

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.cli.test_setup_cli import bare as bare
 from tests.models.test_fetching import CONTENT, PATH, Host, digest
+from tests.models.test_fetching import host as host
 from tests.writer.test_desk import STORY, opened, send
 
 from fabula.core.packages import ENCODER, LANGUAGE_MODEL, PIPELINE

@@ -62,8 +62,7 @@ def environment(small_model: Path) -> Iterator[dict[str, str]]:
 def test_a_page_runs_as_it_is_written(page: str, environment: dict[str, str], tmp_path: Path):
     """Each session of it in a folder of its own. The README's commands are the installed ones."""
     programs = [Path(sys.executable).parent, os.environ["PATH"]]
-    if page != "README.md":
-        programs.insert(0, fabula_command().parent)
+    programs[:0] = [] if page == "README.md" else [fabula_command().parent]
     stages: dict[int, Stage] = {}
     # Figures that are shown are those of data that may not be beside this checkout.
     for step in (step for step in STEPS[page] if SHARED or not step.shown):

@@ -1,4 +1,19 @@
-"""Large optional packages, imported on first use; where `fabula setup` stores models."""
+"""Large optional packages, imported on first use; where `fabula setup` stores models.
+
+What other installed packages add, each kind by a group of entry points of its own.
+
+| group | the entry's name | its object |
+| --- | --- | --- |
+| `fabula.jobs` | the words of a command | a job's function |
+| `fabula.instruments` | any | a function without arguments that gives an instrument |
+| `fabula.scales` | its `kind` in rubric files | a class of `Scale` |
+| `fabula.readers` | the ending of files | a function of a stream, a name and the fields of tables |
+| `fabula.references` | what `--reference` has before `:` | a function of what stands after it |
+| `fabula.generators` | its name for `--kind` | a function of a `GeneratorChoice` |
+
+    [project.entry-points."fabula.readers"]
+    script = "my_package:read_script"
+"""
 
 from __future__ import annotations
 

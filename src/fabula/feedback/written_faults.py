@@ -1,4 +1,16 @@
-"""What exactly was changed in a text, so that it can be shown, undone, and followed."""
+"""What exactly was changed in a text, so that it can be shown, undone, and followed.
+
+Faults that a language model writes: a dangling thread, a contradicted fact, a changed motive.
+
+The model is shown the story with its sentences numbered, and answers with sentences to plant and
+the numbers of those that they follow. It does not edit the story itself: only the sentences it
+wrote are inserted, at these places, so that the rest of the story is unchanged and the record can
+undo it. An answer that cannot be parsed, names places where nothing can be planted, repeats the
+story, or introduces something the story already has, is not a fault; the reason is reported, and
+the model is asked again, up to three times.
+
+The checks do not show whether readers notice such a fault.
+"""
 
 from __future__ import annotations
 

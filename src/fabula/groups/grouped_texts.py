@@ -1,4 +1,13 @@
-"""The texts of groups cut to one length, and which are compared: equally many, in random draws."""
+"""The texts of groups cut to one length, and which are compared: equally many, in random draws.
+
+Values of groups with their intervals, and tests between groups.
+
+Intervals are by the jackknife: the measures are recomputed without each text (or prompt; if there
+are many, without blocks of them), and their spread gives the error of the value (Tukey 1958). A
+bootstrap would draw some texts twice, and a text shares everything with its copy. Tests permute the
+group of the texts, then draw and measure again each time; where that would take too long
+(compression of many texts), the difference is tested against its jackknife error (t).
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,13 @@ would be inserted; one of its two neighbours there shares the longest prefix wit
 make it fast. A hash table of token pairs gives the interval to search in. And many positions are
 searched in lock-step: their memory accesses do not depend on each other, so the processor overlaps
 them, where a single binary search would wait for each.
+
+What the matches at some positions of a query say about those at others.
+
+A match of n tokens contains one of n - 1 that begins one token later. So a match found is a lower
+bound for the positions after it, and the longest match at a position is an upper bound for those
+before it. Where the bounds meet nothing is left to search: of the positions whose matches may end
+at the same place, one search mostly decides all.
 """
 
 from __future__ import annotations

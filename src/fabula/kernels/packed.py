@@ -10,6 +10,11 @@ codes of Brisaboa, Ladra and Navarro (2013), with two levels.
 
 Records of arrays are for Python: a compiled function takes the arrays singly (`*tokens`), since
 unpacking a record costs it more than reading from memory.
+
+Prefetching pages of a memory-mapped file.
+
+A lock-step search requests the pages of all its positions before it reads the first. The disk then
+serves many reads in parallel instead of one after the other.
 """
 
 from __future__ import annotations

@@ -17,6 +17,20 @@ may substitute words, and is kept small by what occurs, is the idea of Yoneda et
 - At least `floor` content words are similar, neither side is over `ratio` times as long as the
   other, and the sentence encoder must agree that both mean about the same (`meaning`).
 - A stretch ends with the words where its score is highest.
+
+Near-verbatim matches as published: Lu et al. 2024, "DJ Search" and appendix A.2, B.3.
+
+An n-gram of the text matches if it occurs verbatim, or if a span of one of the passages most
+similar to the text, by BM25, is as similar to it as the threshold: the smaller of the two
+directional means of best cosines between their content words (Algorithms 2 to 4). For replicating
+that paper, on a corpus on this machine's disk; the default search finds more.
+
+What the paper leaves open is decided as follows:
+
+- Documents are cut into passages of 300 words that share 50, so that the work does not depend on
+  how a corpus is divided into documents. All have one length, so BM25 does not correct for length.
+- A content word without a vector resembles only itself.
+- A match has at most 100 words; no level of the index comes close to that.
 """
 
 from __future__ import annotations

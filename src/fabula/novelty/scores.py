@@ -1,4 +1,15 @@
-"""The rows of `scores.jsonl`: how a text's originality is written, and how a run resumes."""
+"""The rows of `scores.jsonl`: how a text's originality is written, and how a run resumes.
+
+How probable texts are to a language model, as scores to tell human from machine.
+
+Mean log-likelihood and log-rank (Gehrmann, Strobelt and Rush 2019), and the conditional probability
+curvature of Fast-DetectGPT (Bao et al. 2024) with one model for sampling and scoring.
+
+A model's probabilities depend on line breaks, on curly or straight quotation marks, and on the
+spaces a tokeniser left before punctuation. These come from the software with which a text was typed
+or published, not from its author, and where texts by people and by machines were collected
+differently they alone separate the two. So texts are read without them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Write a page: one self-contained file that never overwrites files of other origin."""
+"""Write a page: one self-contained file that never overwrites files of other origin.
+
+A text as a book page, split where its marks begin and end.
+
+Four things are marked: borrowed text, the subjects of feedback, listed phrases, and notes on lines.
+They may overlap; no text is lost or duplicated.
+"""
 
 from __future__ import annotations
 

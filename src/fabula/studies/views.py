@@ -2,6 +2,11 @@
 
 A browser may submit a stale page with old answers in all its fields. A field counts as answered
 only if it differs from its value when the page was served, which the history records.
+
+View data for the pages of a study: never more than a participant may know.
+
+Everything here is built from the texts and the form. Where a story comes from, who wrote it, what
+was done to it, its document id: none of it is passed on, so that no template can show it.
 """
 
 from __future__ import annotations

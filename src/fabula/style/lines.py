@@ -3,6 +3,17 @@
 Inconsistent names are one name in two spellings, or one person under two names. In fiction a
 checker of grammar is often wrong: dialect, coined words, old forms and speech are meant. What is
 likely to be meant is left out, and the rest is ordered by how plain it is.
+
+Line by line: places in a draft that its writer may want to check, each with a reason.
+
+No language model is used. Every note can be located and checked: a word that recurs within a few
+lines, a repeated sentence, consecutive sentences that begin alike, a name spelt in two ways or
+changed for another, an error of grammar or spelling, a stock phrase. None of it is a grade, and
+none of it must be changed: repetition can be intended. So notes are ranked, and only the first of
+them are shown.
+
+Quoted text belongs to its speaker: there only spelling, names and stock phrases are noted.
+Thresholds are heuristics; `LINE_RULES` names them in signatures.
 """
 
 from __future__ import annotations

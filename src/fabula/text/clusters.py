@@ -11,6 +11,20 @@ Files of scores contain no texts. What must be known of a text later is in its r
 - its length, and the frequency of line breaks and of each kind of quotation mark.
 
 The same text has the same sketch everywhere.
+
+Clusters: the one definition of which texts are independent.
+
+Texts to one prompt, or by one author, are correlated, so a *cluster* of them counts as one wherever
+something is counted, estimated or guaranteed. A text's cluster is given by a field (its prompt), or
+is the text alone; and clusters are joined if their texts are copies of each other, since collectors
+seldom know everything that texts share:
+
+- texts that share 25 words in a row (shorter runs, down to 20, may be detected);
+- texts that are nearly the same (a fifth of their runs of three words);
+- people's texts that open with the same ten words: a prompt, or a given first sentence. Machines
+  produce similar openings independently.
+
+Joining is by connected components, whatever the order of the texts.
 """
 
 from __future__ import annotations

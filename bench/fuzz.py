@@ -434,7 +434,7 @@ def result_targets() -> dict[str, Target]:
     from fabula.judging.trust import _read
     from fabula.novelty.detector import read_detectors
     from fabula.reference.files import Manifest
-    from fabula.reference.norms import read_groups
+    from fabula.stats.norms import read_groups
 
     def compared(path: Path) -> object:
         measured = MeasuredTexts("author", are_rows=True)

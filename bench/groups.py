@@ -2,7 +2,7 @@
 
     python bench/groups.py [--out FILE] [--smoke]
 
-Without --out they replace src/fabula/reference/norms.jsonl. Run it again where a signature of the
+Without --out they replace src/fabula/stats/groups.jsonl. Run it again where a signature of the
 profile, of fluency or of originality has changed: a number is placed among a group only where both
 were measured in the same way. Stories by people and by models that answer the same prompts, by
 people who were published, and by the models of the TTCW study; only numbers are kept.
@@ -17,13 +17,13 @@ from pathlib import Path
 import corpora
 from fabula.core.types import Document
 from fabula.core.workers import default_jobs
-from fabula.reference import norms as groups
-from fabula.reference.norms import GroupKind, GroupNumbers, write_groups
 from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.parts import group_numbers
 from fabula.review.reviewer import Reviewer
 from fabula.rubrics.released import read_released_stories
+from fabula.stats import norms as groups
+from fabula.stats.norms import GroupKind, GroupNumbers, write_groups
 from fabula.text import read_documents
 
 N_PASSAGES, PASSAGE_WORDS, YEARS = 100, 600, (1811, 1913)

@@ -15,8 +15,8 @@ from fabula.novelty import held_out
 from fabula.novelty.held_out import HeldOutSettings, groups_of, held_out_of, measure
 from fabula.novelty.measure import OriginalityMeasure
 from fabula.reference.build import add_documents
-from fabula.reference.norms import read_groups
 from fabula.reference.search import Reference
+from fabula.stats.norms import read_groups
 from fabula.text import TextSettings
 
 

@@ -12,7 +12,7 @@ from fabula.core.errors import InputError
 from fabula.core.store import read_rows, write_rows
 from fabula.core.types import Measurement
 from fabula.linguistic.profile import PROFILE_METRICS
-from fabula.reference.norms import (
+from fabula.stats.norms import (
     Distribution,
     GroupBook,
     GroupNumbers,

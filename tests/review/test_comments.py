@@ -15,9 +15,9 @@ from tests.commands import invoke
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document
-from fabula.reference.norms import GroupBook
 from fabula.review.comments import write_comments
 from fabula.review.parts import Review, TextReview
+from fabula.stats.norms import GroupBook
 from fabula.style.lines import LineNote, LineReview
 from fabula.text import read_documents
 

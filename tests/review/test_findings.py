@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from fabula.core.types import Document, Measurement
-from fabula.reference.norms import GroupBook, measure_group
 from fabula.reference.search import Reference
 from fabula.review.findings import (
     Finding,
@@ -24,6 +23,7 @@ from fabula.review.parts import Review, TextReview, comparable
 from fabula.review.reviewer import Reviewer
 from fabula.review.tables import review_json, review_tables
 from fabula.show.sheet import render
+from fabula.stats.norms import GroupBook, measure_group
 from fabula.style.lines import LINE_KINDS, LineNote, LineReview
 
 PLANTED = {

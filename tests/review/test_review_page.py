@@ -21,7 +21,6 @@ from fabula.core.types import Document, Measurement, Signature
 from fabula.feedback.advising import Advice
 from fabula.feedback.points import Point, Remark
 from fabula.models.surprisal import TokenSurprisal
-from fabula.reference.norms import GroupBook, measure_group
 from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.page import Dot, page_of, scatter, write_review_page
@@ -30,6 +29,7 @@ from fabula.review.reviewer import Reviewer
 from fabula.review.tables import review_json, review_sheets
 from fabula.show.page import Borrowed, Listed, Note, cut_text
 from fabula.show.sheet import csv_of, latex_of
+from fabula.stats.norms import GroupBook, measure_group
 from fabula.style.fluency import Fluency, SpanSurprisal
 
 HOSTILE = (

@@ -22,8 +22,8 @@ from fabula.jobs.shared_settings import Processes, restart_setting
 from fabula.novelty.job import Matching, OriginalityOptions, open_measure
 from fabula.novelty.measure import ExcludeSame
 from fabula.reference.files import HELD_OUT, corpus_folder, fetch_corpus
-from fabula.reference.norms import Distribution, GroupBook, GroupNumbers, read_groups, write_groups
 from fabula.reference.search import Reference, check_spec, is_elsewhere, is_served
+from fabula.stats.norms import Distribution, GroupBook, GroupNumbers, read_groups, write_groups
 
 _ROWS_FILE = "held_out.scores.jsonl"
 _FIELD = "held_out"

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from fabula.novelty.near import NearSearch, PaperSearch
     from fabula.reference.backend import Age, Backend
     from fabula.reference.exclude import CopyRule
-    from fabula.reference.norms import Distribution
     from fabula.reference.search import Reference
     from fabula.show.sheet import Block
+    from fabula.stats.norms import Distribution
 
 
 _TECHNICAL = ("text_digest", "word_counts")

@@ -10,9 +10,9 @@ from typing import Any
 
 from fabula.core.errors import explain
 from fabula.novelty.detector import OUTCOMES, Calibration
-from fabula.reference.norms import Distribution
 from fabula.show.charts import COLOURS, LINE, SOFT, figure_of
 from fabula.show.sheet import Block, Cell, Column, Displayed, Sheet, known
+from fabula.stats.norms import Distribution
 
 _QUOTE_CHARS = 60
 

@@ -632,7 +632,7 @@ def info(
             raise SettingsError(wrong, "needs the folder of a corpus")
     if not is_groups:
         return CatalogueInfo(catalogue, name)
-    from fabula.reference.norms import GroupBook
+    from fabula.stats.norms import GroupBook
 
     groups = GroupBook.open(*([] if name is None else [Path(name)])).groups
     shown = []

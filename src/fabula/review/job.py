@@ -31,8 +31,8 @@ from fabula.jobs.shared_settings import Processes, TableFiles, grammar_setting, 
 from fabula.judging.inputs import Labels, Run
 from fabula.judging.job import labels_of_some
 from fabula.novelty.job import Marking, Matching
-from fabula.reference.norms import GroupNumbers, read_groups, write_groups
 from fabula.reference.search import is_elsewhere
+from fabula.stats.norms import GroupNumbers, read_groups, write_groups
 from fabula.style.lines import LINE_KINDS
 from fabula.text import check_documents
 

@@ -17,7 +17,6 @@ from fabula.feedback.page import advice_notes, notes_of, nothing_left
 from fabula.linguistic.page import CHART_HEIGHT, CHART_WIDTH, profile_view
 from fabula.novelty.page import article_of
 from fabula.novelty.scores import to_row
-from fabula.reference.norms import GroupNumbers
 from fabula.review.parts import (
     SENTENCE_ITEM,
     Number,
@@ -34,6 +33,7 @@ from fabula.review.parts import (
 from fabula.review.tables import findings_view, lines_view, noted_places, together_blocks
 from fabula.show.page import Listed, cut_text, write_page_file
 from fabula.show.sheet import html_of
+from fabula.stats.norms import GroupNumbers
 from fabula.style.book_page import book_view, chapters_to_fold, folds_of
 from fabula.text import TextSettings, count_words
 

@@ -23,7 +23,7 @@ from fabula.core.types import Document, Measurement, Rubric, Signature
 from fabula.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.novelty.measure import Originality
 from fabula.novelty.scores import to_row
-from fabula.reference.norms import GroupBook, GroupKind, GroupNumbers, measure_group
+from fabula.stats.norms import GroupBook, GroupKind, GroupNumbers, measure_group
 from fabula.style.lines import LINE_KINDS
 from fabula.text import TextSettings
 

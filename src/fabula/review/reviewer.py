@@ -30,10 +30,10 @@ from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.novelty.job import OriginalityOptions, open_measure, younger_remark
 from fabula.novelty.measure import ExcludeSame, OriginalityMeasure
 from fabula.reference.backend import described
-from fabula.reference.norms import GroupBook
 from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.parts import LeftOut, Review, TextReview
+from fabula.stats.norms import GroupBook
 from fabula.style.fluency import FluencyMeasure, read_tokens
 from fabula.style.lines import Wanted, read_drafts
 from fabula.text import check_documents

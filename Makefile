@@ -105,11 +105,13 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/reads.py
 	$(RUN)python bench/near.py
 	$(RUN)python bench/planted.py
+	$(RUN)python bench/planted_runs.py
 	$(RUN)python bench/false_alarms.py
 	$(RUN)python bench/judge.py
 	$(RUN)python bench/wordings.py
 	$(RUN)python bench/fluency.py
 	$(RUN)python bench/report.py
+	$(RUN)python bench/report.py --book
 	$(RUN)python bench/study.py
 	$(RUN)python bench/places.py
 	$(RUN)python bench/serve.py
@@ -119,6 +121,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/diversity.py
 	$(RUN)python bench/diversity_halves.py
 	$(RUN)python bench/diversity_models.py
+	$(RUN)python bench/keyness.py
 	$(RUN)python bench/rows.py
 	$(RUN)python bench/blind_times.py
 	$(UV) sync --locked --quiet --inexact --group bench

@@ -18,8 +18,7 @@ import corpora
 from fabula.core.types import Document
 from fabula.core.workers import default_jobs
 from fabula.reference.search import Reference
-from fabula.review.job import ReportSettings
-from fabula.review.parts import group_numbers
+from fabula.review.job import ReportSettings, group_numbers
 from fabula.review.reviewer import Reviewer
 from fabula.rubrics.released import read_released_stories
 from fabula.stats import norms as groups

@@ -116,7 +116,7 @@ _WANTED = (
     "fabula.cli.main", "fabula.api", "fabula.judging.job", "fabula.review.job",
     "fabula.judging.session", "fabula.judging.summary", "fabula.novelty.detector",
     "fabula.groups.diversity", "fabula.models.surprisal",
-    "fabula.judging.page", "fabula.novelty.page",
+    "fabula.judging.part", "fabula.novelty.part",
     "fabula.review.page", "fabula.review.tables", "fabula.studies",
 )  # fmt: skip
 

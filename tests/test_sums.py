@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "evals/rubrics.py": {"sum((reply.usage for reply in outputs if reply.usage), ModelUsage())"},
     "feedback/advising.py": {"sum((cost.usage for cost in costs), start=Usage())"},
     "feedback/characters.py": {"sum((other for _, other in rest))"},
-    "feedback/page.py": {"sum(advice.other_lines.values())"},
+    "feedback/part.py": {"sum(advice.other_lines.values())"},
     "judging/agreement.py": {"sum(value.values())"},
     "judging/judges.py": {"sum(usages, Usage())"},
     "judging/summary.py": {"sum(flips)"},

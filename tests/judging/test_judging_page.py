@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fabula.core.types import Document, Measurement
-from fabula.judging.page import write_judging_page
+from fabula.judging.part import write_judging_page
 from fabula.judging.summary import summarise
 from fabula.judging.tables import judge_tables
 from fabula.judging.trust import Trust, TrustBook

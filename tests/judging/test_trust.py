@@ -12,7 +12,7 @@ from fabula.core.errors import InputError
 from fabula.core.store import CHECKSUM
 from fabula.core.types import Document, Measurement, Signature
 from fabula.judging.measurements import own_story
-from fabula.judging.page import write_judging_page
+from fabula.judging.part import write_judging_page
 from fabula.judging.plan import Asked, Judged, JudgePlan, identity, is_identified
 from fabula.judging.prompts import Template
 from fabula.judging.session import Session, run_session

@@ -15,7 +15,7 @@ from fabula.core.types import Document
 from fabula.models.vectors import WordVectors, quantise
 from fabula.novelty.measure import Levels, OriginalityMeasure, uniqueness
 from fabula.novelty.near import PaperSearch, PaperSettings
-from fabula.novelty.page import article_of
+from fabula.novelty.part import article_of
 from fabula.novelty.scores import to_row
 from fabula.reference.search import Reference
 from fabula.text.words import StopWords, load_stop_words

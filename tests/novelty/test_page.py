@@ -12,7 +12,7 @@ from tests.study_browsing import CHROMIUM, DRIVER, chrome
 
 from fabula.core.types import Document
 from fabula.novelty.measure import Levels, OriginalityMeasure
-from fabula.novelty.page import borrowed_of, commonplaces_of, passages_of, write_page
+from fabula.novelty.part import borrowed_of, commonplaces_of, passages_of, write_page
 from fabula.novelty.scores import to_row
 from fabula.reference.search import Reference
 from fabula.show.page import Borrowed, segments_of

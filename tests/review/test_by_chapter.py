@@ -11,9 +11,10 @@ from fabula.models.surprisal import TokenSurprisal
 from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.review.page import write_review_page
-from fabula.review.parts import TextReview, by_chapter
 from fabula.review.reviewer import Reviewer
 from fabula.review.tables import review_json
+from fabula.show.parts import TextReview
+from fabula.style.book import by_chapter
 from fabula.style.fluency import Fluency
 
 TAKEN = "the copper weathercock above the ferryman’s crooked chapel had quarrelled with every wind"
@@ -54,7 +55,7 @@ def test_surprise_is_that_of_the_words_of_a_chapter():
         np.array([0, 20]), ends, np.array([12 * math.log(2), 4 * math.log(2)], np.float32)
     )
     fluency = Fluency(document, 8, 2.0, (), None, Signature("fluency"), tokens)
-    found = by_chapter(TextReview(document, fluency=fluency), ROWS)
+    found = by_chapter(TextReview(document, {"fluency": fluency}), ROWS)
     # Twelve bits over four words, and four over four.
     assert [one["surprise"] for one in found] == [pytest.approx(3.0), pytest.approx(1.0)]
     assert [one["borrowed"] for one in found] == [None, None]

@@ -16,7 +16,7 @@ from tests.commands import invoke
 from fabula.core.errors import InputError
 from fabula.core.types import Document
 from fabula.review.comments import write_comments
-from fabula.review.parts import Review, TextReview
+from fabula.show.parts import Review, TextReview
 from fabula.stats.norms import GroupBook
 from fabula.style.lines import LineNote, LineReview
 from fabula.text import read_documents
@@ -30,7 +30,7 @@ def reviewed(text: str, places: list[tuple[int, int]]) -> Review:
     )
     # So many words that every note is marked.
     lines = LineReview(100 * (len(notes) + 1), notes, "lines|rules:1")
-    return Review((TextReview(Document("d", text), lines=lines),), (), GroupBook([]))
+    return Review((TextReview(Document("d", text), {"lines": lines}),), (), GroupBook([]))
 
 
 def commented(path: Path) -> dict[str, str]:

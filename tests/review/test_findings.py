@@ -19,9 +19,10 @@ from fabula.review.findings import (
 )
 from fabula.review.job import ReportSettings
 from fabula.review.page import page_of, write_review_page
-from fabula.review.parts import Review, TextReview, comparable
 from fabula.review.reviewer import Reviewer
 from fabula.review.tables import review_json, review_tables
+from fabula.show.norms import comparable
+from fabula.show.parts import Review, TextReview
 from fabula.show.sheet import render
 from fabula.stats.norms import GroupBook, measure_group
 from fabula.style.lines import LINE_KINDS, LineNote, LineReview
@@ -90,8 +91,8 @@ def test_a_second_borrowed_passage_comes_before_points_of_style(draft: str, libr
 
 def test_the_first_sentences_count_what_is_marked(review: Review):
     (text,) = review.texts
-    said = [one.sentence for one in said_of(text)]
-    n = len(text.originality.ranked.passages)
+    said = [one.sentence for one in said_of(text, review)]
+    n = len(text.results["originality"].ranked.passages)
     word = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"][n]
     assert said[0].startswith(f"{word} passages to check")
     assert {"One name in two spellings.", "One possible error of spelling or grammar."} <= {*said}
@@ -122,7 +123,7 @@ def test_a_note_inside_another_mark_can_still_be_led_to(tmp_path: Path):
     whole = LineNote("long", 0, len(text), "Long.", 0.9)
     within = LineNote("echo", text.index("four"), text.index(" five"), "Again.", 0.8)
     lines = LineReview(8, (whole, within), "lines|rules:1")
-    review = Review((TextReview(Document("d", text), lines=lines),), (), GroupBook([]))
+    review = Review((TextReview(Document("d", text), {"lines": lines}),), (), GroupBook([]))
     write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text()
     assert page.count('id="l1-1"') == page.count('id="l1-2"') == 1
@@ -132,7 +133,7 @@ def test_a_note_inside_another_mark_can_still_be_led_to(tmp_path: Path):
 def test_a_kind_of_note_that_is_left_out_is_nowhere(draft: str):
     review = review_of(draft, None, "echo", "profile")
     text = review.texts[0]
-    assert {note.kind for note in text.lines.notes} >= {"spelling", "name"}
+    assert {note.kind for note in text.results["lines"].notes} >= {"spelling", "name"}
     assert "echo" not in {one.item for one in text.measurements()}
     assert review.signatures["lines"].endswith("|without:echo+long+stock")
     assert "lines" not in review_of(draft, None, "lines", "profile").signatures
@@ -151,12 +152,12 @@ def test_each_kind_of_note_is_a_measurement_with_its_places(review: Review):
 def test_a_text_that_is_not_english_has_no_notes_and_says_why():
     text = "Der alte Mann ging am Abend durch den Wald nach Hause und fand die Tür offen. " * 4
     review = review_of(text, None)
-    lines = review.texts[0].lines
+    lines = review.texts[0].results["lines"]
     assert lines.missing_reason is not None
     assert all(one.value is None for one in lines.measurements("draft"))
     assert findings_of(review.texts[0]) == []
     (view,) = page_of(review)["texts"]
-    assert view["lines"]["missing"]
+    assert next(part["view"] for part in view["parts"] if part["id"] == "lines")["missing"]
 
 
 def test_what_depends_on_length_is_compared_with_texts_of_like_length_only():

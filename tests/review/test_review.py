@@ -12,6 +12,7 @@ from tests.serving import prompt_of, serving
 from fabula.core.errors import CorpusError, InputError
 from fabula.core.settings import SettingsError
 from fabula.core.types import Document
+from fabula.groups.part import DiversityPart
 from fabula.jobs.models import NoModelSettings, Spending
 from fabula.jobs.progress import SILENT
 from fabula.judging.agreement import CorrectSettings, correct_measurements
@@ -21,10 +22,10 @@ from fabula.reference.build import add_documents
 from fabula.reference.search import Reference
 from fabula.review.job import GroupSettings, ReportFiles, ReportSettings, report
 from fabula.review.page import write_review_page
-from fabula.review.parts import Review, numbers_of_review
 from fabula.review.reviewer import Declined, Reviewer, corrected
 from fabula.review.tables import review_json, review_tables
 from fabula.rubrics.load import load_rubric
+from fabula.show.parts import Review, numbers_of_review
 from fabula.show.sheet import render
 
 STORY = (
@@ -64,7 +65,7 @@ def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
         with Reviewer(plan) as reviewer:
             for borrowed in ([6], [9, 6]):
                 (text,) = reviewer.run([Document("s", STORY)]).texts
-                assert [b.n_words for b in text.originality.borrowed] == borrowed
+                assert [b.n_words for b in text.results["originality"].borrowed] == borrowed
                 assert reviewer.can_do(plan)
                 add_documents(SOURCES[1:], tmp_path / "r", n_jobs=1)
                 served.served.reload()
@@ -73,14 +74,14 @@ def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
 def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str):
     review = run([Document("s", STORY)], references=(books,))
     (text,) = review.texts
-    assert [b.n_words for b in text.originality.borrowed] == [9, 6]
-    assert text.profile is not None
+    assert [b.n_words for b in text.results["originality"].borrowed] == [9, 6]
+    assert text.results["profile"] is not None
     assert {entry.part for entry in review.left_out} == {"verdicts", "feedback"}
     assert all(entry.remedy and not entry.is_failure for entry in review.left_out)
     assert set(review.signatures) == {"originality", "profile", "lines"}
     # Without a reference nothing counts as new.
     alone = run([Document("s", STORY)])
-    assert alone.texts[0].originality is None
+    assert "originality" not in alone.texts[0].results
     (entry,) = [one for one in alone.left_out if one.part == "originality"]
     assert "fabula reference build" in entry.remedy
     assert "creativity_index" not in {n.key for n in numbers_of_review(alone)[0]}
@@ -117,10 +118,10 @@ def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path:
         again = run([Document("s", STORY)], **plan)
         assert len(served.requests) == 17
     (text,) = review.texts
-    assert len(text.verdicts) == 14
-    assert [judge.scores for judge in review.judges] == [{"s": 14.0}]
-    assert review.judges[0].overall_trust is None, "nobody checked this judge"
-    (advice,) = text.advice
+    assert len(text.results["verdicts"]) == 14
+    assert [judge.scores for judge in review.of_all["verdicts"].judges] == [{"s": 14.0}]
+    assert review.of_all["verdicts"].judges[0].overall_trust is None, "nobody checked this judge"
+    (advice,) = text.results["feedback"]
     (point,) = advice.points
     assert (point.n_said, advice.n_answers) == (2, 2)
     assert text.document.text[slice(*point.places[0])] == "counted nine, and one"
@@ -132,10 +133,10 @@ def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str):
     with serving(lambda *_: broken) as served:
         models = judge_at(served.url, max_retries=0)
         review = run([Document("s", STORY)], references=(books,), models=models)
-    assert review.texts[0].originality is not None
+    assert review.texts[0].results["originality"] is not None
     failed = {entry.part for entry in review.left_out if entry.is_failure}
     assert failed == {"verdicts", "feedback"}
-    assert review.texts[0].verdicts == ()
+    assert "verdicts" not in review.texts[0].results
 
 
 def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(tmp_path: Path):
@@ -148,7 +149,7 @@ def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(tm
             n_asked.append(len(served.requests))
     # More at each try, each question once, and in the end all of them.
     assert 0 < n_asked[1] < 14
-    assert n_asked[-1] == len(review.texts[0].verdicts) == 14
+    assert n_asked[-1] == len(review.texts[0].results["verdicts"]) == 14
 
 
 def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str):
@@ -160,7 +161,7 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str):
         with Reviewer(plan) as reviewer:
             review = reviewer.run([Document("s", STORY)], SILENT, refuse)
         assert served.requests == []
-    assert review.texts[0].originality is not None
+    assert review.texts[0].results["originality"] is not None
     declined = {e.part for e in review.left_out if "its cost was not confirmed" in e.reason}
     assert declined == {"verdicts", "feedback"}
 
@@ -190,7 +191,7 @@ def test_what_is_off_by_default_is_asked_for_in_one_place():
 def test_a_review_grows_part_by_part(books: str):
     with Reviewer(ReportSettings(references=(books,), n_jobs=1)) as reviewer:
         seen = [
-            (r.texts[0].originality is not None, r.texts[0].profile is not None)
+            ("originality" in r.texts[0].results, "profile" in r.texts[0].results)
             for r in reviewer.steps([Document("s", STORY)])
         ]
     assert seen[:2] == [(True, False), (True, True)]
@@ -212,13 +213,13 @@ def test_several_texts_say_who_wrote_like_whom(tmp_path: Path):
     without = ("profile", "originality")
     with Reviewer(ReportSettings(without=without, n_jobs=1)) as reviewer:
         review, few, alone = (reviewer.run(texts[:n]) for n in (12, 5, 1))
-    found = review.together
+    found = review.of_all["diversity"]
     assert [{pair.a, pair.b} for pair in found.pairs[:2]] == [{"t0", "t11"}, {"t3", "t7"}]
     assert found.pairs[1].n_words == len(words.split())
     assert "2 of 12 texts have the same words as another" in found.remarks[0]
     assert review.signatures["diversity"] == found.diversity.signature
-    assert (few.together.diversity, few.together.pairs) == (None, [])
-    assert "need 10 texts, and these are 5" in few.together.reason
+    assert (few.of_all["diversity"].diversity, few.of_all["diversity"].pairs) == (None, [])
+    assert "need 10 texts, and these are 5" in few.of_all["diversity"].reason
     content = review_json(review)["together"]
     assert content["pairs"][1]["longest_run"] == len(words.split())
     assert content["set"]["n_units"] == 12
@@ -228,7 +229,7 @@ def test_several_texts_say_who_wrote_like_whom(tmp_path: Path):
     assert page.read_text().count(f"<td>{words}</td>") == 2
     # It can be left out, and of one text nothing is said of it.
     left_out = run(texts[:2], without=(*without, "diversity"))
-    assert left_out.together is None
+    assert "diversity" not in left_out.of_all
     parts = [{entry.part for entry in one.left_out} for one in (left_out, alone)]
     assert ["diversity" in one for one in parts] == [True, False]
 
@@ -263,7 +264,7 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path):
         n_asked = len(served.requests)
     assert n_asked == 24 * 14, "labels of other texts are refused before anything is asked"
     people = read_labels(labels, ttcw)
-    verdicts = [one for text in review.texts for one in text.verdicts]
+    verdicts = [one for text in review.texts for one in text.results["verdicts"]]
     for by, groups in ((None, set()), ("author", {"a", "b"})):
         known = corrected(review, by)
         expected = correct_measurements(verdicts, people, ttcw, CorrectSettings(by=by), texts)
@@ -293,8 +294,8 @@ def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(tmp_
         review = run(texts, models=judge_at(served.url), rubric=str(rubric), labels=labels,
                      without=("profile", "originality", "feedback", "diversity"))  # fmt: skip
     known = corrected(review, None)
-    assert not known.corrected
-    assert [text.verdicts for text in known.texts] == [text.verdicts for text in review.texts]
+    assert not known.of_all["verdicts"].corrected
+    assert known.texts == review.texts
     (entry,) = [one for one in known.left_out if "not corrected" in one.reason]
     assert (entry.part, entry.is_failure) == ("verdicts", False)
 
@@ -323,13 +324,13 @@ def of_class(texts: list[Document] = CLASS, **given: Any) -> Review:
 def test_a_class_is_compared_with_itself_and_no_text_with_itself():
     review = of_class()
     # By counting: a run of 15 words in 22 and 22 words, one of 14 in 24 and in 23.
-    by_id = {one.id: one for one in review.together.shared}
-    assert [(one.id, one.longest) for one in review.together.shared[:2]] == [
+    by_id = {one.id: one for one in review.of_all["diversity"].shared}
+    assert [(one.id, one.longest) for one in review.of_all["diversity"].shared[:2]] == [
         ("ann", 15), ("ben", 15)
     ]  # fmt: skip
     assert (by_id["ann"].most_with, by_id["cleo"].most_with) == ("ben", "cleo2")
     assert by_id["dora"].share == 0
-    index = {text.document.id: text.originality.uniqueness[5] for text in review.texts}
+    index = {text.document.id: text.results["originality"].uniqueness[5] for text in review.texts}
     assert index["dora"] == 1
     assert index["ann"] == pytest.approx(1 - 15 / 22)
     assert "excl=same(id)" in review.signatures["originality"].replace("excl:", "excl=")
@@ -342,10 +343,10 @@ def test_a_class_is_compared_with_itself_and_no_text_with_itself():
 
 def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: Path):
     review = of_class(exclude_same="author")
-    by_id = {one.id: one for one in review.together.shared}
+    by_id = {one.id: one for one in review.of_all["diversity"].shared}
     assert by_id["cleo"].share == by_id["cleo2"].share == 0
     assert by_id["ann"].most_with == "ben"
-    uniqueness = {text.document.id: text.originality.uniqueness[5] for text in review.texts}
+    uniqueness = {t.document.id: t.results["originality"].uniqueness[5] for t in review.texts}
     assert uniqueness["cleo"] == 1
     assert uniqueness["ann"] < 1
     assert "same(id,author)" in review.signatures["originality"]
@@ -358,8 +359,8 @@ def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: P
 def test_a_class_and_books_are_searched_together(books: str):
     texts = [*CLASS[:2], Document("eve", "It was the best of times, it was the worst of times.")]
     review = of_class(texts, references=(books,))
-    assert review.found_elsewhere()["eve"] == 1
-    assert {one.id: one.share for one in review.together.shared}["eve"] == 0
+    assert DiversityPart().found_elsewhere(review)["eve"] == 1
+    assert {one.id: one.share for one in review.of_all["diversity"].shared}["eve"] == 0
     assert review_json(review)["texts"][2]["originality"]["n_words"] == 12
     assert "found elsewhere" in render(*review_tables(review))
 

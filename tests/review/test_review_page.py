@@ -5,7 +5,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from fabula.feedback.points import Point, Remark
 from fabula.models.surprisal import TokenSurprisal
 from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
-from fabula.review.page import Dot, page_of, scatter, write_review_page
-from fabula.review.parts import Review
+from fabula.review.page import page_of, write_review_page
 from fabula.review.reviewer import Reviewer
 from fabula.review.tables import review_json, review_sheets
+from fabula.show.norms import Dot, scatter
 from fabula.show.page import Borrowed, Listed, Note, cut_text
+from fabula.show.parts import Review
 from fabula.show.sheet import csv_of, latex_of
 from fabula.stats.norms import GroupBook, measure_group
 from fabula.style.fluency import Fluency, SpanSurprisal
@@ -111,6 +112,12 @@ def page_in(folder: Path, review: Review) -> str:
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
+def shown_of(text: Mapping[str, Any], part: str) -> Any:
+    """What a part shows of a text on the page."""
+    (view,) = (shown["view"] for shown in text["parts"] if shown["id"] == part)
+    return view
+
+
 def with_advice(review: Review, words: str, said: str) -> Review:
     """The review with a point about these words, said in 2 of 3 readings."""
     (text,) = review.texts
@@ -119,7 +126,7 @@ def with_advice(review: Review, words: str, said: str) -> Review:
     point = Point((remark, remark))
     advice = Advice(text.document, "m@1", (point,), 3, 0, 0, {}, {}, "advice|model:m")
     return replace(
-        review, texts=(replace(text, advice=(advice,)),),
+        review, texts=(text.having("feedback", (advice,)),),
         signatures={**review.signatures, "feedback": "advice|model:m|times:3"},
     )  # fmt: skip
 
@@ -145,7 +152,7 @@ def with_fluency(review: Review, *bits: float | None) -> Review:
     ]
     groups = GroupBook(measure_group("p", "people", "100 texts by people", of_people))
     return replace(
-        review, texts=(replace(text, fluency=fluency),), groups=groups,
+        review, texts=(text.having("fluency", fluency),), groups=groups,
         signatures={**review.signatures, "fluency": str(signature)},
     )  # fmt: skip
 
@@ -164,9 +171,9 @@ def test_hostile_text_is_escaped_everywhere(tmp_path: Path):
 
 def test_surprisal_is_for_researchers_and_sources_are_linked(tmp_path: Path):
     review = with_fluency(reviewed(tmp_path, Document("d", STORY)), 5.0, None, 99.9)
-    view = page_of(review)["texts"][0]
+    (view,) = page_of(review)["texts"]
     # The sentence without a figure is no dot at 0.
-    assert len(view["fluency"]["picture"]["dots"]) == 2
+    assert len(shown_of(view, "fluency")["picture"]["dots"]) == 2
     assert not any("surpris" in one["sentence"] for one in view["findings"]["said"])
     page = page_in(tmp_path, review)
     for said in (
@@ -178,9 +185,9 @@ def test_surprisal_is_for_researchers_and_sources_are_linked(tmp_path: Path):
 
 def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path):
     review = with_fluency(reviewed(tmp_path, Document("d", "He ran. Home.")), 5.0, 5.0)
-    view = page_of(review)["texts"][0]
-    assert view["article"]["index"] is None
-    assert view["fluency"]["picture"] is None
+    (view,) = page_of(review)["texts"]
+    assert shown_of(view, "originality")["index"] is None
+    assert shown_of(view, "fluency")["picture"] is None
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5))

@@ -88,6 +88,12 @@ def test_a_database_of_a_newer_version_is_refused_and_stays(design: StudyDesign,
     open_store(design, units).close()
 
 
+def test_an_address_that_cannot_be_read_is_refused_without_its_password(design: StudyDesign):
+    with pytest.raises(InputError, match="not a database URL") as caught:
+        open_store(design, read_units(design), "postgresql://ann:secret@host:port/db")
+    assert "secret" not in str(caught.value)
+
+
 def test_a_database_of_something_else_is_refused_and_stays(design: StudyDesign, tmp_path: Path):
     for table in ("alembic_version (version_num)", "settings (key, value)"):
         with closing(sqlite3.connect(tmp_path / "other.db")) as database, database:

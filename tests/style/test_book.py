@@ -12,8 +12,7 @@ import fabula as fb
 from fabula.core.types import Document
 from fabula.linguistic.cast import Person, Talk, cast_of, speakers_of, talk_of
 from fabula.show.page import cut_text
-from fabula.style.book import Book, BookInstrument, measure_book
-from fabula.style.book_page import chapters_to_fold, folds_of
+from fabula.style.book import Book, BookInstrument, chapters_to_fold, folds_of, measure_book
 from fabula.text import count_words
 from fabula.text.reading import Reading
 

@@ -158,6 +158,7 @@ def test_chapters_are_apart_in_order_and_hold_their_scenes(parts: list[str], gap
 
 def test_sections_are_all_of_a_text():
     text = "\n\n".join([PROSE] * 9)
+    assert sections_of("\n\n", 500) == []
     found = sections_of(text, 500)
     assert len(found) > 2
     assert [one.start for one in found] == [0, *(one.end for one in found[:-1])]

@@ -14,7 +14,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiled(folder: Path) -> list[Path]:
-    page_environment(TEMPLATES).get_template("review.html.j2")
+    page_environment(TEMPLATES).get_template("review/page.html.j2")
     return sorted((folder / "templates").iterdir())
 
 

@@ -224,7 +224,7 @@ def write_system_page(path: Path, table: SystemTable, examples: Sequence[Example
         "score": _score,
         "text": _text,
     }
-    write_page_file(path, "continuation.html.j2", page)
+    write_page_file(path, "continuation/page.html.j2", page)
 
 
 def _places(table: SystemTable, metric: Metric) -> dict[str, list[float | None]]:

@@ -17,13 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from fabula.core.packages import installed, load
 from fabula.core.types import Document, Measurement, Signature
 
-PARTS = ("originality", "fluency", "profile", "lines", "verdicts", "feedback", "diversity")
-"""The instruments that are parts of each report, in display order; see `fabula.review.parts`."""
 _OWN: dict[str, Instrument] = {}
 
 
@@ -73,17 +72,31 @@ I = TypeVar("I", bound=Instrument)  # noqa: E741 (an instrument's type)
 
 def register(instrument: I) -> I:
     """Register an instrument. Raises `ValueError` if its id is taken."""
-    if instrument.id in PARTS or _OWN.get(instrument.id, instrument) is not instrument:
+    is_part = instrument.id in {part.id for part in own_parts()}
+    if is_part or _OWN.get(instrument.id, instrument) is not instrument:
         raise ValueError(f"the instrument {instrument.id!r} already exists")
     _OWN[instrument.id] = instrument
     return instrument
 
 
 @cache
+def _parts() -> tuple[Any, ...]:
+    """Fabula's own, found in its rooms: `PARTS` of each module `part`, in their order."""
+    rooms = sorted(file.parent.name for file in Path(__file__).parents[1].glob("*/part.py"))
+    parts = [part for room in rooms for part in import_module(f"fabula.{room}.part").PARTS]
+    return tuple(sorted(parts, key=lambda part: part.order))
+
+
+def own_parts() -> tuple[Any, ...]:
+    """The parts of every report (`fabula.show.parts`), in order, without the instruments."""
+    return tuple(part for part in _parts() if not hasattr(part, "measure"))
+
+
+@cache
 def _installed() -> tuple[Instrument, ...]:
-    """Fabula's own and those of other packages, created once."""
-    book = import_module("fabula.style.book").BookInstrument()
-    return (book, *(load(point)() for point in installed("instruments")))
+    """Fabula's own instruments and those of other packages, created once."""
+    own = (part for part in _parts() if hasattr(part, "measure"))
+    return (*own, *(load(point)() for point in installed("instruments")))
 
 
 def instruments() -> tuple[Instrument, ...]:
@@ -96,4 +109,4 @@ def instruments() -> tuple[Instrument, ...]:
 
 def names_of_parts() -> tuple[str, ...]:
     """All possible parts of a report: the built-in ones, then registered instruments."""
-    return (*PARTS, *(instrument.id for instrument in instruments()))
+    return tuple(part.id for part in (*own_parts(), *instruments()))

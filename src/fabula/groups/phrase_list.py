@@ -17,6 +17,9 @@ from fabula.core.errors import DAMAGE, InputError
 from fabula.core.instruments import Figure
 from fabula.core.store import PHRASES, checksum, read_rows, write_rows
 from fabula.core.types import Document, Measurement, Signature, Span
+from fabula.show.page import Listed
+from fabula.show.parts import Marks, MeasuredPart, Review, TextReview
+from fabula.show.sheet import Block, Column, Sheet
 from fabula.text import TextSettings
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ _MONROE = """@article{monroe2008fightin,
   pages = {372--403},
   year = {2008}
 }"""
+_MAX_SHOWN = 200
 NO_DETECTOR = (
     "This is not a detector. Everybody uses such phrases, and no number of them says who wrote a "
     "text."
@@ -138,10 +142,12 @@ class PhraseUse:
     n_words: int
 
 
-class PhraseInstrument:
+class PhraseInstrument(MeasuredPart):
     """Count the listed phrases in a text, with their places. Where one lies within a longer listed
     phrase, only the longer one counts.
     """
+
+    template = "groups/phrases.html.j2"
 
     def __init__(self, listed: PhraseList, number: int = 1) -> None:
         self._list = listed
@@ -202,6 +208,44 @@ class PhraseInstrument:
             details = {"phrases": [asdict(use) for use in ordered]}
             yield [Measurement(*about, value, reason, spans, None, str(self.signature), details)]
 
+    def blocks(self, review: Review) -> Sequence[Block]:
+        """The phrases of the list that a single text contains."""
+        uses = [use for text in review.texts for use in self._uses(text)]
+        if len(review.texts) > 1 or not uses:
+            return ()
+        columns = [Column("phrase"), Column("times", ",", of=lambda use: len(use.places))]
+        if uses[0].said:
+            columns.append(Column("used by", of="said"))
+        sheet = Sheet.of("phrases", uses, columns, about=("list", self.id), many="phrases")
+        return ["", sheet, NO_DETECTOR]
+
+    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+        view = super().view(number, text, review, n_marks)
+        if view is None:
+            return None
+        uses = self._uses(text)
+        shown = [(f"{self.id}-{number}-row{k}", use) for k, use in enumerate(uses[:_MAX_SHOWN], 1)]
+        return view | {
+            "about": NO_DETECTOR,
+            "n_more": max(0, len(uses) - _MAX_SHOWN),
+            "rows": [
+                {"id": row, "phrase": use.phrase, "n": len(use.places), "said": use.said}
+                for row, use in shown
+            ],
+            # The places of listed phrases, each linked to its row.
+            "listed": [
+                Listed(*place, use.n_words, use.said, row)
+                for row, use in shown
+                for place in use.places
+            ],
+        }
+
+    def marks(self, view: Any) -> Marks:
+        return Marks(listed=view["listed"])
+
+    def _uses(self, text: TextReview) -> list[PhraseUse]:
+        return [use for measured in text.results.get(self.id, ()) for use in uses_of(measured)]
+
     def find(self, words: Sequence[str]) -> list[tuple[int, int, ListedPhrase]]:
         """Where listed phrases begin, their lengths, and which; none lies within another."""
         uses: list[tuple[int, int, ListedPhrase]] = []
@@ -221,8 +265,8 @@ class PhraseInstrument:
 
 
 def uses_of(measurement: Measurement) -> list[PhraseUse]:
-    """The phrases of a `PhraseInstrument` measurement; empty for other instruments."""
+    """The phrases of a `PhraseInstrument` measurement."""
     return [
         PhraseUse(**{**use, "places": tuple((int(a), int(b)) for a, b in use["places"])})
-        for use in measurement.details.get("phrases", ())
+        for use in measurement.details["phrases"]
     ]

@@ -355,7 +355,7 @@ class Judged(Result):
         return {} if is_of_pairs else {".html": self.save_page}
 
     def save_page(self, path: Path) -> None:
-        from fabula.judging.page import write_judging_page
+        from fabula.judging.part import write_judging_page
 
         judges, documents, rubric = self.summaries(), self.documents, self.rubric
         corrected = {rater: run.tables() for rater, run in self.corrected().items()}

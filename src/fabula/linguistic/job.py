@@ -47,7 +47,7 @@ class Profiles(Result):
     profiles: list[Profile]
 
     def tables(self) -> list[Block]:
-        from fabula.linguistic.page import profile_tables
+        from fabula.linguistic.part import profile_tables
 
         return profile_tables(self.profiles)
 
@@ -65,10 +65,10 @@ class Profiles(Result):
         return [measurement for profile in self.profiles for measurement in profile.measurements()]
 
     def writers(self) -> dict[str, Any]:
-        from fabula.linguistic import page
+        from fabula.linguistic import part
 
-        plots = {e: partial(page.save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")}
-        return {".html": partial(page.write_profile_page, self.profiles), **plots}
+        plots = {e: partial(part.save_profiles, self.profiles) for e in (".svg", ".pdf", ".png")}
+        return {".html": partial(part.write_profile_page, self.profiles), **plots}
 
     def _repr_html_(self) -> str:
         return "".join(profile._repr_html_() for profile in self.profiles)
@@ -88,7 +88,7 @@ def profile(
     Raises `InputError`, and `ModelError` if the language pipeline is not installed.
     """
     from fabula.core.store import write_rows
-    from fabula.linguistic import page
+    from fabula.linguistic import part
     from fabula.linguistic.profile import profile_texts
 
     engine, profiles = settings.engine, []
@@ -102,7 +102,7 @@ def profile(
     if settings.out is not None:
         write_rows(settings.out, [p.to_row() for p in profiles], are_results=True)
     if settings.html is not None:
-        page.write_profile_page(profiles, settings.html)
+        part.write_profile_page(profiles, settings.html)
     if settings.plot is not None:
-        page.save_profiles(profiles, settings.plot)
+        part.save_profiles(profiles, settings.plot)
     return Profiles(profiles)

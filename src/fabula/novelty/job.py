@@ -367,7 +367,7 @@ class OriginalityResult(Result):
         return remarks
 
     def save_page(self, path: Path) -> None:
-        from fabula.novelty.page import write_page
+        from fabula.novelty.part import write_page
 
         write_page(path, self.texts, self.n_rows, self.size, self.n_marks)
 

@@ -14,8 +14,8 @@ from typing import Any
 from fabula.core.errors import InputError
 from fabula.core.store import write_whole
 from fabula.review.findings import marked_findings
-from fabula.review.parts import Review
-from fabula.review.tables import right_of
+from fabula.show.parts import Review
+from fabula.style.part import right_of
 
 _AUTHOR, _INITIALS = "Fabula", "Fa"
 _IN_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

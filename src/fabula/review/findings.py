@@ -15,38 +15,21 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
 from fabula.core.errors import ModelError
+from fabula.core.instruments import own_parts
 from fabula.feedback.points import SAME
 from fabula.feedback.written_faults import moved_places
-from fabula.novelty.passages import BorrowedPassage
-from fabula.review.parts import NOTES_PER_1000, OWN_PARTS, TextReview, part_of_finding
-from fabula.style.lines import LINE_KINDS, LineNote, line_of
-from fabula.text.words import UNITS
+from fabula.show.parts import Finding, Review, Said, TextReview, part_of_finding, parts_of
 
 _N_FIRST = 10
 _AGAIN = 0.55
 """The weight of each further finding of a kind, relative to the one before it."""
-_AGAIN_BORROWED = {"passage": 0.8, "near": 0.7}
-"""The same for borrowed passages, since a second one matters more than any point of style."""
-_WEIGHTS = {
-    "passage": 1.1, "near": 1.05, "name": 1.0, "renamed": 0.97, "sentence": 0.95, "spelling": 0.9,
-    "grammar": 0.85, "echo": 0.75, "tag": 0.7, "stock": 0.65, "beginning": 0.6, "long": 0.4,
-}  # fmt: skip
-"""Weights of the first finding of each kind. A point of feedback is weighted by its share of
-answers.
-"""
-_POINT = 1.15
-_REPETITIONS = ("sentence", "beginning", "echo")
-_ERRORS = ("spelling", "grammar")
-_STYLE = ("tag", "stock", "long")
-_NUMBERS = ("No", *(unit.capitalize() for unit in UNITS))
-_MAX_WORDS_CHARS = 300
 _N_NEAR = 60
 """The number of changed paragraphs before and after that are searched for a rewritten one."""
 _MAX_PARAGRAPH_CHARS = 20_000
@@ -61,46 +44,13 @@ _word = re.compile(r"\w{3,}")
 Place = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A place to look at, half-open in characters, and why."""
-
-    kind: str
-    """`passage`, `near`, `point`, or a kind of note on lines."""
-    title: str
-    start: int
-    end: int
-    line: int
-    why: str
-    words: str
-    """The text at its place, truncated if it is long."""
-    is_marked: bool = True
-    """Whether the page shows it; the others are used in comparisons with the next draft only."""
-    number: int = field(default=0, compare=False)
-    """Its number among those of its instrument, from 1, as shown on the page; 0 if unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A sentence on the first screen, and the part of the report that it is about."""
-
-    sentence: str
-    about: str
-    first: Finding | None = None
-    """The first of the findings that it counts."""
-
-
-def marked_notes(text: TextReview) -> list[LineNote]:
-    """The notes on lines that the page marks."""
-    return [] if text.lines is None else text.lines.first(NOTES_PER_1000)
-
-
 def findings_of(text: TextReview) -> list[Finding]:
     """The first places to look at, most important first: at most ten."""
     weighed: list[tuple[float, Finding]] = []
-    for kind in _all_findings(text):
-        for k, (weight, finding) in enumerate(kind):
-            weighed.append((weight * _AGAIN_BORROWED.get(finding.kind, _AGAIN) ** k, finding))
+    for part in own_parts():
+        for kind in part.weighed(text):
+            for k, (weight, finding) in enumerate(kind):
+                weighed.append((weight * part.fading.get(finding.kind, _AGAIN) ** k, finding))
     weighed.sort(key=lambda pair: (-pair[0], pair[1].start))
     first: list[Finding] = []
     for _, finding in weighed:
@@ -113,136 +63,14 @@ def findings_of(text: TextReview) -> list[Finding]:
 
 def marked_findings(text: TextReview) -> list[Finding]:
     """All places to look at, in the order of the text."""
-    findings = [finding for kind in _all_findings(text) for _, finding in kind]
+    kinds = (kind for part in own_parts() for kind in part.weighed(text))
+    findings = [finding for kind in kinds for _, finding in kind]
     return sorted(findings, key=lambda finding: (finding.start, finding.end, finding.kind))
 
 
-def _all_findings(text: TextReview) -> Iterator[list[tuple[float, Finding]]]:
-    """The findings of each kind in order, with their weights."""
-    passages = _passages(text)
-    for kind in ("passage", "near"):
-        yield [(_WEIGHTS[kind], passage) for passage in passages if passage.kind == kind]
-    notes = list(enumerate(marked_notes(text), 1))
-    for kind in LINE_KINDS:
-        pairs = [pair for pair in notes if pair[1].kind == kind]
-        pairs.sort(key=lambda pair: (-pair[1].strength, pair[1].start))
-        yield [(_WEIGHTS[kind], _noted(text, number, note)) for number, note in pairs]
-    points = [(advice, point) for advice in text.advice for point in advice.points]
-    about = text, "point", "Feedback"
-    yield [
-        (_POINT * advice.share(point), _finding(*about, point.places[0], point.text, number))
-        for number, (advice, point) in enumerate(points, 1)
-        if point.places
-    ]
-
-
-def _passages(text: TextReview) -> list[Finding]:
-    ranked = None if text.originality is None else text.originality.ranked
-    findings = []
-    for number, passage in enumerate(() if ranked is None else ranked.passages, 1):
-        kind, title = "near", "Reworded"
-        if 2 * passage.n_verbatim >= passage.n_words:
-            kind = "passage"
-            title = "Word for word" if _is_whole(passage) else "Nearly word for word"
-        words = f"{passage.n_words} words"
-        if passage.n_verbatim == passage.n_words:
-            words += ", word for word"
-            words += f" in {len(passage.runs)} runs" if len(passage.runs) > 1 else ""
-        elif passage.n_verbatim:
-            words += f", {passage.n_verbatim} of them word for word"
-        why = f"{words}, found {passage.count:,} time{'s' if passage.count != 1 else ''} elsewhere."
-        if passage.sources:
-            document = passage.sources[0].document
-            by = f", {document.author}" if document.author else ""
-            more = max(0, (passage.n_documents or passage.count) - 1)
-            others = f" and {more:,} more" if more else ""
-            sources = f"{document.meta.get('title') or document.id}{by}{others}"
-            why = f"{words}; also found in {sources}{'' if sources.endswith('.') else '.'}"
-        place = passage.span.start, passage.span.end
-        findings.append(_finding(text, kind, title, place, why, number))
-    return findings
-
-
-def _is_whole(passage: BorrowedPassage) -> bool:
-    """Whether it is one run in the same words; between runs there may be other words."""
-    return passage.n_verbatim == passage.n_words and len(passage.runs) == 1
-
-
-def _noted(text: TextReview, number: int, note: LineNote) -> Finding:
-    title = LINE_KINDS[note.kind].title
-    return _finding(text, note.kind, title, (note.start, note.end), note.why, number)
-
-
-def _finding(
-    text: TextReview, kind: str, title: str, place: tuple[int, int], why: str, number: int
-) -> Finding:
-    whole, (start, end) = text.document.text, place
-    words = " ".join(whole[start:end][:_MAX_WORDS_CHARS].split())
-    return Finding(kind, title, start, end, line_of(whole, start), why, words, number=number)
-
-
-def said_of(text: TextReview) -> list[Said]:
+def said_of(text: TextReview, review: Review) -> list[Said]:
     """Summarise the findings in sentences: `Three passages to check. Two repetitions.`"""
-    summary: list[Said] = []
-    if text.originality is not None and text.originality.ranked is not None:
-        ranked, passages = text.originality.ranked, _passages(text)
-        n_exact = sum(finding.kind == "passage" for finding in passages)
-        both = zip(passages, ranked.passages, strict=True)
-        is_whole = all(_is_whole(passage) for f, passage in both if f.kind == "passage")
-        exactly = "word for word" if is_whole else "word for word or nearly so"
-        exact = f", {_number(n_exact).lower()} of them {exactly}" if n_exact else ""
-        exact = f", {exactly}" if n_exact == len(passages) else exact
-        sentence = f"{_count(len(passages), 'passage')} to check{exact}."
-        if not passages:
-            sentence = "No passage was found in the reference."
-        summary.append(Said(sentence, "originality", next(iter(passages), None)))
-        if n_common := len(ranked.commonplaces):
-            summary.append(Said(f"{_count(n_common, 'common phrase')}, hidden.", "originality"))
-    notes = [_noted(text, k, note) for k, note in enumerate(marked_notes(text), 1)]
-    counts = Counter(note.kind for note in notes)
-    styles = ", ".join(
-        f"{counts[kind]:,} {_plural(LINE_KINDS[kind].title.lower(), counts[kind])}"
-        for kind in _STYLE
-        if counts[kind]
-    )
-    for kinds, what, more in (
-        (("name",), "name", " in two spellings"),
-        (("renamed",), "possible change of name", ""),
-        (_REPETITIONS, "repetition", ""),
-        (_ERRORS, "possible error of spelling or grammar", ""),
-        (_STYLE, "matter", f" of style ({styles})"),
-    ):
-        alike = [note for note in notes if note.kind in kinds]
-        if alike:
-            summary.append(Said(f"{_count(len(alike), what)}{more}.", "lines", alike[0]))
-    if text.lines is not None and text.lines.missing_reason is None and not notes:
-        summary.append(Said("No notes on lines.", "lines"))
-    n_points = sum(len(advice.points) for advice in text.advice)
-    if n_points:
-        summary.append(Said(f"{_count(n_points, 'point')} to revise, by a model.", "feedback"))
-    # The sentences of registered instruments.
-    for name, measured in text.others.items():
-        for measurement in measured:
-            listed = measurement.details.get("findings")
-            sentences = listed if isinstance(listed, list | tuple) else ()
-            summary += [Said(str(sentence), name) for sentence in sentences]
-    return summary
-
-
-def _count(n: int, what: str) -> str:
-    """`Three passages`."""
-    return f"{_number(n)} {_plural(what, n)}"
-
-
-def _number(n: int) -> str:
-    """`Three`: in words up to twelve."""
-    return _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
-
-
-def _plural(what: str, n: int) -> str:
-    """`points of style`, unless it is one."""
-    noun, of, rest = what.partition(" of ")
-    return what if n == 1 else f"{noun}s{of}{rest}"
+    return [sentence for part in parts_of(review) for sentence in part.said(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +87,8 @@ class Changes:
 
 def noted_of(text: TextReview) -> list[Finding]:
     """All findings of a text, in its order: those that are marked, and the other notes on lines."""
-    findings = marked_findings(text)
-    marked = {(finding.kind, finding.start, finding.end) for finding in findings}
-    for note in () if text.lines is None else text.lines.notes:
-        if (note.kind, note.start, note.end) not in marked:
-            findings.append(replace(_noted(text, 0, note), is_marked=False))
+    unmarked = (finding for part in own_parts() for finding in part.unmarked(text))
+    findings = [*marked_findings(text), *unmarked]
     return sorted(findings, key=lambda finding: (finding.start, finding.end, finding.kind))
 
 
@@ -295,11 +120,11 @@ def compare_noted(
         name: "measured differently"
         if name in signed and name in later
         else "measured in only one of the two"
-        for name in sorted({*signed, *later} & {part.id for part in OWN_PARTS if part.findings})
+        for name in sorted({*signed, *later} & {part.id for part in own_parts() if part.findings})
         if signed.get(name) != later.get(name)
     }
-    old = [finding for finding in before[1] if part_of_finding(finding.kind) not in apart]
-    new = [finding for finding in after[1] if part_of_finding(finding.kind) not in apart]
+    old = [finding for finding in before[1] if part_of_finding(finding.kind).id not in apart]
+    new = [finding for finding in after[1] if part_of_finding(finding.kind).id not in apart]
     moved = followed([(finding.start, finding.end) for finding in old], before[0], after[0])
     same = says_same or _share_words
     taken: set[int] = set()
@@ -323,7 +148,7 @@ def _marked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _family(kind: str) -> str:
-    return "originality" if part_of_finding(kind) == "originality" else kind
+    return "originality" if part_of_finding(kind).id == "originality" else kind
 
 
 def _is_same(

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import fabula.review.parts as reviews
 from fabula.core.errors import InputError, ModelError
-from fabula.core.instruments import names_of_parts
+from fabula.core.instruments import names_of_parts, own_parts
 from fabula.core.provenance import note_output
 from fabula.core.resume import KeptRows, kept_rows
 from fabula.core.settings import (
@@ -32,7 +31,8 @@ from fabula.judging.inputs import Labels, Run
 from fabula.judging.job import labels_of_some
 from fabula.novelty.job import Marking, Matching
 from fabula.reference.search import is_elsewhere
-from fabula.stats.norms import GroupNumbers, read_groups, write_groups
+from fabula.show.parts import LeftOut, Review, bibtex_of, methods_of, numbers_of_review
+from fabula.stats.norms import GroupKind, GroupNumbers, measure_group, read_groups, write_groups
 from fabula.style.lines import LINE_KINDS
 from fabula.text import check_documents
 
@@ -58,7 +58,7 @@ def _is_off(name: str) -> str | None:
 
 def _ungrouped() -> list[str]:
     """What models say, comparisons of several texts and line notes: they make no group."""
-    return [p.id for p in reviews.OWN_PARTS if not p.has_groups]
+    return [p.id for p in own_parts() if not p.has_groups]
 
 
 def _is_measured(name: str) -> str | None:
@@ -307,7 +307,7 @@ class Advised(Result):
     new: Sequence[Point]
 
     def lines(self) -> list[str]:
-        from fabula.feedback.page import advice_text
+        from fabula.feedback.part import advice_text
 
         shown = advice_text(self.advice, self.fates, self.new)
         return [shown.encode(errors="replace").decode().rstrip("\n")]
@@ -333,7 +333,7 @@ class Reported(Result):
     names_settings = False
     """What stands in backticks may be quoted from a text."""
     documents: Sequence[Document]
-    review: reviews.Review | None
+    review: Review | None
     """None if one instrument ran alone and no page was asked for."""
     n_marks: int | None = None
     """Borrowed passages that the page marks per 1,000 words; None for its own default."""
@@ -363,7 +363,7 @@ class Reported(Result):
         draft = source or self.source
         return write_comments(Path(path), self._whole(Path(path)), Path(draft) if draft else None)
 
-    def _whole(self, path: Path | None = None) -> reviews.Review:
+    def _whole(self, path: Path | None = None) -> Review:
         if self.review is None:
             raise InputError(f"{path}: cannot be written after a report on one instrument alone")
         return self.review
@@ -383,7 +383,7 @@ class Reported(Result):
         """A row per text with every number; with one instrument alone, its own rows."""
         if self.alone is not None:
             return self.alone.rows()
-        _, rows = reviews.numbers_of_review(self._whole())
+        _, rows = numbers_of_review(self._whole())
         pairs = zip(self._whole().texts, rows, strict=True)
         return [{"id": text.document.id, **row} for text, row in pairs]
 
@@ -412,7 +412,7 @@ class Reported(Result):
         from fabula.review.tables import review_json
 
         review = self._whole()
-        cited = {"methods": reviews.methods_of(review), "bibtex": reviews.bibtex_of(review)}
+        cited = {"methods": methods_of(review), "bibtex": bibtex_of(review)}
         return review_json(review) | cited
 
     def writers(self) -> dict[str, Any]:
@@ -468,7 +468,9 @@ def report(
         if settings.judge is not None:
             rubric, verdicts = settings.judge.read()
             review = with_verdicts(review, verdicts, rubric)
-            review = replace(review, people=tuple(labels_of_some(texts, settings.labels, rubric)))
+            people = tuple(labels_of_some(texts, settings.labels, rubric))
+            judged = replace(review.of_all["verdicts"], people=people)
+            review = replace(review, of_all={**review.of_all, "verdicts": judged})
         review = corrected(review, settings.by)
     usual = page if files.out is None else None
     source = sources[0] if sources else None
@@ -526,10 +528,9 @@ def _alone(
         return advise(texts[0], settings, page, progress=progress, confirm=confirm)
     if settings.only not in ("lines", "book"):
         return None
-    from fabula.review.tables import line_tables
-    from fabula.style.book import BookInstrument, measure_book
-    from fabula.style.book_page import book_tables
+    from fabula.style.book import BookInstrument, book_tables, measure_book
     from fabula.style.lines import read_drafts
+    from fabula.style.part import line_tables
 
     documents = list(check_documents(texts))
     if settings.only == "lines":
@@ -627,7 +628,7 @@ def advise(
     if file is not None:
         write_rows(file, advised.rows(), are_results=True)
     if html is not None:
-        from fabula.feedback.page import write_advice_page
+        from fabula.feedback.part import write_advice_page
 
         write_advice_page(html, advised.advice, advised.fates, advised.new)
     return advised
@@ -655,7 +656,7 @@ class MeasuredGroup(Result):
 
     out: Path
     found: Sequence[GroupNumbers]
-    left_out: Sequence[reviews.LeftOut]
+    left_out: Sequence[LeftOut]
 
     def lines(self) -> list[str]:
         lines = [f"{g.group}: {len(g.items)} numbers by {g.signature}" for g in self.found]
@@ -692,7 +693,15 @@ def group(
     with Reviewer(plan) as reviewer:
         review = reviewer.run(texts, progress)
     title = settings.title or f"{len(texts):,} texts, {settings.name}"
-    groups = reviews.group_numbers(review, settings.name, settings.kind, title)
+    groups = group_numbers(review, settings.name, settings.kind, title)
     write_groups(out, [*(entry for entry in earlier if entry.group != settings.name), *groups])
     left_out = [entry for entry in review.left_out if entry.part not in plan.without]
     return MeasuredGroup(out, groups, left_out)
+
+
+def group_numbers(review: Review, group: str, kind: GroupKind, title: str) -> list[GroupNumbers]:
+    """The distribution of every number over the texts, one entry per instrument."""
+    measured = review.measurements()
+    for text in review.texts:
+        measured += [m for part in own_parts() for m in part.group_measurements(text)]
+    return measure_group(group, kind, title, measured)

@@ -6,13 +6,13 @@ import asyncio
 import math
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from fabula.core.cached_results import CachedResults
 from fabula.core.errors import CallFailed, InputError, ModelError
@@ -22,6 +22,7 @@ from fabula.core.types import Document, Measurement, Rubric
 from fabula.feedback.advising import Advice, AdvicePlan, advise, estimate
 from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
 from fabula.judging.job import Asking, judging_of, labels_of_some, plan_of
+from fabula.judging.part import Judged
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.models.base import Model, Usage
 from fabula.models.cost import Estimate
@@ -32,7 +33,7 @@ from fabula.novelty.measure import ExcludeSame, OriginalityMeasure
 from fabula.reference.backend import described
 from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
-from fabula.review.parts import LeftOut, Review, TextReview
+from fabula.show.parts import LeftOut, Review, TextReview
 from fabula.stats.norms import GroupBook
 from fabula.style.fluency import FluencyMeasure, read_tokens
 from fabula.style.lines import Wanted, read_drafts
@@ -159,7 +160,7 @@ class Reviewer:
         if plan.models.models and plan.asks("verdicts"):
             rubric = _judge_plan(plan).rubric
             people = labels_of_some(documents, plan.labels, rubric)
-            review = replace(review, rubric=rubric, people=tuple(people))
+            review = _of_all(review, "verdicts", Judged(rubric, people=tuple(people)))
         is_here = not any("://" in name for name in plan.references)
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             # Invalid settings are rejected before a model starts reading.
@@ -212,7 +213,7 @@ class Reviewer:
             progress.begin("originality", len(documents))
             texts, failed = [], []
             for text, result in zip(review.texts, measure.measure(documents), strict=True):
-                texts.append(replace(text, originality=result))
+                texts.append(text.having("originality", result))
                 failed += [result.detail] if result.detail else []
                 progress.advance(1)
             age, size = measure.reference.age, described(measure.reference)
@@ -251,7 +252,9 @@ class Reviewer:
             drafts = read_drafts(documents, wanted, plan.grammar, n_jobs=plan.n_processes)
             for text, read in zip(review.texts, drafts, strict=True):
                 lines = None if read.lines is None else read.lines.without(plan.without, plan.with_)
-                texts.append(replace(text, profile=read.profile, lines=lines))
+                for part, result in (("profile", read.profile), ("lines", lines)):
+                    text = text if result is None else text.having(part, result)
+                texts.append(text)
                 progress.advance(1)
         except ModelError as error:
             is_own = self.plan.grammar != ReportSettings().grammar
@@ -261,9 +264,8 @@ class Reviewer:
                 review = _left_out(review, part, str(error), remedy, is_failure=is_own)
             return review
         review = replace(review, texts=tuple(texts))
-        for part, of_first in (("profile", texts[0].profile), ("lines", texts[0].lines)):
-            if of_first is not None:
-                review = _signed(review, part, of_first.signature)
+        for part in wanted:
+            review = _signed(review, part, texts[0].results[part].signature)
         return review
 
     def _fluently(self, reading: ReadingAhead | None, review: Review, progress: Progress) -> Review:
@@ -279,7 +281,9 @@ class Reviewer:
         texts, lost = list(review.texts), ""
         for k, text in enumerate(texts):
             try:
-                texts[k] = replace(text, fluency=measure.measured(text.document, reading.tokens(k)))
+                texts[k] = text.having(
+                    "fluency", measure.measured(text.document, reading.tokens(k))
+                )
             except (ModelError, CallFailed) as error:
                 lost = str(error)
             progress.advance(1)
@@ -308,14 +312,13 @@ class Reviewer:
             texts = []
             try:
                 for text, items in zip(review.texts, instrument.measure(documents), strict=True):
-                    others = {**text.others, instrument.id: tuple(items)} if items else text.others
-                    texts.append(replace(text, others=others))
+                    texts.append(text.having(instrument.id, tuple(items)) if items else text)
                     progress.advance(1)
             except ModelError as error:
                 review = _left_out(review, instrument.id, str(error), "install what it needs")
                 continue
             review = replace(review, texts=tuple(texts))
-            if any(instrument.id in text.others for text in texts):
+            if any(instrument.id in text.results for text in texts):
                 review = _signed(review, instrument.id, str(instrument.signature))
         return review
 
@@ -334,7 +337,7 @@ class Reviewer:
             is_class=self.plan.against_each_other,
             apart=self.plan.exclude_same if self.plan.against_each_other else None,
         )
-        review, diversity = replace(review, together=together), together.diversity
+        review, diversity = _of_all(review, "diversity", together), together.diversity
         return review if diversity is None else _signed(review, "diversity", diversity.signature)
 
     def _models(self, review: Review, progress: Progress, confirm: Confirm) -> Review:
@@ -366,16 +369,8 @@ class Reviewer:
                     review = _left_out(review, part, str(error), _AGAIN, is_failure=True)
                 continue
             # After what others said.
-            judged, advised = _by_text(verdicts), {a.document.id: a for a in advice}
-            texts = tuple(
-                replace(
-                    text,
-                    verdicts=(*text.verdicts, *judged.get(text.document.id, ())),
-                    advice=(*text.advice, *(a for a in [advised.get(text.document.id)] if a)),
-                )
-                for text in review.texts
-            )
-            review = replace(review, texts=texts)
+            advised = {a.document.id: [a] for a in advice}
+            review = _also(_also(review, "verdicts", _by_text(verdicts)), "feedback", advised)
             if n_failed := sum(verdict.missing_reason == "failed" for verdict in verdicts):
                 reason = f"{n_failed:,} calls failed, so their verdicts are missing"
                 review = _left_out(review, "verdicts", reason, _AGAIN, is_failure=True)
@@ -393,11 +388,9 @@ def with_verdicts(review: Review, verdicts: Sequence[Measurement], rubric: Rubri
     of_text = _by_text(verdicts)
     if of_text.keys().isdisjoint(text.document.id for text in review.texts):
         raise InputError("`judge` has no verdict on any of these texts; check that the ids match")
-    texts = tuple(
-        replace(text, verdicts=tuple(of_text.get(text.document.id, ()))) for text in review.texts
-    )
     left_out = tuple(entry for entry in review.left_out if entry.part != "verdicts")
-    return _summarised(replace(review, texts=texts, left_out=left_out, rubric=rubric))
+    review = _of_all(replace(review, left_out=left_out), "verdicts", Judged(rubric))
+    return _summarised(_also(review, "verdicts", of_text))
 
 
 def corrected(review: Review, by: str | None) -> Review:
@@ -405,38 +398,40 @@ def corrected(review: Review, by: str | None) -> Review:
 
     A judge that cannot be corrected is left unchanged, and the reason is reported.
     """
-    rubric = review.rubric
-    if rubric is None or not review.people:
+    judged: Judged = review.of_all.get("verdicts", Judged())
+    if judged.rubric is None or not judged.people:
         return review
     from fabula.judging.agreement import CorrectSettings, correct_measurements
 
     documents = [text.document for text in review.texts]
-    verdicts = [verdict for text in review.texts for verdict in text.verdicts]
+    verdicts = _verdicts(review)
     corrections = {}
-    for judge in review.judges:
+    for judge in judged.judges:
         settings = CorrectSettings(by=by, judge=judge.rater)
         try:
-            run = correct_measurements(verdicts, review.people, rubric, settings, documents)
+            run = correct_measurements(verdicts, judged.people, judged.rubric, settings, documents)
         except InputError as error:
             # What was measured, and paid for, is kept.
             reason = f"{judge.rater.partition('@')[0]} is not corrected: {error}"
             review = _left_out(review, "verdicts", reason, "label some of the texts that it judged")
         else:
             corrections[judge.rater] = run.correction
-    return replace(review, corrected=corrections)
+    return _of_all(review, "verdicts", replace(judged, corrected=corrections))
 
 
 def _summarised(review: Review) -> Review:
-    verdicts = [verdict for text in review.texts for verdict in text.verdicts]
-    if review.rubric is not None and verdicts:
+    judged: Judged = review.of_all.get("verdicts", Judged())
+    if judged.rubric is not None and (verdicts := _verdicts(review)):
         from fabula.judging.summary import summarise
         from fabula.judging.trust import TrustBook
 
         documents = [text.document for text in review.texts]
-        judges = summarise(verdicts, documents, review.rubric, TrustBook())
-        review = replace(review, judges=tuple(judges))
+        judges = summarise(verdicts, documents, judged.rubric, TrustBook())
+        review = _of_all(review, "verdicts", replace(judged, judges=tuple(judges)))
         review = _signed(review, "verdicts", "\n".join(j.signature for j in judges))
-    advice = dict.fromkeys(a.signature for text in review.texts for a in text.advice)
+    advice = dict.fromkeys(
+        a.signature for text in review.texts for a in text.results.get("feedback", ())
+    )
     return _signed(review, "feedback", "\n".join(advice)) if advice else review
 
 
@@ -451,6 +446,23 @@ def _by_text(verdicts: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     for verdict in verdicts:
         by_text.setdefault(verdict.document_id, []).append(verdict)
     return by_text
+
+
+def _verdicts(review: Review) -> list[Measurement]:
+    return [verdict for text in review.texts for verdict in text.results.get("verdicts", ())]
+
+
+def _also(review: Review, part: str, results: Mapping[str, Sequence[Any]]) -> Review:
+    """More of a part's results, by the ids of their texts, after those that are there."""
+    texts = [
+        text.having(part, (*text.results.get(part, ()), *results.get(text.document.id, ())))
+        for text in review.texts
+    ]
+    return replace(review, texts=tuple(texts))
+
+
+def _of_all(review: Review, part: str, result: Any) -> Review:
+    return replace(review, of_all={**review.of_all, part: result})
 
 
 def _signed(review: Review, part: str, signature: str) -> Review:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import struct
@@ -64,8 +65,10 @@ def open_store(
     try:
         parsed = make_url(address)
     except (ArgumentError, ValueError) as error:
+        # It may hold a password.
+        shown = re.sub("//.*@", "//…@", str(address))
         raise InputError(
-            f"`database` {address}: not a database URL; write sqlite:///FILE or postgresql://..."
+            f"`database` {shown}: not a database URL; write sqlite:///FILE or postgresql://..."
         ) from error
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")

@@ -35,6 +35,7 @@ from fabula.core.workers import in_order
 from fabula.linguistic.lexis import frequencies
 from fabula.linguistic.metrics import TextTools
 from fabula.linguistic.profile import Profile, opened_tools, profile_text
+from fabula.show.parts import line_of
 from fabula.text import check_documents, count_words
 from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.grammar import Fault
@@ -135,11 +136,6 @@ class LineNote:
     why: str
     strength: float
     also: tuple[Place, ...] = ()
-
-
-def line_of(text: str, place: int) -> int:
-    """The line of an offset in a text, from 1."""
-    return text.count("\n", 0, place) + 1
 
 
 def note_of(

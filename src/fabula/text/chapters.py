@@ -504,5 +504,5 @@ def sections_of(text: str, n_chars: int) -> list[Chapter]:
             starts.append(start)
     return [
         Chapter(k, f"Section {k}", start, start, end, "", ((start, end),))
-        for k, (start, end) in enumerate(zip(starts, [*starts[1:], len(text)], strict=True), 1)
+        for k, (start, end) in enumerate(pairwise([*starts, len(text)]), 1)
     ]

@@ -26,7 +26,7 @@ _CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 
 
 def page_environment(*templates: Path, static: StaticFiles | None = None) -> Environment:
-    """Templates of one or more rooms, on top of the shared ones.
+    """Templates of one or more rooms, on top of the shared ones; `ROOM/NAME` names any room's.
 
     All output is escaped, and control characters, which HTML forbids, are replaced.
 
@@ -40,7 +40,7 @@ def page_environment(*templates: Path, static: StaticFiles | None = None) -> Env
         seen = folder.lstat()
         is_safe = seen.st_uid == os.getuid() and seen.st_mode == 0o040700
     environment = Environment(
-        loader=FileSystemLoader([*templates, _HERE / "templates"]),
+        loader=FileSystemLoader([*templates, _HERE / "templates", _HERE.parent]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,

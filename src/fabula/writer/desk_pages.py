@@ -16,10 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
 from fabula.core.errors import InputError, ModelError
+from fabula.core.instruments import own_parts
 from fabula.core.types import Document
 from fabula.jobs.progress import Progress
 from fabula.models.available import check_key, find_models
-from fabula.review.parts import OWN_PARTS
 from fabula.review.reviewer import estimate_review
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES
@@ -316,7 +316,7 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
         numbers=moved if is_one else numbers,
         n_same=len(numbers) - len(moved) if is_one else 0,
         changes=owner.desk.changes(before, after) if is_one else None,
-        parts={part.id: part.title for part in OWN_PARTS},
+        parts={part.id: part.title for part in own_parts()},
         titles=(a.title, b.title),
         is_one=is_one,
         **sides,

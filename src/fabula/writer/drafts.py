@@ -36,7 +36,8 @@ import zstandard
 
 from fabula.core.errors import InputError
 from fabula.core.store import DESK, dump_json, write_whole
-from fabula.review.findings import Finding, noted_of_rows
+from fabula.review.findings import noted_of_rows
+from fabula.show.parts import Finding
 from fabula.text import count_words
 
 _MAX_TITLE_CHARS = 120

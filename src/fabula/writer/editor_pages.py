@@ -16,7 +16,7 @@ from markupsafe import escape
 from fabula.core import __version__
 from fabula.core.errors import InputError
 from fabula.core.store import dump_json
-from fabula.review.findings import Finding
+from fabula.show.parts import Finding
 from fabula.text import count_words
 from fabula.web import visible
 from fabula.writer.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed_words, text_in

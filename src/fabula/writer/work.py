@@ -34,10 +34,9 @@ from fabula.reference.search import Reference
 from fabula.review import findings
 from fabula.review.job import ReportSettings
 from fabula.review.page import page_of
-from fabula.review.parts import Review, numbers_of_review, part_of_finding
 from fabula.review.reviewer import Reviewer
 from fabula.show.page import TEMPLATES
-from fabula.style.lines import line_of
+from fabula.show.parts import Finding, Review, line_of, numbers_of_review, part_of_finding
 from fabula.text import read_documents
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
@@ -176,7 +175,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def render_report(review: Review) -> str:
-    return render("review.html.j2", page=page_of(review))
+    return render("review/page.html.j2", page=page_of(review))
 
 
 def render_place(review: Review) -> str:
@@ -258,7 +257,7 @@ class Desk:
         self._others: dict[str, State] = {}
         self._states: dict[tuple[str, int], State] = {}
         # The text of a version as last checked, and its findings.
-        self._looks: dict[tuple[str, int], tuple[str, list[findings.Finding]]] = {}
+        self._looks: dict[tuple[str, int], tuple[str, list[Finding]]] = {}
         self._reviewer: Reviewer | None = None
         self._is_closing = False
         # One at a time: two would only compete for the same processors.
@@ -376,7 +375,7 @@ class Desk:
         after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(kept))
         signed = dict.fromkeys(_QUICK, "")
         earlier, later = (
-            (whole, [f for f in noted if part_of_finding(f.kind) in signed], signed)
+            (whole, [f for f in noted if part_of_finding(f.kind).id in signed], signed)
             for whole, noted in (first, after)
         )
         return findings.compare_noted(earlier, later)

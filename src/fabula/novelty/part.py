@@ -1,4 +1,4 @@
-"""The page of a text's originality: the readable text with its borrowed passages marked.
+"""Originality as a part of the report, and its own page: a text with its borrowed passages marked.
 
 The page is one file without scripts. It is built from the rows of `scores.jsonl` and the texts.
 """
@@ -6,10 +6,11 @@ The page is one file without scripts. It is built from the rows of `scores.jsonl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,25 @@ from markupsafe import Markup
 
 from fabula.core.errors import explain
 from fabula.core.types import Document
-from fabula.show.page import Borrowed, Gloss, Listed, Note, cut_text, write_page_file
+from fabula.novelty.passages import BorrowedPassage
+from fabula.novelty.scores import first_passages, ranked_passages, to_row
+from fabula.novelty.tables import passages_table, ranked_sheet
+from fabula.show.norms import HIGH, LOW, bands_of
+from fabula.show.page import Borrowed, Gloss, cut_text, write_page_file
+from fabula.show.parts import (
+    Finding,
+    Marks,
+    NumbersPart,
+    Review,
+    Said,
+    TextReview,
+    counted,
+    finding_at,
+    number_word,
+    papers,
+)
+from fabula.show.sheet import Block
+from fabula.stats.norms import GroupNumbers
 
 _MAX_SOURCES = 60
 _MAX_NUMBERS = 12
@@ -31,6 +50,8 @@ MARKS_PER_1000 = 20
 _MIN_MARKS = 5
 """Marked in any text, however short."""
 _QUOTE_CHARS = 240
+_MAX_PANELS = 60
+_WEIGHTS = {"passage": 1.1, "near": 1.05}
 
 Row = Mapping[str, Any]
 
@@ -44,7 +65,10 @@ def write_page(
 ) -> None:
     """Write the page of these texts, each with its row of scores; `n_texts` counts all scored,
     `against` is the size of the reference, `n_marks` as in `passages_of`."""
-    articles = [article_of(k, doc, row, n_marks=n_marks) for k, (doc, row) in enumerate(texts, 1)]
+    articles = []
+    for number, (document, row) in enumerate(texts, 1):
+        article = article_of(number, document, row, n_marks)
+        articles.append(article | {"paragraphs": cut_text(document.text, article["borrowed"])})
     page = {
         "title": articles[0]["title"] if len(articles) == 1 else f"{n_texts:,} texts",
         "articles": articles,
@@ -52,24 +76,17 @@ def write_page(
         "against": against,
         "signature": texts[0][1]["signature"],
     }
-    write_page_file(path, "originality.html.j2", page)
+    write_page_file(path, "novelty/page.html.j2", page)
 
 
 def article_of(
-    number: int,
-    document: Document,
-    row: dict[str, Any],
-    notes: Sequence[Note] = (),
-    listed: Sequence[Listed] = (),
-    n_marks: int | None = None,
-    breaks: Sequence[int] = (),
+    number: int, document: Document, row: dict[str, Any], n_marks: int | None = None
 ) -> dict[str, Any]:
-    """A text with its row of scores, ready to be shown, with everything else marked in it."""
+    """A text with its row of scores, ready to be shown."""
     levels = {int(level): value for level, value in row["uniqueness"].items()}
     low, high = min(levels), max(levels)
     passages = passages_of(row, document.text, n_marks)
     commonplaces = commonplaces_of(row, document.text)
-    borrowed = borrowed_of(row, document.text, passages, commonplaces)
     n_marked = sum(passage.is_marked for passage in passages)
     # The named sources, the one with the most shared words first.
     entries: dict[str, dict[str, Any]] = {}
@@ -117,7 +134,7 @@ def article_of(
         "n_marked": n_marked,
         # Commonplaces, and passages that are not marked, which are shown on request.
         "n_hidden": len(passages) - n_marked + len(commonplaces),
-        "paragraphs": cut_text(document.text, borrowed, notes, listed, breaks),
+        "borrowed": borrowed_of(row, document.text, passages, commonplaces),
         "sources": sources[:_MAX_SOURCES],
         "n_more_sources": max(0, len(sources) - _MAX_SOURCES),
         "near": near_of(row, document.text),
@@ -125,8 +142,8 @@ def article_of(
         "notices": _notices(row, lowest),
         # For each passage the row of its first source.
         "rows": {number: named[id_] for number, id_ in firsts.items() if id_ in named},
-        # Whether the margin has points of feedback instead of sources.
-        "has_notes": bool(notes),
+        # The margin has the sources, where a review has points of feedback.
+        "has_notes": False,
     }
 
 
@@ -336,3 +353,171 @@ def source_of(source: Row) -> dict[str, Any]:
         "author": None if source["author"] is None else str(source["author"]),
         "year": source["year"],
     }
+
+
+class OriginalityPart(NumbersPart):
+    """How much of each text is found elsewhere, and where."""
+
+    id, title, order, page_order = "originality", "Originality", 10, 20
+    template, style = "novelty/part.html.j2", "novelty/part.css.j2"
+    findings = ("passage", "near")
+    colour = "of-source"
+    fading = MappingProxyType({"passage": 0.8, "near": 0.7})
+    metrics = (("creativity_index", "Creativity Index", ".3f"),)
+
+    def row_of(self, text: TextReview) -> dict[str, Any]:
+        return to_row(text.results[self.id])
+
+    def blocks(self, review: Review) -> Sequence[Block]:
+        passages = self._ranked(review)
+        texts = [text.results[self.id].ranked for text in review.texts if self.id in text.results]
+        n_common = sum(len(ranked.commonplaces) for ranked in texts if ranked is not None)
+        return passages_table(first_passages(passages), len(passages), n_common)
+
+    def sheets(self, review: Review) -> Sequence[Block]:
+        return ranked_sheet(self._ranked(review))
+
+    def _ranked(self, review: Review) -> list[dict[str, Any]]:
+        return [
+            passage
+            for text in review.texts
+            if self.id in text.results
+            for passage in ranked_passages(text.document, self.row_of(text))
+        ]
+
+    def weighed(self, text: TextReview) -> Iterable[list[tuple[float, Finding]]]:
+        passages = self._passages(text)
+        for kind, weight in _WEIGHTS.items():
+            yield [(weight, passage) for passage in passages if passage.kind == kind]
+
+    def _passages(self, text: TextReview) -> list[Finding]:
+        result = text.results.get(self.id)
+        findings = []
+        for number, passage in enumerate(
+            result.ranked.passages if result and result.ranked else (), 1
+        ):
+            kind, title = "near", "Reworded"
+            if 2 * passage.n_verbatim >= passage.n_words:
+                kind = "passage"
+                title = "Word for word" if _is_whole(passage) else "Nearly word for word"
+            words = f"{passage.n_words} words"
+            if passage.n_verbatim == passage.n_words:
+                words += ", word for word"
+                words += f" in {len(passage.runs)} runs" if len(passage.runs) > 1 else ""
+            elif passage.n_verbatim:
+                words += f", {passage.n_verbatim} of them word for word"
+            times = f"{passage.count:,} time{'s' if passage.count != 1 else ''}"
+            why = f"{words}, found {times} elsewhere."
+            if passage.sources:
+                document = passage.sources[0].document
+                by = f", {document.author}" if document.author else ""
+                more = max(0, (passage.n_documents or passage.count) - 1)
+                others = f" and {more:,} more" if more else ""
+                sources = f"{document.meta.get('title') or document.id}{by}{others}"
+                why = f"{words}; also found in {sources}{'' if sources.endswith('.') else '.'}"
+            place = passage.span.start, passage.span.end
+            findings.append(finding_at(text, kind, title, place, why, number))
+        return findings
+
+    def said(self, text: TextReview) -> Iterable[Said]:
+        result = text.results.get(self.id)
+        if result is None or result.ranked is None:
+            return
+        ranked, passages = result.ranked, self._passages(text)
+        n_exact = sum(finding.kind == "passage" for finding in passages)
+        both = zip(passages, ranked.passages, strict=True)
+        is_whole = all(_is_whole(passage) for f, passage in both if f.kind == "passage")
+        exactly = "word for word" if is_whole else "word for word or nearly so"
+        exact = f", {number_word(n_exact).lower()} of them {exactly}" if n_exact else ""
+        exact = f", {exactly}" if n_exact == len(passages) else exact
+        sentence = f"{counted(len(passages), 'passage')} to check{exact}."
+        if not passages:
+            sentence = "No passage was found in the reference."
+        yield Said(sentence, self.id, next(iter(passages), None))
+        if n_common := len(ranked.commonplaces):
+            yield Said(f"{counted(n_common, 'common phrase')}, hidden.", self.id)
+
+    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+        if self.id not in text.results:
+            return None
+        view = article_of(number, text.document, self.row_of(text), n_marks)
+        groups = review.groups_of(self.id)
+        return {
+            **view,
+            "against": review.size,
+            # The position of its Creativity Index in groups.
+            "bands": bands_of(groups, "creativity_index", text.results[self.id].creativity_index),
+            "curve_bands": curve_bands(groups, {t["level"]: t["x"] for t in view["ticks"]}),
+        }
+
+    def view_of_all(self, review: Review, n_linked: int) -> Any:
+        """A small curve for each of the first texts."""
+        panels = []
+        for number, text in enumerate(review.texts[:_MAX_PANELS], 1):
+            if (result := text.results.get(self.id)) is None:
+                continue
+            shares = {level: u for level, u in result.uniqueness.items() if u is not None}
+            low, high = min(result.uniqueness), max(result.uniqueness)
+            points = " ".join(
+                f"{4 + 112 * (level - low) / max(1, high - low):.1f},{44 - 40 * value:.1f}"
+                for level, value in shares.items()
+            )
+            index = result.creativity_index
+            panels.append(
+                {
+                    "number": number if number <= n_linked else None,
+                    "title": text.document.title,
+                    "points": points,
+                    "index": "missing" if index is None else f"{index:.2f}",
+                    "label": ", ".join(f"{level}: {value:.0%}" for level, value in shares.items()),
+                }
+            )
+        return panels
+
+    def marks(self, view: Any) -> Marks:
+        return Marks(borrowed=view["borrowed"], rows=view["rows"])
+
+    def anchor(self, number: int, finding: Finding, view: Any) -> str:
+        return f"m{number}-{finding.number}" if finding.number <= view["n_marked"] else ""
+
+    def methods_of(self, review: Review) -> str:
+        parts = self.decided(review)
+        levels = parts.get("L", "")
+        kind = "verbatim" if parts.get("match") == "verbatim" else "verbatim or near-verbatim"
+        return (
+            "Originality is the Creativity Index (Lu et al. 2024): the sum over L = "
+            f"{levels.replace('-', ' to ')} of the share of words outside any run of L or more "
+            f"words found ({kind}) in the reference corpus ({review.size}; "
+            f"{parts.get('ref', '')}). Case was "
+            f"{'folded' if parts.get('case') == 'fold' else 'kept'}, punctuation "
+            f"{'dropped' if parts.get('punct') == 'drop' else 'kept'}. Missing scores were left "
+            "out, never counted as 0."
+        )
+
+    def references_of(self, review: Review) -> Sequence[str]:
+        return papers("lu2024salieri")
+
+
+def _is_whole(passage: BorrowedPassage) -> bool:
+    """Whether it is one run in the same words; between runs there may be other words."""
+    return passage.n_verbatim == passage.n_words and len(passage.runs) == 1
+
+
+def curve_bands(groups: Sequence[GroupNumbers], xs: Mapping[int, float]) -> list[dict[str, Any]]:
+    """For each group the middle four fifths of its L-uniqueness, as a polygon over the curve.
+
+    `xs` has the position of each level; the height is that of the curve, 128 for 0 and 14 for 1.
+    """
+    polygons = []
+    for group in groups:
+        items = {level: group.items.get(f"uniqueness_{level}") for level in xs}
+        if any(spread is None for spread in items.values()):
+            continue
+        above = [(xs[k], spread.quantile(HIGH)) for k, spread in items.items() if spread]
+        below = [(xs[k], spread.quantile(LOW)) for k, spread in reversed(items.items()) if spread]
+        points = " ".join(f"{x},{128 - 114 * y:.1f}" for x, y in above + below)
+        polygons.append({"kind": group.kind, "points": points, "title": group.title})
+    return polygons
+
+
+PARTS = (OriginalityPart(),)

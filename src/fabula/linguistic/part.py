@@ -1,8 +1,8 @@
-"""The profile of texts: a table for the terminal, and a page."""
+"""The profile of texts: a part of the report, a table for the terminal, and a page of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,21 @@ import numpy as np
 from fabula.core.errors import explain
 from fabula.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.show.charts import COLOURS, INK, figure_of
+from fabula.show.norms import comparable, strip
 from fabula.show.page import write_page_file
+from fabula.show.parts import NumbersPart, Review, TextReview, Values, papers
 from fabula.show.sheet import Block, Column, Sheet, cell_shown
 
 _MAX_TEXTS = 100
 _MAX_COLUMNS = 6
 _MAX_BARS = 240
-CHART_WIDTH, CHART_HEIGHT = 960, 120
+_CHART_WIDTH, _CHART_HEIGHT = 960, 120
 _ZIPF_STEPS = 8
+_PLAIN_METRICS = (
+    "n_sentences", "sentence_length", "sentence_length_sd", "dialogue_share", "rare_words",
+    "repeated_share",
+)  # fmt: skip
+"""The part of the profile for writers; the rest is for researchers."""
 
 
 def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
@@ -52,11 +59,9 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
         "texts": [profile_view(profile) for profile in shown],
         "n_left_out": len(profiles) - len(shown),
         "signature": profiles[0].signature,
-        "width": CHART_WIDTH,
-        "height": CHART_HEIGHT,
         "one": is_one,
     }
-    write_page_file(path, "profile.html.j2", page)
+    write_page_file(path, "linguistic/page.html.j2", page)
 
 
 def profile_view(profile: Profile) -> dict[str, Any]:
@@ -66,10 +71,10 @@ def profile_view(profile: Profile) -> dict[str, Any]:
     longest = max((s.n_words for s in profile.sentences), default=0)
 
     def height(n_words: float) -> float:
-        return CHART_HEIGHT * n_words / longest if longest else 0.0
+        return _CHART_HEIGHT * n_words / longest if longest else 0.0
 
     groups = [profile.sentences[k : k + step] for k in range(0, len(profile.sentences), step)]
-    width = CHART_WIDTH / max(1, len(groups))
+    width = _CHART_WIDTH / max(1, len(groups))
     bars = []
     for k, group in enumerate(groups):
         n_words = sum(s.n_words for s in group) / len(group)
@@ -94,6 +99,8 @@ def profile_view(profile: Profile) -> dict[str, Any]:
     )  # fmt: skip
     return {
         "title": profile.document.title,
+        "width": _CHART_WIDTH,
+        "height": _CHART_HEIGHT,
         "metrics": [
             {
                 "id": metric.item,
@@ -142,3 +149,45 @@ def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
             panels[0].legend(frameon=False, fontsize=8)
         panels[-2].set_xlabel("sentence")
         panels[-1].set_xlabel("Zipf frequency (3: one in a million)")
+
+
+class ProfilePart(NumbersPart):
+    """The profile of each text, among those of groups."""
+
+    id, title, order, page_order = "profile", "Linguistic profile", 30, 50
+    template, style = "linguistic/part.html.j2", "linguistic/part.css.j2"
+    metrics = tuple((metric.item, metric.title, metric.form) for metric in PROFILE_METRICS)
+
+    def values(self, text: TextReview, review: Review) -> Values:
+        profile = text.results.get(self.id)
+        return {} if profile is None else dict(profile.values)
+
+    def compared(self, text: TextReview) -> Mapping[str, tuple[str, float | None]]:
+        return {}
+
+    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+        profile = text.results.get(self.id)
+        if profile is None:
+            return None
+        view, groups = profile_view(profile), review.groups_of(self.id)
+        for metric in view["metrics"]:
+            value = profile.values[metric["id"]]
+            like = comparable(groups, metric["id"], profile.values["n_words"])
+            metric["strip"] = strip(like, metric["id"], value)
+        # The lines of a strip, from above.
+        view["legend"] = [{"kind": group.kind, "title": group.title} for group in groups]
+        return view | {"plain_metrics": _PLAIN_METRICS}
+
+    def methods_of(self, review: Review) -> str:
+        parts = self.decided(review)
+        return (
+            f"The linguistic profile follows Roemmele, Gordon and Swanson (2017), with MTLD "
+            f"(McCarthy and Jarvis 2010), parsed by {parts.get('pipe', 'spaCy')}; word frequencies "
+            f"are those of {parts.get('freq', 'wordfreq').partition(',')[0]}."
+        )
+
+    def references_of(self, review: Review) -> Sequence[str]:
+        return papers("roemmele2017evaluating", "mccarthy2010mtld")
+
+
+PARTS = (ProfilePart(),)

@@ -1,15 +1,30 @@
-"""Feedback on a draft: as lines for the terminal, and as a page with the points in its margin."""
+"""Feedback: a part of the report, lines for the terminal, a page with the points in its margin."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabula.core.errors import explain
+from fabula.core.store import measurement_row
+from fabula.core.types import Document, Measurement
 from fabula.show.page import Note, cut_text, write_page_file
-from fabula.show.sheet import terminal_width
+from fabula.show.parts import (
+    Finding,
+    Marks,
+    ReportPart,
+    Review,
+    Said,
+    TextReview,
+    counted,
+    finding_at,
+    joined,
+    name_of,
+    papers,
+)
+from fabula.show.sheet import Block, terminal_width
 from fabula.web import visible
 
 if TYPE_CHECKING:
@@ -20,6 +35,7 @@ FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "cannot be
 """What became of an earlier point, in readable form."""
 
 _MAX_QUOTED = 90
+_WEIGHT = 1.15
 
 
 def said(point: Point, advice: Advice) -> str:
@@ -119,7 +135,7 @@ def write_advice_page(
     fates = sorted(fates, key=lambda earlier: list(FATES).index(earlier.fate))
     page = {
         "title": advice.document.title,
-        "model": advice.model.partition("@")[0],
+        "model": name_of(advice.model),
         "advice": advice,
         "notes": notes,
         "nothing": nothing_left(advice),
@@ -127,7 +143,7 @@ def write_advice_page(
         "remarks": advice_notes(advice),
         "fates": [(FATES[e.fate], e.fate, e.quotation, e.text) for e in fates],
     }
-    write_page_file(path, "advice.html.j2", page)
+    write_page_file(path, "feedback/page.html.j2", page)
 
 
 def notes_of(advice: Advice, *, new: Sequence[Point] = (), before: str = "") -> list[Note]:
@@ -140,8 +156,88 @@ def notes_of(advice: Advice, *, new: Sequence[Point] = (), before: str = "") -> 
             share=advice.share(point),
             quoted=quotations(point, advice),
             places=tuple(point.places),
-            by=advice.model.partition("@")[0],
+            by=name_of(advice.model),
             is_new=point in new,
         )
         for number, point in enumerate(advice.points, 1)
     ]
+
+
+class FeedbackPart(ReportPart):
+    """What models would change."""
+
+    id, title, order, page_order = "feedback", "Feedback", 60, 10
+    template, style = "feedback/part.html.j2", None
+    has_groups = False
+    asks_model = True
+    findings = ("point",)
+    colour = "of-model"
+
+    def measurements(self, result: Any, document: Document) -> Sequence[Measurement]:
+        return [m for advice in result for m in advice.measurements()]
+
+    def content(self, text: TextReview) -> Mapping[str, Any]:
+        points = self.measurements(self._advice(text), text.document)
+        return {"points": [measurement_row(point) for point in points]}
+
+    def blocks(self, review: Review) -> Sequence[Block]:
+        return [
+            f"{len(advice.points)} points to revise, by {name_of(advice.model)}"
+            for text in review.texts
+            if len(review.texts) == 1
+            for advice in self._advice(text)
+        ]
+
+    def weighed(self, text: TextReview) -> Iterable[list[tuple[float, Finding]]]:
+        points = [(advice, point) for advice in self._advice(text) for point in advice.points]
+        about = text, "point", "Feedback"
+        yield [
+            (_WEIGHT * advice.share(point), finding_at(*about, point.places[0], point.text, number))
+            for number, (advice, point) in enumerate(points, 1)
+            if point.places
+        ]
+
+    def said(self, text: TextReview) -> Iterable[Said]:
+        if n_points := sum(len(advice.points) for advice in self._advice(text)):
+            yield Said(f"{counted(n_points, 'point')} to revise, by a model.", self.id)
+
+    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+        advices = self._advice(text)
+        return advices and {
+            "number": number,
+            "notes": [
+                note
+                for k, advice in enumerate(advices)
+                for note in notes_of(advice, before="abcdefgh"[k % 8] if len(advices) > 1 else "")
+            ],
+            "remarks": [line for advice in advices for line in advice_notes(advice)],
+            "nothing": [nothing_left(advice) for advice in advices if not advice.points],
+        }
+
+    def marks(self, view: Any) -> Marks:
+        return Marks(notes=view["notes"])
+
+    def anchor(self, number: int, finding: Finding, view: Any) -> str:
+        return f"p{number}-{view['notes'][finding.number - 1].name}"
+
+    def models(self, review: Review) -> Sequence[str]:
+        return [advice.model for text in review.texts for advice in self._advice(text)]
+
+    def methods_of(self, review: Review) -> str:
+        names = joined(list(dict.fromkeys(map(name_of, self.models(review)))))
+        times = self.decided(review).get("times", "several")
+        return (
+            f"Feedback was requested from {names}, {times} times for each text, after the task of "
+            "Rashkin et al. (2025); points about the same place with the same meaning were "
+            "joined, and points that quote words not in the text were dropped."
+        )
+
+    def references_of(self, review: Review) -> Sequence[str]:
+        return papers("rashkin2025help")
+
+    def _advice(self, text: TextReview) -> tuple[Advice, ...]:
+        advice: tuple[Advice, ...] = text.results.get(self.id, ())
+        return advice
+
+
+PARTS = (FeedbackPart(),)

@@ -14,7 +14,7 @@ from fabula.cli.main import cli
 from fabula.cli.records import written_by
 from fabula.cli.rerun import compare_results
 from fabula.core.errors import InputError
-from fabula.core.instruments import PARTS
+from fabula.core.instruments import own_parts
 from fabula.core.provenance import read_record, record_path, recording
 from fabula.core.store import CHECKSUM, read_rows, write_rows, write_whole
 
@@ -173,7 +173,9 @@ def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path
 
 
 def test_the_page_of_a_report_without_a_name_has_a_record_too(scored: Path):
-    others = [word for part in PARTS if part != "originality" for word in ("--without", part)]
+    others = [
+        word for part in own_parts() if part.id != "originality" for word in ("--without", part.id)
+    ]
     invoke("report", "texts.jsonl", "--reference", "books.ref", "-j", "1", *others)
     page = scored.parents[1] / "report.html"
     assert read_record(page)["outputs"]["out"]["path"] == "report.html"

@@ -8,7 +8,7 @@ import pytest
 from tests.commands import invoke, rows_of, write_rows
 from tests.serving import prompt_of, serving
 
-from fabula.feedback.written_faults import Fault, FaultWriter, apply_edits, estimate_faults
+from fabula.feedback.written_faults import Fault, FaultWriter, apply_edits, estimate_faults, undo
 from fabula.models.model_spec import ModelOptions, open_model
 from fabula.text.reading import Reading
 
@@ -44,14 +44,6 @@ def written(url: str, method: str, told: Reading) -> Fault | str:
     with FaultWriter(open_model(f"{url}#m", ModelOptions(max_retries=0))) as writer:
         (found,) = writer.write([(method, told)])
     return found
-
-
-def undo(text: str, record: list[dict[str, Any]]) -> str:
-    for row in reversed(record):
-        start, end = row["text"]
-        assert text[start:end] == row["is"]
-        text = text[:start] + row["was"] + text[end:]
-    return text
 
 
 def said(sentence: str) -> str:

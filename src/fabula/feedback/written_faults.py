@@ -55,7 +55,7 @@ class Fault:
 def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[str, Any]]]:
     """Apply edits that are in order and do not overlap; return the text and the record of them.
 
-    A record holds the spans in both versions and the words on both sides: enough to undo it.
+    A record holds the spans in both versions and the words on both sides; `undo` needs no more.
     """
     parts, rows = [], []
     at, n = 0, 0
@@ -75,6 +75,16 @@ def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[st
         at = edit.end
     parts.append(original[at:])
     return "".join(parts), rows
+
+
+def undo(text: str, record: Sequence[Mapping[str, Any]]) -> str:
+    """Restore the original from the changed text and the record of its edits."""
+    for row in reversed(record):
+        start, end = row["text"]
+        if text[start:end] != row["is"]:
+            raise ValueError("the record belongs to another text")
+        text = text[:start] + row["was"] + text[end:]
+    return text
 
 
 def edits_between(original: str, changed: str) -> list[Edit]:

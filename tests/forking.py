@@ -202,7 +202,9 @@ def _import_all() -> None:
         list(profile_texts([Document("a", "The lamp went round.")]))
     tqdm.tqdm.monitor_interval = 0  # bm25s shows progress, and a thread would be left of it
     # Compiled once for all that fork.
-    for name in page_templates().list_templates():
+    for name in page_templates().list_templates(
+        filter_func=lambda name: name.endswith(".j2") and "templates/" not in name
+    ):
         page_templates().get_template(name)
     # numba takes a second until it runs the first kernel, whether or not that is in its cache.
     use_kernels()

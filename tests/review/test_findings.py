@@ -285,5 +285,7 @@ def test_long_texts_are_followed_in_a_short_time():
 
 def test_rows_that_cannot_be_read_are_left_out():
     one = noted(FIRST, "teh")
-    assert noted_of_rows([asdict(one), {}, 7, asdict(one) | {"start": "1"}]) == [one]
+    assert noted_of_rows(
+        [asdict(one), {}, 7, asdict(one) | {"start": "1"}, asdict(one) | {"kind": "gone"}]
+    ) == [one]
     assert noted_of_rows(None) == []

@@ -138,7 +138,7 @@ def judge_view(
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedTexts:
     """Verdicts about some texts together."""
 
     rubric: Rubric | None = None
@@ -250,8 +250,8 @@ class VerdictsPart(ReportPart):
             *(["angelopoulos2023ppi"] if judged.corrected else []),
         )
 
-    def _of_all(self, review: Review) -> Judged:
-        judged: Judged = review.of_all.get(self.id, Judged())
+    def _of_all(self, review: Review) -> JudgedTexts:
+        judged: JudgedTexts = review.of_all.get(self.id, JudgedTexts())
         return judged
 
 

@@ -93,7 +93,8 @@ def noted_of(text: TextReview) -> list[Finding]:
 
 
 def noted_of_rows(rows: Any) -> list[Finding]:
-    """Read stored findings; those that cannot be parsed are skipped."""
+    """Read stored findings; those that cannot be parsed, or of kinds that are gone, are skipped."""
+    known = {kind for part in own_parts() for kind in part.findings}
     kinds = {"start": int, "end": int, "line": int, "is_marked": bool}
     names = [f.name for f in fields(Finding) if f.compare]
     return [
@@ -101,6 +102,7 @@ def noted_of_rows(rows: Any) -> list[Finding]:
         for row in (rows if isinstance(rows, list) else ())
         if isinstance(row, dict)
         and all(isinstance(row.get(name), kinds.get(name, str)) for name in names)
+        and row["kind"] in known
     ]
 
 

@@ -22,7 +22,7 @@ from fabula.core.types import Document, Measurement, Rubric
 from fabula.feedback.advising import Advice, AdvicePlan, advise, estimate
 from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
 from fabula.judging.job import Asking, judging_of, labels_of_some, plan_of
-from fabula.judging.part import Judged
+from fabula.judging.part import JudgedTexts
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.models.base import Model, Usage
 from fabula.models.cost import Estimate
@@ -160,7 +160,7 @@ class Reviewer:
         if plan.models.models and plan.asks("verdicts"):
             rubric = _judge_plan(plan).rubric
             people = labels_of_some(documents, plan.labels, rubric)
-            review = _of_all(review, "verdicts", Judged(rubric, people=tuple(people)))
+            review = _of_all(review, "verdicts", JudgedTexts(rubric, people=tuple(people)))
         is_here = not any("://" in name for name in plan.references)
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             # Invalid settings are rejected before a model starts reading.
@@ -389,7 +389,7 @@ def with_verdicts(review: Review, verdicts: Sequence[Measurement], rubric: Rubri
     if of_text.keys().isdisjoint(text.document.id for text in review.texts):
         raise InputError("`judge` has no verdict on any of these texts; check that the ids match")
     left_out = tuple(entry for entry in review.left_out if entry.part != "verdicts")
-    review = _of_all(replace(review, left_out=left_out), "verdicts", Judged(rubric))
+    review = _of_all(replace(review, left_out=left_out), "verdicts", JudgedTexts(rubric))
     return _summarised(_also(review, "verdicts", of_text))
 
 
@@ -398,7 +398,7 @@ def corrected(review: Review, by: str | None) -> Review:
 
     A judge that cannot be corrected is left unchanged, and the reason is reported.
     """
-    judged: Judged = review.of_all.get("verdicts", Judged())
+    judged: JudgedTexts = review.of_all.get("verdicts", JudgedTexts())
     if judged.rubric is None or not judged.people:
         return review
     from fabula.judging.agreement import CorrectSettings, correct_measurements
@@ -420,7 +420,7 @@ def corrected(review: Review, by: str | None) -> Review:
 
 
 def _summarised(review: Review) -> Review:
-    judged: Judged = review.of_all.get("verdicts", Judged())
+    judged: JudgedTexts = review.of_all.get("verdicts", JudgedTexts())
     if judged.rubric is not None and (verdicts := _verdicts(review)):
         from fabula.judging.summary import summarise
         from fabula.judging.trust import TrustBook

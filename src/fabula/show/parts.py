@@ -311,8 +311,9 @@ class MeasuredPart(ReportPart):
     citation = ""
 
     @property
-    def instrument(self) -> Any:
-        return self
+    def methods(self) -> str:
+        """As of `Instrument`."""
+        raise NotImplementedError
 
     def measurements(self, result: Any, document: Document) -> Sequence[Measurement]:
         return list(result)
@@ -367,8 +368,7 @@ class MeasuredPart(ReportPart):
         return {"id": self.id, "title": self.title, "figures": rows, "places": places}
 
     def methods_of(self, review: Review) -> str:
-        methods: str = self.instrument.methods
-        return methods
+        return self.methods
 
     def references_of(self, review: Review) -> Sequence[str]:
         return (self.citation,) if self.citation else ()
@@ -386,8 +386,8 @@ class _Registered(MeasuredPart):
         self._instrument = instrument
 
     @property
-    def instrument(self) -> Any:
-        return self._instrument
+    def methods(self) -> str:
+        return self._instrument.methods
 
 
 def parts_of(review: Review) -> list[ReportPart]:

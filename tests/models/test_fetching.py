@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -84,7 +85,8 @@ class Host:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Host]:
     monkeypatch.setenv("FABULA_MODELS", str(tmp_path / "models"))
-    monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
+    # Only pooch's: with the module's own `sleep` patched, `pause_s` would not pause either.
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda _: None))
     made = Host({PATH: CONTENT})
 
     class Answering(Handler):

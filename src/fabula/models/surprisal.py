@@ -198,10 +198,7 @@ def _ending(settings: dict[str, Any], name: str) -> Any:
 
 
 def windows(n_tokens: int, n_window: int) -> Iterator[tuple[int, int, int]]:
-    """Start, first scored token and end of each window; from the second on, half is read again.
-
-    Each token is scored once, after at least half a window.
-    """
+    """Start, first scored token and end of each window; half of it was read in the one before."""
     n_again = (n_window + 1) // 2
     start, first = 0, 0
     while first < n_tokens:

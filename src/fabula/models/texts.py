@@ -193,10 +193,7 @@ def why_no_text(answer: Answer | None) -> str | None:
 
 
 def read_written(answer: Answer, *, has_title: bool = False) -> Written:
-    """The text that was asked for, without what the model said around it.
-
-    With `has_title`, a title at the beginning belongs to the text.
-    """
+    """The requested text alone; with `has_title`, a title at the beginning belongs to it."""
     reason = why_no_text(answer)
     if reason is not None:
         return Written(None, reason, [])
@@ -237,10 +234,7 @@ async def in_parallel(
     failed: Row,
     meter: Meter = lambda _: None,
 ) -> list[Row]:
-    """The rows in order; that of a call that failed is a copy of `failed`.
-
-    Raises `ModelError` after ten consecutive failures.
-    """
+    """The rows in order, copies of `failed` for failed calls; `ModelError` after ten in a row."""
     n_failures = 0
 
     async def row_of(call: Callable[[], Awaitable[Row]]) -> Row:
@@ -268,10 +262,7 @@ _MAX_LINE_CHARS = 240
 
 
 async def one_line(model: Model, question: str, *, max_tokens: int = 60) -> str | None:
-    """The first line of the answer, without quotes and labels; None if empty or a refusal.
-
-    A failed call returns None; a person reviews the results in any case.
-    """
+    """The first line without quotes and labels, which people review; None if there is no answer."""
     try:
         answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens))
     except CallFailed:

@@ -80,10 +80,7 @@ class InputLayer:
         return int(self._table.shape[1])
 
     def vectors(self, words: list[str]) -> NDArray[np.float64]:
-        """The mean of each word's tokens as they occur in running text: float64, (n_words, n).
-
-        Zeros for a word that the tokeniser does not know.
-        """
+        """The mean of each word's tokens in running text: float64, (n_words, n); 0 if unknown."""
         encoded = self._tokenizer.encode_batch(
             # Within a sentence, a word follows a space.
             [f" {word}".encode(errors="replace").decode() for word in words],

@@ -56,10 +56,7 @@ _FENCE = re.compile(r"^\s{0,3}```\s{0,3}[a-z]{0,10}\s{0,3}$", re.IGNORECASE)
 
 
 def spoken(text: str) -> str:
-    """An answer without the preceding reasoning, and without control tokens.
-
-    Unfinished reasoning is not an answer: only the text before it remains, if any.
-    """
+    """An answer without reasoning and control tokens; of unfinished reasoning, the text before."""
     text = text.strip()
     if re.match(r"\[\s{0,9}\{\s{0,9}[\"']type[\"']", text):
         # The parts of content returned as a list, `[{"type": "text", "text": ...}]`.
@@ -205,10 +202,7 @@ def _in_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[_Stated], s
 
 
 def _fields(text: str) -> list[tuple[Any, Any]] | None:
-    """The fields of an object, including duplicate keys; None if it is not an object.
-
-    As JSON; or as Python writes it, with single quotes or a comma before the brace.
-    """
+    """The fields of an object as JSON or Python writes it, also duplicates; None for no object."""
     try:
         fields = json.loads(text, object_pairs_hook=list)
         return fields if isinstance(fields, list) else None
@@ -554,10 +548,7 @@ def schema_of(form: Form) -> dict[str, Any]:
 
 
 def grammar_of(form: Form) -> str:
-    """The form as a grammar.
-
-    A choice is `Yes. Reason`, or a line of reasons and `Verdict: Yes`; records are JSON.
-    """
+    """The grammar: `Yes. Reason`, a line of reasons and `Verdict: Yes`, or records in JSON."""
     if isinstance(form, Choice):
         options = " | ".join(map(json.dumps, form.options))
         if form.is_first:

@@ -183,10 +183,7 @@ def read_experts(path: Path, rubric: Rubric) -> Panel:
 
 
 def panel_of_labels(labels: Sequence[Measurement], rubric: Rubric, source: str) -> Panel:
-    """The panel of raters of a rubric's yes-no items, without ties of repeated answers.
-
-    Raises `InputError` for a second verdict of one person.
-    """
+    """The raters of a rubric's yes-no items, without ties. Raises `InputError` for duplicates."""
     yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
     verdicts = (
         (label.document_id, label.item, label.rater, float(label.value > 0.5))
@@ -375,10 +372,7 @@ def tests_passed(
 
 
 def expert_correlation(panel: Panel, rubric: Rubric, *, seed: int = 0) -> Estimate:
-    """Pearson's r of the number of tests passed, pooled over ordered pairs of expert positions.
-
-    Its interval is over stories.
-    """
+    """Pearson's r of tests passed over ordered pairs of expert positions; interval over stories."""
     stories, scores = _panel_scores(panel, rubric)
     a, b, places = stats.pooled_pairs(scores)
     of_pairs = [stories[place] for place in places]
@@ -557,10 +551,7 @@ def graded_items(rubric: Rubric) -> list[Item]:
 
 
 def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, dict[str, float]]:
-    """The answers on an item, by document and rater, as numbers.
-
-    Worths, ranks, or the number of an option.
-    """
+    """The answers on an item by document and rater: worths, ranks, or the number of an option."""
     scale = item.scale
     numbers: dict[str, dict[str, float]] = {}
     for answer in measurements:

@@ -228,10 +228,7 @@ def correct(
 
 
 def averaged_items(rubric: Rubric) -> list[Item]:
-    """The items whose answers share one mean: the tests, or the numbers of one scale.
-
-    Raises `InputError` if there are none.
-    """
+    """The items that share a mean: tests, or numbers of one scale. Raises `InputError` for none."""
     tests = [item for item in rubric.items if item.scale.is_test]
     grades = [item for item in rubric.items if item.scale.is_grade or item.scale.values]
     if tests:

@@ -100,10 +100,7 @@ def labels_of(
 
 
 def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """For two stories that a judge compared, whether it prefers the first; others unchanged.
-
-    This makes a judge of pairs comparable with people, who say which story they prefer.
-    """
+    """Whether a judge of pairs prefers the first story, as people say it; others unchanged."""
     return [
         replace(m, value=side)
         if isinstance(m.value, str) and (side := _side(m.document_id, m.value)) is not None

@@ -106,10 +106,7 @@ def group_estimates(
     *,
     signature: str = "",
 ) -> dict[str, dict[str, Estimate]]:
-    """By group, then by item: the mean of the documents' means, with an interval over stories.
-
-    An item without a value in a group is absent.
-    """
+    """By group and item, if it has values: the mean of documents' means, its interval by story."""
     return {
         group: {
             item: pooled_estimate(

@@ -103,10 +103,7 @@ class BuildParameters:
 
 @contextmanager
 def _lock(folder: Path, *, waits: bool = False) -> Iterator[None]:
-    """Hold the exclusive right to write there.
-
-    If another process holds it, wait, or raise `BusyError`.
-    """
+    """Hold the exclusive right to write there: wait for another process, or raise `BusyError`."""
     with writer_lock(folder / ".lock", str(folder), waits=waits):
         # The process that wrote these was killed: the lock excludes other writers.
         for leftover in folder.glob(".*.part"):
@@ -341,10 +338,7 @@ def _is_of(shard: ShardInfo, stream: Iterator[Document], settings: TextSettings)
 
 
 def _unfinished(folder: Path, manifest: Manifest) -> dict[str, Any] | None:
-    """The note left by an unfinished build or addition; that of a finished one is removed.
-
-    It was interrupted between its last two steps.
-    """
+    """The note of an unfinished build or addition; one lacking only the last step is removed."""
     if (journal := read_small(folder / JOURNAL)) is None:
         return None
     plan = unsealed(journal, f"{folder}/{JOURNAL}")

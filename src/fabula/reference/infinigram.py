@@ -87,10 +87,7 @@ def _check_count(reply: Reply) -> None:
 
 
 class _Index(ABC):
-    """An index that others built: it says whether words occur, and shows parts of documents.
-
-    Words and punctuation marks as written: an external index has no other normal form.
-    """
+    """An index that others built, of words and punctuation marks as written, its only form."""
 
     settings = TextSettings(case="keep", punct="keep")
 
@@ -387,10 +384,7 @@ class InfiniGramWeb(_Index):
         return failure
 
     def _count(self, query: str, stop: Event) -> int:
-        """How often `query` occurs; requested once, even if several threads need it.
-
-        Raises `LookupFailed`, `InputError`, `TooLong`.
-        """
+        """How often `query` occurs; requested once for several threads. Raises as `_ask` does."""
         mine: Future[int] = Future()
         with self._lock:
             theirs = self._in_flight.setdefault(query, mine)
@@ -436,10 +430,7 @@ class InfiniGramWeb(_Index):
                 self._meter(self._n_lookups, self._n_from_cache)
 
     def _documents(self, query: str, limit: int, stop: Event) -> Iterator[tuple[int, str]]:
-        """Distinct documents that contain `query`, from the first `limit` of its places.
-
-        Each is its number and the text around the place, as far as the server shows it.
-        """
+        """Distinct documents at the first `limit` places: the number, and the text as shown."""
 
         def check_places(reply: Reply) -> None:
             segments = reply.get("segment_by_shard")

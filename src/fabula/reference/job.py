@@ -344,10 +344,7 @@ def _written(
     progress: Progress,
     **about: Any,
 ) -> BuiltCorpus:
-    """The corpus, of documents that the nodes of a cluster read from the `sources` too.
-
-    `about`: what `build_reference` notes of them.
-    """
+    """The corpus; nodes of a cluster read `sources` too. `about` is for `build_reference`."""
     from fabula.reference.build import BuildParameters, add_documents, build_reference
     from fabula.text import TextSettings
 

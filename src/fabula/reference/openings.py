@@ -146,10 +146,7 @@ async def write_openings(
     sampling: Sampling,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
-    """A row for each beginning and format; a missing text has its reason.
-
-    published: prompts of a file, in place of ours.
-    """
+    """A row for each beginning and format, with text or reason; by `published` prompts, or ours."""
 
     def wanted(beginning: Document, format_: str) -> Wanted:
         prompt = opening_prompt(beginning.text, kind, format_, published)
@@ -214,10 +211,7 @@ def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> l
 
 
 def without_prompt(text: str, prompt: str) -> str:
-    """The answer without the sentence to continue, if it begins by repeating it.
-
-    A person wrote that sentence, and it would match itself in the text attributed to models.
-    """
+    """An answer without the sentence it repeats: a person wrote that, and it would match itself."""
     words = TextSettings()
     prompted, answered = words.words(prompt), words.locate(text)
     n = len(prompted)

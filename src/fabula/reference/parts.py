@@ -57,10 +57,7 @@ class About:
 
     @classmethod
     def joined(cls, places: Sequence[str], abouts: Sequence[Self]) -> Self:
-        """Several references as one, in this order; `places` are their locations, for display.
-
-        Raises `CorpusError` if they have different settings.
-        """
+        """Several references as one, from `places`. Raises `CorpusError` if settings differ."""
         settings = abouts[0].settings
         for place, about in zip(places, abouts, strict=True):
             if about.settings != settings:
@@ -359,10 +356,7 @@ class LocalPart:
         ]
 
     def excluded(self, exclude: Iterable[int]) -> list[Excluded]:
-        """For each shard, which documents are excluded: removed, or in `exclude`.
-
-        bool, shape (n_documents,); None if there are none.
-        """
+        """For each shard, bool (n_documents,): removed or in `exclude`; None if there are none."""
         out, numbers = self.about.removed, list(exclude)
         if numbers:
             out = out.copy()
@@ -493,10 +487,7 @@ def _blocks_read() -> int:
 
 
 def walk_shard(shard: Shard, walk: Walk, excluded: Excluded, first_number: int = 0) -> Stretches:
-    """Stretches of the text in documents of the shard that are not excluded.
-
-    `first_number`: the number of the shard's first document.
-    """
+    """Stretches in documents of the shard that are not excluded, numbered from `first_number`."""
     index = *shard.tokens, shard.suffixes.words, shard.suffixes.n_bits
     text, terms = (walk.units, walk.is_content), walk.terms
     costs = np.full(shard.info.n_vocabulary + 1, terms.content_cost, np.int32)

@@ -305,10 +305,7 @@ class Reference:
         return numbers
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, list[int]]:
-        """The numbers of the documents with these ids; several documents may share an id.
-
-        Raises `InputError` if an id is not in the reference.
-        """
+        """Documents' numbers by id, which several may share. Raises `InputError` for another id."""
         distinct = list(dict.fromkeys(ids))
         by_id = dict(zip(distinct, self.part.numbers_of(distinct), strict=True))
         missing = [id_ for id_, numbers in by_id.items() if not numbers]
@@ -321,10 +318,7 @@ class Reference:
 
     @property
     def local(self) -> LocalPart:
-        """The reference as a local part.
-
-        Raises `InputError` if not all of it is on this machine's disk.
-        """
+        """The part that it is. Raises `InputError` if not all is on this machine's disk."""
         if not isinstance(self.part, LocalPart):
             raise InputError(
                 f"{self.name}: this needs a corpus on this machine's disk, not one that is served; "
@@ -350,10 +344,7 @@ class Reference:
         return Occurrence(number, document, Span(document.id, start, end))
 
     def _split_to(self, n_words: Mapping[int, int | None]) -> list[_Split]:
-        """Documents by number, with so many of their first words placed; new ones in one request.
-
-        None stands for all of a document's words, with the words themselves.
-        """
+        """Documents with so many first words placed (None: all, and the words), fetched at once."""
         with self._lock:
             splits = {number: self._split[number] for number in n_words if number in self._split}
         missing = [number for number in n_words if number not in splits]

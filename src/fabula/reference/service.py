@@ -284,10 +284,7 @@ def _hold(what: str, n: int, most: int) -> None:
 
 
 class Gate:
-    """Admits requests with a token, within the rate limits; without tokens, all requests.
-
-    Only digests of tokens are stored, and compared.
-    """
+    """Admits requests with a token, kept as digest, within the rate limits; without tokens, all."""
 
     def __init__(self, tokens: Iterable[str], limits: Limits) -> None:
         self.replace(tokens)

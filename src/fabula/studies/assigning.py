@@ -294,10 +294,7 @@ def take_up_again(
 
 
 def _take_turns(connection: Connection) -> None:
-    """Serialise assignment, so that two concurrent participants never see the same free place.
-
-    SQLite needs no lock here, because it has one writer.
-    """
+    """Serialise assignment, so that a free place is seen once; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(4702112)"))
 
@@ -325,9 +322,7 @@ class Workload:
     n_people: int
     """Lower bound: fewer people cannot suffice under any assignment."""
     n_people_shared_out: int | None
-    """People needed with the actual assignment, if each reads all that they are given; None if that
-    is too expensive to compute.
-    """
+    """People needed as units are assigned, if each reads all of theirs; None: too many steps."""
     giving_away: tuple[str, ...]
     """Units that contain several versions of one story."""
 

@@ -41,10 +41,7 @@ class Strict(BaseModel):
 
 
 class Codes(Strict):
-    """What takes people back to their platform, by the outcome of their part.
-
-    Each is a code to enter there, or a link that begins with https://. Empty if there is none.
-    """
+    """What takes people back to their platform, by outcome: a code, an https:// link, or nothing."""
 
     done: str = ""
     declined: str = ""
@@ -61,9 +58,7 @@ class Entry(Strict):
     platform: Literal["", "prolific", "mturk"] = ""
     """The only platform that people may join from; empty allows either."""
     studies: tuple[Annotated[str, Field(pattern=r"^[0-9a-zA-Z]{1,64}$")], ...] = ()
-    """The study's ids at the platform; people from other studies are rejected. Their statuses can
-    be fetched from Prolific.
-    """
+    """The study's ids at the platform, for statuses; people from other studies are rejected."""
     allow: str = ""
     """A file of ids, next to the study's file; people not listed are rejected."""
     signed: bool = False
@@ -87,10 +82,7 @@ class Example(Strict):
 
 
 class AboutQuestion(Strict):
-    """A question about the participant.
-
-    It has options to choose from, a number (`low` to `high`), or, with neither, free text.
-    """
+    """A question about the participant: options, a number from `low` to `high`, or free text."""
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
     question: ShortText
@@ -140,9 +132,7 @@ class Recruiting(Strict):
     attention_wrong: Annotated[int, Field(ge=0)] = 0
     """Number of wrong answers to attention items that are tolerated."""
     repeat: tuple[ShortText, ...] = ()
-    """Items to repeat: about the first story of a group once all were read (ttcw), or about a
-    participant's first unit after a later one.
-    """
+    """Items to repeat: of a group's first story, at its end (ttcw), or of one's first unit."""
     repeat_at: Annotated[int, Field(ge=2)] = 2
     """The unit after which items are repeated."""
 
@@ -278,20 +268,14 @@ class StudyDesign:
     rubric_file: Path | None = None
     """Path of the rubric, unless it ships with Fabula."""
     per_story: int = 1
-    """Maximum number of units about one story per participant, and only if each shows the same
-    version of it.
-    """
+    """Maximum number of units about one story per participant, all with the same version of it."""
     people: Recruiting = field(default_factory=Recruiting)
     at_once: int = 2
-    """Number of stories shown together: two, of which one is preferred, or four, of which the best
-    and the worst are named (pairs).
-    """
+    """Stories shown together (pairs): two, one preferred; or four, the best and worst named."""
     ties: bool = False
     """Whether participants may prefer neither of two stories (pairs)."""
     max_pairs: int | None = None
-    """Number of pairs, or sets of four, to draw; None means all pairs within groups, or twice as
-    many sets as stories (pairs).
-    """
+    """Pairs or sets of four to draw; None: all pairs in groups, or two sets per story (pairs)."""
     labels: Labels = field(default=ENGLISH, repr=False)
     """The page's interface text, in the language of the study."""
 
@@ -304,10 +288,7 @@ class StudyDesign:
 
     @property
     def digest(self) -> str:
-        """Return an eight-digit digest of what determines the answers: questions, texts, quiz.
-
-        Readers per unit are not included, because they may be increased while a study runs.
-        """
+        """An eight-digit digest of what determines the answers; `raters` may be raised later."""
         group_digest, labels = self.group_rubric and self.group_rubric.digest, self.labels
         shown: tuple[object, ...] = (self.id, self.kind, self.rubric.digest, group_digest)
         shown += (self.reason_words, self.seed, self.texts, self.quiz, self.quiz_pass)

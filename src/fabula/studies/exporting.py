@@ -164,10 +164,7 @@ def _of_pairs(
 
 
 def preferences(best: int | None, worst: int | None, n: int) -> Iterator[tuple[int, int]]:
-    """Yield the pairwise preferences in an answer about n documents.
-
-    Each is the index of the preferred document and that of the other. None means not answered.
-    """
+    """Yield the indexes of preferred and other documents in an answer about n; None: unanswered."""
     others = [place for place in range(n) if place not in (best, worst)]
     if best is not None:
         yield from ((best, place) for place in others)
@@ -178,10 +175,7 @@ def preferences(best: int | None, worst: int | None, n: int) -> Iterator[tuple[i
 
 
 def said_of(pair: tuple[int, int], preferred: int | None, order: Sequence[int]) -> list[str | None]:
-    """Return an answer about two documents in a judge's format, by the order they were shown in.
-
-    The result is [straight, turned]. `preferred` is one of the two indexes, or None for neither.
-    """
+    """Return an answer about two documents, or neither, in a judge's format: [straight, turned]."""
     first, second = pair
     is_straight = order.index(first) < order.index(second)
     shown_first = first if is_straight else second
@@ -260,9 +254,7 @@ def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:
 def _write(
     rows: Sequence[Row], columns: Sequence[str], path: Path, format_: str, words: frozenset[str]
 ) -> None:
-    """words: columns of participants' free text, which no spreadsheet may interpret as formulas.
-    All other columns stay unchanged, since escaping would alter ids.
-    """
+    """words: columns of participants' text, never formulas; escaping others would alter ids."""
     if format_ == "jsonl":
         data = json_lines(rows)
     elif format_ == "csv":

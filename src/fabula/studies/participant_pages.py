@@ -41,10 +41,7 @@ _YEAR_S = 365 * 24 * 3600
 
 
 def cookie_of(study_id: str) -> str:
-    """Return the cookie name for participants, since one browser may take part in several studies.
-
-    A study's id may reveal what it is about, so the name does not contain it.
-    """
+    """Return the cookie of a study's participants; its id, which may tell its aim, is not in it."""
     return f"fabula_study_{participants.hash_of(study_id)[:8]}"
 
 
@@ -196,10 +193,7 @@ def _ending(
     outcome: Outcome | None = None,
     template: str = "message.html.j2",
 ) -> Response:
-    """Show the page for an outcome, with its code or link.
-
-    heading: a label.
-    """
+    """Show the page for an outcome, with its code or link; `heading` is a label."""
     code = "" if outcome is None else visitor.design.code(outcome)
     heading = visitor.say(heading)
     return visitor.page(template, title="", heading=heading, paragraphs=paragraphs, code=code)
@@ -263,10 +257,7 @@ def _nothing_left(visitor: Visit) -> Response:
 
 
 def _next_step(visitor: Visit) -> Response | None:
-    """Return the next page before reading, after consent; None if there is none.
-
-    That is the tutorial, or the questions about the participant once they may read.
-    """
+    """Return the tutorial or, once they may read, the questions about them, if due; else None."""
     people, who = visitor.design.people, visitor.participant
     asks_about = who.state == "ready" and people.about
     with visitor.store.reading() as connection:

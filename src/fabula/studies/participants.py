@@ -80,10 +80,7 @@ class Invitation:
 
 
 def lock(connection: Connection, id_: int) -> Row[Any]:
-    """Lock a participant until the end of the transaction, so that two clicks take turns.
-
-    Raises `InputError` if no participant has this number.
-    """
+    """Lock a participant, so that two clicks take turns. Raises `InputError` if there is none."""
     query = select(participants).where(participants.c.id == id_)
     row = connection.execute(query.with_for_update()).first()
     if row is None:
@@ -94,10 +91,7 @@ def lock(connection: Connection, id_: int) -> Row[Any]:
 def set_state(
     connection: Connection, id_: int, state: State, *, was: State | None = None, **others: object
 ) -> bool:
-    """Set a participant's state, and other columns; if `was` is given, only from that state.
-
-    Returns whether this changed anything.
-    """
+    """Set state and other columns (with `was`, only from that); return whether it changed."""
     query = participants.update().where(participants.c.id == id_)
     if was is not None:
         query = query.where(participants.c.state == was)
@@ -204,10 +198,7 @@ def consent_version(design: StudyDesign) -> str:
 def decide(
     connection: Connection, participant: Participant, design: StudyDesign, *, agrees: bool
 ) -> bool:
-    """Record whether an invited person takes part; return whether this changed anything.
-
-    Those who decline may still change their mind.
-    """
+    """Record whether an invited person takes part (a no may change). Return whether it is new."""
     state: State = "declined" if not agrees else "consented" if design.quiz else "ready"
     times = {"consented_ms": now_ms()} if agrees else {}
     is_new = set_state(connection, participant.id, state, was="invited", **times)
@@ -273,10 +264,7 @@ def take_quiz(
     given: Sequence[str],
     number: int | None,
 ) -> State:
-    """Record an attempt at the quiz; return the resulting state.
-
-    number: number of the attempt on the submitted page, from 1; duplicates count once.
-    """
+    """Record an attempt at the quiz, each `number` (from 1) once; return the resulting state."""
     state: State = lock(connection, participant.id).state
     n_before, _ = quiz_so_far(connection, participant)
     if state != "consented" or number not in (None, n_before + 1):

@@ -97,10 +97,7 @@ class NotAdmitted(FabulaError):  # noqa: N818 (an event, not a kind of error)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A person sent by a platform.
-
-    For Mechanical Turk, `study` is the HIT and `session` the assignment.
-    """
+    """A person from a platform; at Mechanical Turk `study` is the HIT, `session` the assignment."""
 
     platform: str
     worker: str
@@ -275,10 +272,7 @@ class Submission:
 
 @dataclass(slots=True)
 class Prolific:
-    """The API, for holders of a token.
-
-    Temporary refusals (429, 5xx) and lost connections are retried.
-    """
+    """The API, for holders of a token; refusals (429, 5xx) and lost connections are retried."""
 
     token: str
     base: str

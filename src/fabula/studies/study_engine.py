@@ -149,10 +149,7 @@ def _check_tables(store: Store, where: str) -> None:
 
 
 def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: str) -> None:
-    """Check that a database holds this study, as it was started if it was.
-
-    Raises `InputError` naming what differs.
-    """
+    """Raise `InputError`, naming what differs, unless a database holds this study as it began."""
     # What participants see or what decides their answers, of which digests are kept.
     contents: dict[str, object] = {
         "design": design.kind,

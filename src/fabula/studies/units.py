@@ -44,9 +44,7 @@ class Unit:
     facts: Mapping[str, object] = field(default_factory=dict)
     """Facts available to conditions; never sent to a browser."""
     stories: Mapping[str, str | None] = field(default_factory=dict)
-    """The stories it reveals: for each, the version that is read, or None for several. A reader who
-    has seen the original knows what was changed.
-    """
+    """The version of each story it reveals, None for several: who knows two knows the change."""
     n_versions: int = 0
     """Maximum number of versions of one story within the unit; 0 and 1 reveal nothing."""
 
@@ -192,10 +190,7 @@ class NoGroup(InputError):  # noqa: N818 (names what is wrong)
 
 
 def group_field_of(path: Path) -> str:
-    """Return the field that groups the stories of a file.
-
-    That is `group`, or the plot that each was written from, as recorded by `fabula stories write`.
-    """
+    """Return what groups stories: `group`, or their plot, as recorded by `fabula stories write`."""
     stories = _stories(path)
     has_groups = any("group" in story.meta for story in stories)
     is_written = all(story.prompt_id is not None for story in stories)

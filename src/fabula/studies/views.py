@@ -375,10 +375,7 @@ class OpenPage:
         return ", ".join(parts)
 
     def _first_unopened(self) -> Page | None:
-        """Return the first page with a text never opened; comparing all texts has to wait for it.
-
-        A page with an answer counts as opened, even if no view was recorded.
-        """
+        """Return the first page with a text neither opened nor answered: comparing waits for it."""
         answered = {part for (part, _), value in self.answers.items() if value}
         for page in self.pages:
             if page.shows and page.name not in self.opened and not answered & set(page.shows):

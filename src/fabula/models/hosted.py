@@ -46,8 +46,7 @@ _STOPS: dict[str, Stop] = {
 }  # fmt: skip
 _ANY_MODEL = "default"
 """The model name sent to a URL that names no model."""
-_LIST_TIMEOUT_S = 5.0
-_MAX_WAIT_S = 1800.0
+_LIST_TIMEOUT_S, _MAX_WAIT_S = 5.0, 1800.0
 
 
 class HostedModel:

@@ -289,20 +289,16 @@ class _Layers:
         form = {"K": n_columns, "N": n_rows, "bits": 4, "block_size": _BLOCK, "accuracy_level": 1}
         large = graph.add("MatMulNBits", [x, packed, scaled], [f"{name}.large"], MICROSOFT, **form)
         offsets = graph.add_weight(f"{name}.offsets", (least + 8 * scales).T)
-        small = graph.add("MatMul", [self._sum(x, n_columns), offsets], [f"{name}.small"])
+        if x not in self._sums:
+            # The sums of blocks of `x`, computed once for all matrices it is multiplied by.
+            if n_columns not in self._shapes:
+                sizes = [1, -1, n_columns // _BLOCK, _BLOCK]
+                self._shapes[n_columns] = graph.add_constant(f"blocks_of_{n_columns}", sizes)
+            blocks = graph.add("Reshape", [x, self._shapes[n_columns]], [f"{x}.blocks"])
+            summed = [blocks, self._last_axis]
+            self._sums[x] = graph.add("ReduceSum", summed, [f"{x}.sums"], keepdims=0)
+        small = graph.add("MatMul", [self._sums[x], offsets], [f"{name}.small"])
         return graph.add("Add", [large, small], [out])
-
-    def _sum(self, x: str, n_columns: int) -> str:
-        """The sums of blocks of `x`, computed once for all matrices it is multiplied by."""
-        if x in self._sums:
-            return self._sums[x]
-        graph = self.graph
-        if n_columns not in self._shapes:
-            sizes = [1, -1, n_columns // _BLOCK, _BLOCK]
-            self._shapes[n_columns] = graph.add_constant(f"blocks_of_{n_columns}", sizes)
-        blocks = graph.add("Reshape", [x, self._shapes[n_columns]], [f"{x}.blocks"])
-        self._sums[x] = graph.add("ReduceSum", [blocks, self._last_axis], [f"{x}.sums"], keepdims=0)
-        return self._sums[x]
 
 
 MICROSOFT: Final = "com.microsoft"
@@ -452,11 +448,9 @@ class LlamaServer:
         request |= {"parse_special": False, "with_pieces": True}
         tokens = self._call("/tokenize", request)["tokens"]
         # A piece that is not valid UTF-8 comes as a list of bytes.
-        pieces = [
-            token["piece"].encode() if isinstance(token["piece"], str) else bytes(token["piece"])
-            for token in tokens
-        ]
-        return [int(token["id"]) for token in tokens], pieces
+        pieces = (token["piece"] for token in tokens)
+        read = [piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces]
+        return [int(token["id"]) for token in tokens], read
 
     def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions).

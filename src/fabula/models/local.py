@@ -161,7 +161,7 @@ class LocalModel:
 
 
 def n_threads() -> int:
-    """FABULA_THREADS, or all processors. Threads wait at every step: use fewer if others are busy."""
+    """FABULA_THREADS, or all processors: use fewer if others are busy, as threads wait per step."""
     asked = os.environ.get("FABULA_THREADS", "")
     if asked and not asked.isdecimal():
         raise ModelError(f"FABULA_THREADS={asked} is not a number of threads")

@@ -349,7 +349,7 @@ class SurprisalModel:
         # If a boundary lies within a character, that character began before it.
         is_within = np.append(~begins, False)[borders[:-1]]
         starts = n_begun[borders[:-1]] - is_within
-        return TokenSurprisal(starts, ends, self._nats(tokens, check or _go_on))
+        return TokenSurprisal(starts, ends, self._nats(tokens, check or (lambda: None)))
 
     def likelihood(self, text: str) -> Likelihood:
         """The likelihood of one text, which is read as by `score`.
@@ -363,7 +363,7 @@ class SurprisalModel:
             return Likelihood(0, missing_reason="the text has no tokens")
         parts = [np.empty((0, 4))]
         for window, n_known, _ in self._windows(tokens):
-            states = self._opened.states(window, _go_on)
+            states = self._opened.states(window, lambda: None)
             for start in range(n_known - 1, len(window) - 1, _SCORED_TOKENS):
                 end = min(start + _SCORED_TOKENS, len(window) - 1)
                 targets = window[start + 1 : end + 1]
@@ -379,22 +379,17 @@ class SurprisalModel:
         """The text as the tokeniser reproduces it, if it can, its tokens, and the bytes of each."""
         text = encodable(text)
         tokens, pieces = self._opened.tokenise(text)
-        if _n_before(text, pieces) is None:
-            text = self._readable(text)
-            tokens, pieces = self._opened.tokenise(text)
-        return text, tokens, pieces
-
-    def _readable(self, text: str) -> str:
-        """The text with `?` for each character that the tokeniser does not reproduce."""
+        if _n_before(text, pieces) is not None:
+            return text, tokens, pieces
+        # With `?` for each character that the tokeniser does not reproduce: each comes back on its
+        # own line; the first line is what the tokeniser adds before.
         characters = sorted(set(text) - {"\n"})
         _, pieces = self._opened.tokenise("".join(f"\n{character}" for character in characters))
-        # Each character comes back on its own line; the first line is what the tokeniser adds
-        # before.
         _, *back = b"".join(pieces).split(b"\n")
-        if len(back) != len(characters):
-            return text
-        pairs = zip(characters, back, strict=True)
-        return text.translate({ord(c): "?" for c, read in pairs if c.encode() != read})
+        if len(back) == len(characters):
+            pairs = zip(characters, back, strict=True)
+            text = text.translate({ord(c): "?" for c, read in pairs if c.encode() != read})
+        return text, *self._opened.tokenise(text)
 
     def _nats(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """The surprisal of each token: float32, shape (n_tokens,)."""
@@ -450,10 +445,6 @@ class SurprisalModel:
             kept[first, end] = nats.astype(np.float32)
         self._last = tokens, kept
         return np.concatenate(list(kept.values()))
-
-
-def _go_on() -> None:
-    """The default check, which never stops the reading."""
 
 
 def _n_before(text: str, pieces: Sequence[bytes]) -> int | None:

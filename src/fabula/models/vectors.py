@@ -51,10 +51,6 @@ class InputLayer:
         """`table` holds a vector per token: a float type, shape (n_tokens, n_dimensions)."""
         message = "this needs tokenizers; run: pip install 'fabula[nlp]'"
         library = needing("tokenizers", message, ModelError)
-        if not tokenizer.is_file():
-            raise InputError(
-                f"{tokenizer.parent}: no tokenizer.json; name the folder of a complete model"
-            )
         try:
             self._tokenizer = library.Tokenizer.from_file(str(tokenizer))
         except Exception as error:  # the library has no narrower exception
@@ -274,7 +270,7 @@ class _LayerVectors(WordVectors):
         with self._lock:
             new = list(dict.fromkeys(word for word in words if word not in self._known))
             if new:
-                rows, has_length = quantise(self._layer.vectors(new))
+                rows, known = quantise(self._layer.vectors(new))
                 first, end = self._n_rows, self._n_rows + len(rows)
                 if end >= len(self.matrix):
                     # Double the size, so that adding stays cheap; the last row is never assigned.
@@ -283,9 +279,7 @@ class _LayerVectors(WordVectors):
                     self.matrix = longer
                 self.matrix[first:end] = rows
                 self._n_rows = end
-                self._known.update(
-                    (word, first + k if has_length[k] else -1) for k, word in enumerate(new)
-                )
+                self._known |= {word: first + k if known[k] else -1 for k, word in enumerate(new)}
             return np.array([self._known[word] for word in words], np.int32)
 
 
@@ -304,15 +298,13 @@ def open_vectors(spec: str = "") -> WordVectors:
         from fabula.text.pipeline import load_pipeline
 
         nlp = load_pipeline(())
-        vectors, strings = nlp.vocab.vectors, nlp.vocab.strings
+        vectors, ids = nlp.vocab.vectors, nlp.vocab.strings
         name = f"{nlp.meta['name']}-{nlp.meta['version']}"
         data = quantise(vectors.data)
         # spaCy prunes the rarer words, which come after those that keep their vectors.
         rows, remark = _owned(name, dict(vectors.key2row), data[0])
         owners = np.array(sorted(rows.items()), np.uint64).tobytes() + remark.encode()
-        return WordVectors(
-            name, data, lambda word: int(rows.get(strings[word], -1)), owners, remark
-        )
+        return WordVectors(name, data, lambda word: int(rows.get(ids[word], -1)), owners, remark)
     path = Path(spec)
     if not path.exists():
         raise InputError(f"`vectors` {spec}: no such file or folder")

@@ -168,8 +168,6 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     return Verdict(values.pop(), None, rationale, is_cut)
 
 
-# JSON.
-
 _KEYS = ("verdict", "answer", "final_verdict", "final_answer")
 _REASONS = ("reason", "reasons", "reasoning", "rationale")
 _OBJECT = re.compile(r"\{[^{}]{2,100000}\}")
@@ -243,8 +241,6 @@ def _whole(text: str, scale: Scale) -> _Stated:
         return _Stated(None, "no_verdict")
     return stated
 
-
-# Words.
 
 _MARKS = r"[\s\"'“”‘’«»(\[]{0,8}"
 _CLOSES = r"[\"'“”‘’«»)\]]{0,4}"
@@ -433,7 +429,6 @@ _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 _NEVER = re.compile(r"(?!)")
 
 # What seems to take a verdict back. It costs one more question where it does not.
-
 _TURNED = re.compile(
     r"(?i)\b(?:on second thoughts?|(?:scratch|strike) that(?=\W{0,3}$|\W{1,2}\s)|just kidding|"
     r"take (?:that|it|this) back|stand corrected|yes and no|no and yes|the opposite|correction,|"

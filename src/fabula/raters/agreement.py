@@ -34,6 +34,9 @@ from fabula.stats.agreement import Confusion
 
 Grouping = Literal["item", "dimension", "author"]
 Values = NDArray[np.float64]
+Measurements = Sequence[Measurement]
+Answers = Mapping[str, Mapping[str, float]]
+"""People's answers to an item as numbers, by document and rater."""
 
 Ratings = Mapping[tuple[str, str], float]
 """One rater's verdicts: 1 for Yes, 0 for No, by document and item."""
@@ -168,9 +171,6 @@ class GradedAgreement:
     judges: Mapping[str, Mapping[str, JudgeWithPeople]]
 
 
-# Panels of experts: yes-no items.
-
-
 def read_experts(path: Path, rubric: Rubric) -> Panel:
     """The experts in a label file, such as the authors' `ttcw_annotations.json`.
 
@@ -241,12 +241,7 @@ def panel_agreement(
 
 
 def judge_agreement(
-    measurements: Sequence[Measurement],
-    panel: Panel,
-    rubric: Rubric,
-    by: Grouping,
-    *,
-    seed: int = 0,
+    measurements: Measurements, panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
 ) -> JudgeAgreement:
     """A judge's agreement with the majority, over the stories rated by both."""
     yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
@@ -426,9 +421,6 @@ def _groups(
     return [*known, ("all", list(range(len(subjects))))]
 
 
-# People on the documents of a judge, one of them with the others.
-
-
 def people_agreement(
     panel: Panel, documents: Collection[str], judge: Ratings | None = None
 ) -> dict[str, PeopleAgreement]:
@@ -444,9 +436,7 @@ def people_agreement(
     return by_item | {"all": replace(everything, fleiss_mean=mean)}
 
 
-def _one_among(
-    item: str, panel: Panel, rows: Sequence[int], judge: Ratings | None
-) -> PeopleAgreement:
+def _one_among(item: str, panel: Panel, rows: list[int], judge: Ratings | None) -> PeopleAgreement:
     ratings, items = panel.ratings[rows], [panel.subjects[k][1] for k in rows]
     documents = [panel.subjects[k][0] for k in rows]
     # Each rating, the majority of the others of its subject, and the subject's row. Ratings are
@@ -476,15 +466,8 @@ def _one_among(
     return replace(agreement, judge_less=less)
 
 
-# Other items: numbers, choices, places.
-
-
 def graded_agreement(
-    measurements: Sequence[Measurement],
-    labels: Sequence[Measurement],
-    rubric: Rubric,
-    *,
-    seed: int = 0,
+    measurements: Measurements, labels: Measurements, rubric: Rubric, *, seed: int = 0
 ) -> GradedAgreement:
     """Judges' measurements and people's labels on the items that are neither yes-no nor prose."""
     people: dict[str, AmongPeople] = {}
@@ -504,11 +487,7 @@ def graded_agreement(
 
 
 def graded_pairs(
-    judges: Mapping[str, Sequence[Measurement]],
-    labels: Sequence[Measurement],
-    rubric: Rubric,
-    *,
-    seed: int = 0,
+    judges: Mapping[str, Measurements], labels: Measurements, rubric: Rubric, *, seed: int = 0
 ) -> list[Contrast]:
     """Each two judges on each item that is neither yes-no nor prose and that both answered.
 
@@ -550,7 +529,7 @@ def graded_items(rubric: Rubric) -> list[Item]:
     return [item for item in rubric.items if item.scale.level and item.scale.agreement != "kappa"]
 
 
-def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, dict[str, float]]:
+def numbers_said(measurements: Measurements, item: Item) -> dict[str, dict[str, float]]:
     """The answers on an item by document and rater: worths, ranks, or the number of an option."""
     scale = item.scale
     numbers: dict[str, dict[str, float]] = {}
@@ -569,9 +548,7 @@ def _statistic(a: Values, b: Values, item: Item) -> stats.Statistic:
     return stats.cohen(a, b) if item.scale.level == "nominal" else stats.concordance(a, b)
 
 
-def _pairs_of_people(
-    people: Mapping[str, Mapping[str, float]], documents: Sequence[str]
-) -> tuple[Values, Values, list[str]]:
+def _pairs_of_people(people: Answers, documents: Sequence[str]) -> tuple[Values, Values, list[str]]:
     """All ordered pairs of two people of a document, and the documents of the pairs."""
     return _columns(
         [(*pair, name) for name in documents for pair in permutations(people[name].values(), 2)]
@@ -584,9 +561,7 @@ def _columns(pairs: Sequence[tuple[float, float, str]]) -> tuple[Values, Values,
     return table[:, 0], table[:, 1], [name for *_, name in pairs]
 
 
-def _people(
-    people: Mapping[str, Mapping[str, float]], item: Item, signature: str, seed: int
-) -> AmongPeople:
+def _people(people: Answers, item: Item, signature: str, seed: int) -> AmongPeople:
     several = [name for name, values in people.items() if len(values) > 1]
     raters = list(dict.fromkeys(rater for name in several for rater in people[name]))
     table = np.array(
@@ -630,28 +605,20 @@ def _reasons(**figures: tuple[Estimate, str]) -> dict[str, str]:
     return {name: why for name, (estimate, why) in figures.items() if estimate.value is None}
 
 
-def _kappa(
-    a: Values, b: Values, names: Sequence[str], item: Item, signature: str, seed: int
-) -> Estimate:
+def _kappa(a: Values, b: Values, ids: list[str], item: Item, signature: str, seed: int) -> Estimate:
     method = f"{_METHODS[item.scale.level or 'nominal']} {_OVER}"
-    estimate = _statistic(a, b, item).estimate(names, seed=seed, method=method, signature=signature)
-    return replace(estimate, n=len(set(names)))
+    estimate = _statistic(a, b, item).estimate(ids, seed=seed, method=method, signature=signature)
+    return replace(estimate, n=len(set(ids)))
 
 
-def _with_people(
-    judged: Mapping[str, float], people: Mapping[str, Mapping[str, float]]
-) -> tuple[Values, Values, list[str]]:
+def _with_people(judged: Mapping[str, float], people: Answers) -> tuple[Values, Values, list[str]]:
     """A judge's answers with each person's of the same document, and the documents."""
     rows = ((name, answer, people.get(name, {}).values()) for name, answer in judged.items())
     return _columns([(answer, value, name) for name, answer, values in rows for value in values])
 
 
 def _judge(
-    judged: Mapping[str, float],
-    labels: Mapping[str, Mapping[str, float]],
-    item: Item,
-    signature: str,
-    seed: int,
+    judged: Mapping[str, float], labels: Answers, item: Item, signature: str, seed: int
 ) -> JudgeWithPeople:
     shared = [name for name in judged if name in labels]
     answers, others, names = _with_people(judged, labels)

@@ -196,9 +196,6 @@ def agreements_with_people(
     }
 
 
-# Topics.
-
-
 @dataclass(frozen=True, slots=True)
 class CategoryShares:
     """The distribution of one group's labels. A piece without a label is not part of `shares`."""

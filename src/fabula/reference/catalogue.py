@@ -54,8 +54,7 @@ _BUILT_WORDS_A_S = 800_000.0
 _INDEX_BYTES_A_WORD = 11.9
 """For a corpus on disk with passages: 65.9 MB for 5.55 million words of books and speeches."""
 RULE = "files1"
-_N_ATTEMPTS = 4
-_FIRST_WAIT_S = 1.0
+_N_ATTEMPTS, _FIRST_WAIT_S = 4, 1.0
 _GUTENBERG_START = re.compile(r"^\*\*\* ?START OF TH[EI]S? PROJECT GUTENBERG.*$", re.MULTILINE)
 _GUTENBERG_END = re.compile(r"^\*\*\* ?END OF TH[EI]S? PROJECT GUTENBERG", re.MULTILINE)
 _YEAR = re.compile(r"\d{4}")
@@ -338,15 +337,10 @@ class Sample:
                 if "author" in columns:
                     author = _in_row(row, columns["author"])
                 id_ = _in_row(row, id_field) if "." in id_field else None
-                yield Document(
-                    id=document.id if id_ is None else without_controls(str(id_)),
-                    text=document.text,
-                    author=str(author) if author else None,
-                    meta=_title_and_year(
-                        _in_row(row, columns.get("title", "title")),
-                        _in_row(row, columns.get("year", "year")),
-                    ),
-                )
+                title, year = (_in_row(row, columns.get(name, name)) for name in ("title", "year"))
+                by, meta = str(author) if author else None, _title_and_year(title, year)
+                named = document.id if id_ is None else without_controls(str(id_))
+                yield Document(named, document.text, by, meta=meta)
 
     def _by_file(self, meter: Meter, tell: Callable[[str], None]) -> Iterator[Document]:
         columns = self.collection.columns
@@ -356,6 +350,7 @@ class Sample:
                 if len(row) > 2 and row[2].isdecimal():
                     years[row[0]] = row[1], int(row[2])
         n_words = n_absent = 0
+        named = ("author", "title", "year")
         for file in self.files:
             if self.rule.n_words is not None and n_words >= self.rule.n_words:
                 break
@@ -369,17 +364,10 @@ class Sample:
                 end = _GUTENBERG_END.search(text, start.end())
                 text = text[start.end() : end.start() if end else len(text)].strip() + "\n"
             about = file.row or {}
+            author, called, dated = (about.get(columns.get(name, "")) for name in named)
             title, year = years.get(PurePosixPath(file.key).stem, ("", None))
-            yield Document(
-                id=without_controls(file.key),
-                text=text,
-                author=about.get(columns.get("author", "")) or None,
-                meta=_title_and_year(
-                    title or about.get(columns.get("title", "")),
-                    about.get(columns.get("year", "")),
-                    year,
-                ),
-            )
+            meta = _title_and_year(title or called, dated, year)
+            yield Document(without_controls(file.key), text, author or None, meta=meta)
             n_words += count_words(text)
         if n_absent:
             tell(f"{n_absent:,} files listed by {self.collection.name} do not exist")

@@ -88,9 +88,7 @@ class LookupServer:
                 f"{url!r} is not a valid index address; use one such as https://example.org/"
             )
         self.url = url
-        self._max_retries = max_retries
-        self._backoff_s = backoff_s
-        self._refusals = refusals
+        self._max_retries, self._backoff_s, self._refusals = max_retries, backoff_s, refusals
         self._slots = threading.BoundedSemaphore(n_parallel)
         self._jitter = random.Random()
         self._has_answered = False

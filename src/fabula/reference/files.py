@@ -371,11 +371,8 @@ class Shard:
     """
 
     def __init__(self, folder: Path, info: ShardInfo) -> None:
-        self.folder = folder
-        self.info = info
-        n = info.n_tokens
-        n_bits = bits_below(n)
-
+        self.folder, self.info = folder, info
+        n, n_bits = info.n_tokens, bits_below(info.n_tokens)
         self.tokens = Tokens(
             map_array(folder / "tokens.npy", np.uint16, n),
             map_array(folder / "rare_before.npy", np.uint32, -(-n // BLOCK)),
@@ -384,12 +381,10 @@ class Shard:
         if n == 0 or self.tokens.codes[-1] != 0:
             # Comparison ends there at the latest.
             raise self._damaged("tokens.npy", "no end marker")
-        self.suffixes = Packed(
-            map_array(folder / "suffixes.npy", np.uint64, n_packed_words(n, n_bits)), n_bits, n
-        )
-        buckets, entries = (
-            map_array(folder / f"{name}.npy", np.uint64, None) for name in ("pair_buckets", "pairs")
-        )
+        suffixes = map_array(folder / "suffixes.npy", np.uint64, n_packed_words(n, n_bits))
+        self.suffixes = Packed(suffixes, n_bits, n)
+        buckets = map_array(folder / "pair_buckets.npy", np.uint64, None)
+        entries = map_array(folder / "pairs.npy", np.uint64, None)
         try:
             self.pairs = open_pairs(buckets, entries, info.n_pairs, n)
         except ValueError as error:
@@ -408,9 +403,7 @@ class Shard:
         """Whether it is too large for memory (`expect_random`)."""
         self.asks_ahead = False
         """Whether a search prefetches pages first, because the last one read the disk."""
-        self.starts: NDArray[np.int64] = map_array(
-            folder / "starts.npy", np.int64, info.n_documents
-        )
+        self.starts = map_array(folder / "starts.npy", np.int64, info.n_documents)
         self.vocabulary = Strings(
             map_array(folder / "words.bin", np.uint8, None),
             map_array(folder / "words.npy", np.int64, info.n_vocabulary + 1),

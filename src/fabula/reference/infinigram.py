@@ -62,8 +62,6 @@ _ENOUGH_WORDS = 32
 """A match may be truncated at the server's limits only beyond this: no level is so long."""
 _SEGMENT_WORDS = 32
 _N_FAILED_IN_A_ROW = 3
-
-
 TokenDtype = Literal["u16", "u32"]
 _TOKEN_BYTES: dict[TokenDtype, int] = {"u16": 2, "u32": 4}
 _KINDS = ("tokenized", "table", "offset")
@@ -214,8 +212,7 @@ class InfiniGramWeb(_Index):
         )
         self._tokens: dict[str, tuple[list[int], list[Any] | None]] = {}
         self._cache = CachedResults(stays_open=True)
-        self._n_parallel = n_parallel
-        self._meter = meter
+        self._n_parallel, self._meter = n_parallel, meter
         self._lock = threading.Lock()
         self._in_flight: dict[str, Future[int]] = {}
         self._n_lookups = self._n_from_cache = 0
@@ -301,8 +298,7 @@ class InfiniGramWeb(_Index):
         show documents, the result has none and a reason; after three such n-grams in a row,
         documents are no longer requested. Raises `LookupFailed` if the count is not known.
         """
-        query = _n_gram_text(text, first, n_words)
-        stop = Event()
+        query, stop = _n_gram_text(text, first, n_words), Event()
         try:
             query, count = self._found_as(text, first, n_words, stop)
         except TooLong as error:
@@ -349,11 +345,9 @@ class InfiniGramWeb(_Index):
             test = partial(_is_in_tokens, text, occurs=occurs)
         return dj_search(len(text), 1, test, begin=begin, end=end)
 
-    def _found_as(
-        self, text: LocatedText, first: int, n_words: int, stop: Event
-    ) -> tuple[str, int]:
+    def _found_as(self, text: LocatedText, first: int, n: int, stop: Event) -> tuple[str, int]:
         """The query that an n-gram is looked up as, and how often it occurs."""
-        query = _n_gram_text(text, first, n_words)
+        query = _n_gram_text(text, first, n)
         return query, self._count(query, stop)
 
     def _gather(self, parts: Sequence[Future[NDArray[np.int32]]]) -> Matches:
@@ -581,15 +575,12 @@ class InfiniGramMini(InfiniGramWeb):
         """The fingerprint, including the rule of neighbours, which affects results."""
         return f"{super().fingerprint}.beside1"
 
-    def _found_as(
-        self, text: LocatedText, first: int, n_words: int, stop: Event
-    ) -> tuple[str, int]:
-        query = _n_gram_text(text, first, n_words)
+    def _found_as(self, text: LocatedText, first: int, n: int, stop: Event) -> tuple[str, int]:
+        query = _n_gram_text(text, first, n)
         # The neighbours to try before and after it: marks, then those in its own text. Beside a
         # punctuation mark, anything may stand. They depend only on the first and last word, so that
         # every part of a match is a match.
-        begin = int(text.words.starts[first])
-        end = int(text.words.ends[first + n_words - 1])
+        begin, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
         inside, before = text.text[begin:end], text.text[max(0, begin - 2) : begin]
         begins = _beside(inside, _BEFORE, _own_neighbour(before[::-1])[::-1])
         ends = _beside(inside[::-1], _AFTER, _own_neighbour(text.text[end : end + 2]))

@@ -909,13 +909,10 @@ def openings(
     documents = list(documents if share is None else share.of(documents))
     human: list[Row] = []
     if n is not None:
-        nlp = load_pipeline(SENTENCES)
-        whole = documents
+        nlp, whole = load_pipeline(SENTENCES), documents
         documents = [replace(doc, text=first_sentences(doc.text, nlp, n=n)) for doc in whole]
-        human = [
-            task.human_row(doc, beginning, settings.kind, nlp)
-            for doc, beginning in zip(whole, documents, strict=True)
-        ]
+        pairs = zip(whole, documents, strict=True)
+        human = [task.human_row(doc, beginning, settings.kind, nlp) for doc, beginning in pairs]
     effort = settings.models.reasoning_effort
     heat, top_p, seed = settings.temperature, settings.top_p, settings.seed
     sampling = Sampling(heat, top_p, settings.max_tokens, seed, effort)

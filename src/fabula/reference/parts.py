@@ -257,18 +257,9 @@ class LocalPart:
         for fingerprint, (folder, manifest) in corpora.items():
             removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
             removed[manifest.read_removed(folder)] = True
-            abouts.append(
-                About(
-                    name=folder.resolve().name,
-                    fingerprint=fingerprint,
-                    settings=manifest.settings,
-                    n_documents=manifest.n_documents,
-                    n_words=manifest.n_words,
-                    written_by=manifest.written_by,
-                    removed=removed,
-                    age=manifest.age,
-                )
-            )
+            named = folder.resolve().name, fingerprint, manifest.settings
+            sizes = manifest.n_documents, manifest.n_words
+            abouts.append(About(*named, *sizes, manifest.written_by, removed, manifest.age))
             shards += [(folder / "shards" / info.name, info) for info in manifest.shards]
         about = abouts[0]
         if len(abouts) > 1:
@@ -380,12 +371,10 @@ class JoinedParts:
     def match(
         self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
     ) -> Ints:
-        longest: Ints = np.maximum.reduce(
-            self._ask(
-                lambda part, out: part.match(words, places, exclude=out, n_threads=n_threads),
-                exclude,
-            )
-        )
+        def match(part: Part, out: list[int]) -> Ints:
+            return part.match(words, places, exclude=out, n_threads=n_threads)
+
+        longest: Ints = np.maximum.reduce(self._ask(match, exclude))
         return longest
 
     def find(
@@ -418,14 +407,11 @@ class JoinedParts:
         return [documents[number] for number in numbers]
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
-        return [
-            [
-                first + number
-                for numbers, first in zip(of_id, self._firsts, strict=False)
-                for number in numbers
-            ]
-            for of_id in zip(*(part.numbers_of(ids) for part in self._parts), strict=True)
+        by_part = [
+            [[first + number for number in numbers] for numbers in part.numbers_of(ids)]
+            for part, first in zip(self._parts, self._firsts, strict=False)
         ]
+        return [[n for numbers in of_id for n in numbers] for of_id in zip(*by_part, strict=True)]
 
     def vocabularies(self) -> list[ShardWords]:
         by_part = self._ask(lambda part, _: part.vocabularies(), ())

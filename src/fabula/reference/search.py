@@ -83,12 +83,8 @@ class Reference:
 
     def __init__(self, part: Part) -> None:
         self.about = about = part.about
-        self.settings = about.settings
-        self.name = about.name
-        self.fingerprint = about.fingerprint
-        self.n_documents = about.n_documents
-        self.n_words = about.n_words
-        self.age = about.age
+        self.name, self.fingerprint, self.settings = about.name, about.fingerprint, about.settings
+        self.n_documents, self.n_words, self.age = about.n_documents, about.n_words, about.age
         self.written_by = about.written_by
         """The models that wrote it; empty if people did, or if unknown."""
         self.part = part

@@ -101,10 +101,9 @@ class Served:
     def __init__(
         self, paths: Sequence[str | Path], *, say: Callable[[str], None] = lambda _: None
     ) -> None:
-        self.paths = list(paths)
+        self.paths, self._say = list(paths), say
         self.problem: str | None = None
         self.n_reloads = 0
-        self._say = say
         self._wake, self._ends = threading.Event(), threading.Event()
         self.now = self._opened()
 

@@ -45,14 +45,10 @@ class Distribution:
         data = np.array([value for value in listed if value is not None], np.float64)
         if not len(data):
             return None
-        quantiles = np.quantile(data, np.linspace(0, 1, N_QUANTILES))
-        return cls(
-            n=len(data),
-            n_missing=len(listed) - len(data),
-            mean=_short(float(data.mean())),
-            sd=_short(float(data.std(ddof=1))) if len(data) > 1 else None,
-            quantiles=tuple(_short(float(q)) for q in quantiles),
-        )
+        mean = _short(float(data.mean()))
+        sd = _short(float(data.std(ddof=1))) if len(data) > 1 else None
+        quantiles = np.quantile(data, np.linspace(0, 1, N_QUANTILES)).tolist()
+        return cls(len(data), len(listed) - len(data), mean, sd, tuple(map(_short, quantiles)))
 
     def quantile(self, share: float) -> float:
         """The value below which this share of the group lies."""

@@ -26,9 +26,7 @@ from fabula.studies.views import STATIC, base_of, respond
 from fabula.web.app import guarded_app
 from fabula.web.guard import Buckets, Rules, Visitors
 
-_FRESH_S = 1.0
-_LIMIT_S = 3.0
-_CHECKPOINT_S = 60.0
+_FRESH_S, _LIMIT_S, _CHECKPOINT_S = 1.0, 3.0, 60.0
 
 
 @asynccontextmanager
@@ -143,10 +141,8 @@ def create_app(
     return app
 
 
-_FAILURES = {
-    str(StudyChanged()): "being_changed",
-    **{str(StoreFailed(trouble)): trouble for trouble in get_args(Trouble)},
-}
+_FAILURES = {str(StoreFailed(trouble)): trouble for trouble in get_args(Trouble)}
+_FAILURES[str(StudyChanged())] = "being_changed"
 """Labels for failures that have their own message."""
 
 

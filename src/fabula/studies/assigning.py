@@ -256,11 +256,9 @@ def is_wanted(
 
 def begin_now(connection: Connection, participant: Participant) -> None:
     """Start the clock of the unit reserved at consent: the participant starts reading."""
-    now, is_own = now_ms(), assignments.c.participant_id == participant.id
-    unread = assignments.update().where(
-        is_own, assignments.c.state == "open", assignments.c.page == ""
-    )
-    connection.execute(unread.values(given_ms=now, seen_ms=now))
+    of, now = assignments.c, now_ms()
+    unread = of.participant_id == participant.id, of.state == "open", of.page == ""
+    connection.execute(assignments.update().where(*unread).values(given_ms=now, seen_ms=now))
 
 
 def take_up_again(
@@ -278,13 +276,9 @@ def take_up_again(
     if not number.isdecimal() or not 0 < len(number) < 7 or not int(number):
         return None
     _take_turns(connection)
-    row = connection.execute(
-        select(assignments.c.id, assignments.c.unit, assignments.c.state)
-        .where(assignments.c.participant_id == participant.id)
-        .order_by(assignments.c.id)
-        .limit(1)
-        .offset(int(number) - 1)
-    ).first()
+    is_own = assignments.c.participant_id == participant.id
+    query = select(assignments).where(is_own).order_by(assignments.c.id)
+    row = connection.execute(query.limit(1).offset(int(number) - 1)).first()
     if row is None or row.state != "returned" or _taken(connection)[row.unit] >= design.raters:
         return None
     if current_assignment(connection, participant, units) is not None:
@@ -367,12 +361,5 @@ def workload_of(design: StudyDesign, units: Sequence[Unit]) -> Workload:
                 read.add(key)
                 taken[key] += 1
         n_shared_out = person
-    return Workload(
-        n_readings=n_readings,
-        n_for_one_person=n_for_one,
-        n_people=n_people,
-        n_people_shared_out=n_shared_out,
-        giving_away=tuple(
-            unit.key for unit in units if unit.n_versions > 1 and len(unit.documents) > 1
-        ),
-    )
+    giving_away = [unit.key for unit in units if unit.n_versions > 1 and len(unit.documents) > 1]
+    return Workload(n_readings, n_for_one, n_people, n_shared_out, tuple(giving_away))

@@ -307,10 +307,8 @@ class Store:
         """Open a consistent read view. Raises `StoreFailed`."""
         # All reads see one snapshot, even while others write.
         level = "SERIALIZABLE" if self.file else "REPEATABLE READ"
-        with (
-            self._failures_named(),
-            self.engine.connect().execution_options(isolation_level=level) as connection,
-        ):
+        with self._failures_named(), self.engine.connect() as connection:
+            connection.execution_options(isolation_level=level)
             yield connection
 
     @contextmanager

@@ -41,7 +41,7 @@ class Strict(BaseModel):
 
 
 class Codes(Strict):
-    """What takes people back to their platform, by outcome: a code, an https:// link, or nothing."""
+    """What takes people back to their platform by outcome: a code, an https:// link, or nothing."""
 
     done: str = ""
     declined: str = ""

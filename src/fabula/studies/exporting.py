@@ -92,18 +92,9 @@ def _of_assignment(
                 details |= {n: document.meta[n] for n in known if n in document.meta}
             if value is not None:
                 details["saved"] = time_of(kept[question.key][1])
-            yield Measurement(
-                document_id=document.id,
-                rubric=rubric,
-                item=question.item.id,
-                rater=pseudonym(held.participant_id),
-                value=read,
-                missing_reason=reason,
-                evidence=(),
-                rationale=current.get(question.why),
-                signature=_signature(design, rubric),
-                details=details,
-            )
+            about = document.id, rubric, question.item.id, pseudonym(held.participant_id)
+            why, signature = current.get(question.why), _signature(design, rubric)
+            yield Measurement(*about, read, reason, (), why, signature, details)
 
 
 def _of_pairs(
@@ -119,18 +110,9 @@ def _of_pairs(
         reasons = [(part, item.id + WHY) for part in ("unit", BEST)]
         why = next((kept[key][0] for key in reasons if key in kept), None)
         details = {"unit": held.unit.key, "state": state}
-        whole = Measurement(
-            document_id=held.unit.key,
-            rubric=design.rubric.key,
-            item=item.id,
-            rater=pseudonym(held.participant_id),
-            value=None,
-            missing_reason="no_answer",
-            evidence=(),
-            rationale=why,
-            signature=_signature(design, design.rubric.key),
-            details=details,
-        )
+        about = held.unit.key, design.rubric.key, item.id, pseudonym(held.participant_id)
+        signature = _signature(design, design.rubric.key)
+        whole = Measurement(*about, None, "no_answer", (), why, signature, details)
         parts = [part for part in ("unit", BEST, WORST) if (part, item.id) in kept]
         chosen = {part: kept[part, item.id] for part in parts}
         saved = time_of(max((at_ms for _, at_ms in chosen.values()), default=None))
@@ -148,9 +130,8 @@ def _of_pairs(
             best, worst = places.get(BEST), places.get(WORST)
             worst = None if worst == best else worst
             is_whole = best is not None and worst is not None
-            compared = [
-                ((min(two), max(two)), two[0]) for two in preferences(best, worst, design.at_once)
-            ]
+            pairs = preferences(best, worst, design.at_once)
+            compared = [((min(two), max(two)), two[0]) for two in pairs]
         for pair, preferred in compared:
             yield replace(
                 whole,

@@ -98,9 +98,7 @@ class Question:
         if self.options:
             if text not in self.options:
                 raise FormError(self.labels("choose_one"))
-        elif scale.form == "number" and not (
-            _NUMBER.fullmatch(text) and scale.read(text) is not None
-        ):
+        elif scale.form == "number" and (not _NUMBER.fullmatch(text) or scale.read(text) is None):
             low, high, step = (scale.limits[name] for name in ("min", "max", "step"))
             if step == "any":
                 raise FormError(self.labels("write_number", low=low, high=high))

@@ -837,10 +837,8 @@ def _of_stories(
     from fabula.replicate import ttcw
     from fabula.replicate.study_tables import save_study, study_tables
 
-    rubric = replace(
-        design.rubric, items=tuple(item for item in design.rubric.items if item.scale.is_test)
-    )
-    known = {item.id for item in rubric.items}
+    tests = tuple(item for item in design.rubric.items if item.scale.is_test)
+    rubric, known = replace(design.rubric, items=tests), {item.id for item in tests}
     verdicts = [
         (mark.document_id, mark.item, mark.rater, mark.value)
         for mark in marks
@@ -932,9 +930,8 @@ def analyse_pairs(
         if ranking.item == "all":
             parts += ["", *ranking_tables(ranking, "people", by)]
     content = {"n_people": n_people, "at_once": design.at_once, "items": list(map(asdict, items))}
-    return StudyAnalysis(
-        parts, {**content, "rankings": [ranking_row(ranked, "people") for ranked in rankings]}
-    )
+    rows = [ranking_row(ranked, "people") for ranked in rankings]
+    return StudyAnalysis(parts, {**content, "rankings": rows})
 
 
 def _too_early(design: StudyDesign) -> InputError:

@@ -76,7 +76,7 @@ class Labels:
 
 
 def load_labels(language: str, folder: Path | None = None) -> Labels:
-    """Load an included catalogue, or a `.toml` of `folder`. Raises `InputError` for missing keys."""
+    """Load an included catalogue or a `.toml` of `folder`. Raises `InputError` for missing keys."""
     if not language.endswith(".toml"):
         if language not in LANGUAGES:
             raise InputError(

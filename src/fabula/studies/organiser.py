@@ -36,8 +36,7 @@ class Login:
     """A request of the logged-in organiser."""
 
     def __init__(self, request: Request, token: str) -> None:
-        self.request = request
-        self.token = token
+        self.request, self.token = request, token
         self.study = request.app.state.study
         self.store = self.study.store
 

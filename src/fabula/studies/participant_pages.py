@@ -54,25 +54,15 @@ class Visit:
     """A participant's request."""
 
     def __init__(self, request: Request, token: str, participant: Participant) -> None:
-        self.request = request
-        self.token = token
-        self.participant = participant
-        self.study = request.app.state.study
-        self.design = self.study.design
-        self.store = self.study.store
+        self.request, self.token, self.participant = request, token, participant
+        self.study = study = request.app.state.study
+        self.design, self.store = study.design, study.store
         self.say: Labels = self.design.labels
 
     def page(self, template: str, **values: Any) -> HTMLResponse:
-        return respond(
-            self.request,
-            template,
-            self.say,
-            csrf=csrf_of(self.token),
-            design=self.design,
-            me=self.participant.name,
-            may_stop=self.participant.may_stop,
-            **values,
-        )
+        mine = {"csrf": csrf_of(self.token), "design": self.design, "me": self.participant.name}
+        mine["may_stop"] = self.participant.may_stop
+        return respond(self.request, template, self.say, **mine, **values)
 
     def note(self, after: str) -> str:
         """Return the note at the top of a page."""

@@ -225,14 +225,12 @@ def withdraw(
     log(connection, participant.name, "withdraw")
 
 
-def _record(
-    connection: Connection, participant: Participant, design: StudyDesign, what: str
-) -> None:
+def _record(connection: Connection, person: Participant, design: StudyDesign, what: str) -> None:
     """Record the response with the version of the text; the text itself is stored once."""
     version = consent_version(design)
     if not count_rows(connection, consent_texts, consent_texts.c.version == version):
         connection.execute(insert(consent_texts).values(version=version, text=design.texts.consent))
-    row = {"participant_id": participant.id, "what": what, "version": version, "at_ms": now_ms()}
+    row = {"participant_id": person.id, "what": what, "version": version, "at_ms": now_ms()}
     connection.execute(insert(consents).values(row))
 
 

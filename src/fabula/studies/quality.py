@@ -68,16 +68,12 @@ def checks_of_all(
         return {}
     right = {id_: check.answer for id_, check in people.attention_items.items()}
     first_part = "1" if design.kind == "ttcw" else "unit" if design.at_once == 2 else BEST
-    query = (
-        select(assignments.c.participant_id, answers)
-        .join(assignments, assignments.c.id == answers.c.assignment_id)
-        .where(
-            assignments.c.state == "done",
-            answers.c.part.in_((CHECK, AGAIN, first_part)),
-            answers.c.item.in_((*right, *people.repeat)),
-        )
-        .order_by(answers.c.assignment_id, answers.c.id)
-    )
+    is_theirs = assignments.c.id == answers.c.assignment_id
+    is_part = answers.c.part.in_((CHECK, AGAIN, first_part))
+    is_asked = answers.c.item.in_((*right, *people.repeat))
+    query = select(assignments.c.participant_id, answers).join(assignments, is_theirs)
+    query = query.where(assignments.c.state == "done", is_part, is_asked)
+    query = query.order_by(answers.c.assignment_id, answers.c.id)
     if participant is not None:
         query = query.where(assignments.c.participant_id == participant)
     saved: dict[int, dict[int, dict[tuple[str, str], str]]] = {}

@@ -255,14 +255,12 @@ def chosen_sets(
             # added.
             crc = zlib.crc32("\n".join(story.id for story in group).encode(errors="replace"))
             rng = np.random.default_rng([seed, 4, crc])
-            places = sorted(_balanced_sets(len(group), size, share, rng))
+            places = sorted(_balanced(len(group), size, share, rng))
         drawn += [tuple(group[place] for place in chosen) for chosen in places]
     return drawn
 
 
-def _balanced_sets(
-    n_stories: int, size: int, n: int, rng: np.random.Generator
-) -> set[tuple[int, ...]]:
+def _balanced(n_stories: int, size: int, n: int, rng: np.random.Generator) -> set[tuple[int, ...]]:
     """Return `n` different sets: first a connecting chain, then those least seen together."""
     used: Counter[int] = Counter()
     together: Counter[Pair] = Counter()

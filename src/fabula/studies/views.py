@@ -120,15 +120,10 @@ def _now_and_then(
     current: dict[Key, str] = {}
     shown: dict[Key, str] = {}
     newest = 0
+    query = select(answers.c.part, answers.c.item, answers.c.value)
+    query = query.where(answers.c.assignment_id == assignment_id).order_by(answers.c.id)
     # Counted from one for each unit, so that browsers learn nothing about the study as a whole.
-    for newest, (part, item, value) in enumerate(
-        connection.execute(
-            select(answers.c.part, answers.c.item, answers.c.value)
-            .where(answers.c.assignment_id == assignment_id)
-            .order_by(answers.c.id)
-        ),
-        1,
-    ):
+    for newest, (part, item, value) in enumerate(connection.execute(query), 1):
         current[part, item] = value or ""
         if revision is not None and newest <= revision:
             shown[part, item] = value or ""

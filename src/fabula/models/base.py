@@ -61,8 +61,7 @@ class RecordField:
 class Records:
     """An answer that is a list of up to `n_most` records, all with the same fields.
 
-    Models that support it give a JSON object whose field `name` is this list; others answer as the
-    question says.
+    Models that support it give a JSON object whose field `name` is the list; others, as asked.
     """
 
     name: str
@@ -165,9 +164,8 @@ AskFunction = Callable[[str], str | Awaitable[str]]
 class FunctionModel(Model):
     """A model that is a function of the prompt.
 
-    Answers are stored under `name`, by default that of the function: use another name for another
-    model behind the same function. A plain function runs in a thread; any exception is a failed
-    call. Sampling is up to the function.
+    Answers are stored under `name`, by default the function's: use another one for another model
+    behind it. A plain function runs in a thread; any exception is a failed call. It samples itself.
     """
 
     can_be_held = False
@@ -260,8 +258,7 @@ class HeldOpen:
 async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) -> list[T]:
     """Run calls, up to `n_parallel` at a time; results in order.
 
-    After an error no further call is started; running ones are awaited, since they are paid for.
-    Then the first error is raised.
+    After an error none is started; running ones, which are paid for, are awaited; it is raised.
     """
     results: dict[int, T] = {}
     waiting = iter(enumerate(calls))
@@ -294,8 +291,7 @@ async def all_of(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 class Places:
     """Limits concurrent calls; a free slot goes to the text with the fewest running calls.
 
-    So several texts are processed side by side, each reusing its cached prefix, rather than all
-    calls working on one text after the other.
+    So texts are processed side by side, each reusing its cached prefix, not one after the other.
     """
 
     def __init__(self, n_places: int) -> None:

@@ -132,8 +132,7 @@ def estimate_tokens(text: str) -> int:
 def _counted_usage(usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
     """The usage of a call; what the server does not report is estimated, erring on the high side.
 
-    A report counts as absent if it gives zero tokens for a non-empty prompt or answer, a negative
-    number, or more cached tokens than the prompt has.
+    0 tokens for a prompt or an answer, negative ones, more cached ones than asked: no report.
     """
     n_input, n_output = usage.n_input, usage.n_output
     is_cut = answer.stop == "length"

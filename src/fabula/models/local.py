@@ -53,8 +53,7 @@ class LocalModel:
     """A GGUF file in memory, with the prompt's prefix cached between calls.
 
     With one call at a time, an answer does not depend on earlier ones: llama.cpp computes small and
-    large batches of tokens differently, so a new prefix is read alone, and each question continues
-    from there.
+    large batches of tokens differently, so a new prefix is read alone, and questions go on from it.
     """
 
     can_be_held = True

@@ -127,8 +127,7 @@ CALLS = RowKind(
 class CachedModel(Model):
     """Wraps a model with rows of its answers: cached ones are neither requested nor paid again.
 
-    An answer is identified by the model, the prompt, and everything that affects sampling. A file
-    of the rows can be replayed (`replay:FILE`).
+    They are known by model, prompt and all that affects sampling, and can be replayed.
     """
 
     def __init__(self, model: Model, rows: KeptRows, *, effort: Effort | None = None) -> None:

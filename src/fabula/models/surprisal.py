@@ -1,10 +1,8 @@
 """The surprisal of each token of a text under a language model, and the text's likelihood.
 
-Needs the extra `[local]`.
-
 The logits are each token's last hidden state, after the final norm, times the output layer. For
 models of the Llama family, such as the embedded one, the states come from ONNX Runtime; for others
-from llama.cpp (`models/llama.py`).
+from llama.cpp (`models/llama.py`). Needs the extra `[local]`.
 """
 
 from __future__ import annotations
@@ -71,10 +69,8 @@ class OutputLayer:
         self, states: NDArray[np.float32], tokens: Sequence[int], *, n_threads: int = 1
     ) -> NDArray[np.float64]:
         """Of each token after the state before it: log p, log rank, and the mean and variance of
-        log p over all tokens, weighted by p: float64, shape (n_tokens, 4).
-
-        Computed as `surprisals`; equal logits all have the best rank.
-        """
+        log p over all tokens, weighted by p: float64, shape (n_tokens, 4). Computed as
+        `surprisals`; equal logits all have the best rank."""
         chunks = self._in_chunks(_likelihoods, states, tokens, n_threads)
         return np.concatenate([np.empty((0, 4)), *chunks])
 
@@ -139,11 +135,8 @@ def _likelihoods(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDAr
 
 
 def read_output_layer(path: Path) -> OutputLayer:
-    """The output layer of a GGUF, unpacked to float32.
-
-    Raises `ModelError` if the file is damaged, or if its logits are not the last hidden state times
-    a matrix, plus a bias, with a soft cap.
-    """
+    """The output layer of a GGUF, unpacked to float32. Raises `ModelError` if it is damaged, or if
+    logits are not the last hidden state times a matrix, plus a bias, with a soft cap."""
     try:
         import threadpoolctl  # noqa: F401 (needed when the layer is used)
 
@@ -295,11 +288,10 @@ class SurprisalModel:
     def __enter__(self) -> Self:
         self._layer = layer = read_output_layer(self.path)
         self.context_tokens = min(self.max_context, layer.context_tokens)
-        self._engine = (
-            LlamaServer(self.path, self.context_tokens, layer.matrix.shape)
-            if self._layout is None
-            else Llama(self.path, self._layout, layer.matrix)
-        )
+        if self._layout is None:
+            self._engine = LlamaServer(self.path, self.context_tokens, layer.matrix.shape)
+        else:
+            self._engine = Llama(self.path, self._layout, layer.matrix)
         self._key = f"surprisal 2\n{__version__}|{self.name}|{self.runtime}\n".encode()
         self._known: Recent[bytes, NDArray[np.float32]] = Recent(_MAX_KNOWN, lambda *_: 1)
         # The last window read, and its figures by the positions of the states they come from.
@@ -338,8 +330,7 @@ class SurprisalModel:
                 f"{self.path}: its tokeniser changes the characters of a text, so surprisals "
                 "cannot be located in it; choose another model"
             )
-        # Where each token begins and ends: in bytes, of which the first `n_before` come before the
-        # text, then in characters.
+        # Where tokens begin and end: in bytes, `n_before` of them before the text, then characters.
         borders = np.cumsum([0, *map(len, pieces)], dtype=np.int64) - n_before
         borders = np.maximum(borders, 0)
         begins = (np.frombuffer(text.encode(), np.uint8) & 0xC0) != 0x80

@@ -108,8 +108,7 @@ _QUOTES = re.compile(r"[\"“”«»]")
 def unframed(answer: str, *, has_title: bool = False) -> tuple[str, list[str]]:
     """The text of an answer without what the model said around it, and that in its order.
 
-    With `has_title`, a title at the beginning belongs to the text. If the whole answer is frame,
-    the text is empty.
+    With `has_title`, a title at the beginning belongs to the text, which is empty if all is frame.
     """
     lines = answer.strip().split("\n")
     before: list[str] = []

@@ -43,8 +43,7 @@ _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 class InputLayer:
     """Vectors of a model's tokens, and of words as the mean of their tokens.
 
-    From a folder it reads `tokenizer.json` and the one matrix of `model.safetensors` (or of the
-    shard containing it).
+    From a folder it reads `tokenizer.json` and the one matrix of `model.safetensors` or its shard.
     """
 
     def __init__(self, name: str, tokenizer: Path, table: NDArray[Any]) -> None:
@@ -223,8 +222,7 @@ _ALIGNED = 16
 class WordVectors:
     """The vectors of words, looked up as written, in lower case, and capitalised.
 
-    `matrix` is int16, unit vectors times 32,767 by row; its last row is zeros. It may be replaced
-    by a longer one when words are looked up.
+    `matrix`: int16, unit vectors times 32,767 by row, the last one zeros; look-ups may lengthen it.
     """
 
     def __init__(

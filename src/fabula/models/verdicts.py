@@ -586,8 +586,7 @@ def option_masses(positions: Iterable[Position], choice: Choice) -> dict[str, fl
 
     The verdict is the first token that is an option, or the last one if reasons come first.
     Spellings of an option (`Yes`, ` yes`, `YES.`) add up. The masses do not sum to 1: the rest is
-    for other tokens. Options of several words have none: their first token may begin another
-    answer.
+    for other tokens. Options of several words have none, as their first token may begin another.
     """
     if any(" " in option for option in choice.options):
         return {}

@@ -9,8 +9,7 @@ option), an item has the statistic of its scale's level, and several items are t
 
 Stories may have different numbers of raters; intervals are over stories, since all ratings of a
 story are correlated. People's agreement depends on the documents: over obviously different texts
-they agree on more than over texts of one kind, so they are measured on the same documents as a
-judge.
+they agree on more than over texts of one kind, so they are measured on a judge's documents.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ _NOTHING = Estimate(None, None, None, 0, "not measured on this scale", "")
 class Panel:
     """The experts' ratings: float64, shape (n_subjects, n_raters), NaN where there is none.
 
-    A subject is a document and an item. Columns are positions, not people: the person in a column
-    differs between stories.
+    A subject is a document and an item. A column is a position; its person differs between stories.
     """
 
     subjects: tuple[tuple[str, str], ...]
@@ -309,9 +307,8 @@ def aggregates(
 ) -> dict[str, float]:
     """The rubric's aggregate for each document without missing answers.
 
-    asked: the items that it is over, if not all of the rubric.
-    A mean is on one scale: the numbers if there are any, else yes-no items as 1 and 0; numbers from
-    different ranges have none.
+    asked: the items that it is over, if not all. A mean is on one scale: the numbers if there are
+    any, else yes-no items as 1 and 0; numbers from different ranges have none.
     """
     grades = [item for item in rubric.items if item.scale.is_grade]
     tests = [item for item in rubric.items if item.scale.is_test]
@@ -439,9 +436,8 @@ def people_agreement(
 def _one_among(item: str, panel: Panel, rows: list[int], judge: Ratings | None) -> PeopleAgreement:
     ratings, items = panel.ratings[rows], [panel.subjects[k][1] for k in rows]
     documents = [panel.subjects[k][0] for k in rows]
-    # Each rating, the majority of the others of its subject, and the subject's row. Ratings are
-    # left out if the others are tied or fewer than two; of only two people each is compared with
-    # the other.
+    # Each rating, the majority of the others of its subject, and the subject's row; left out if the
+    # others are tied or fewer than two; of only two people each is compared with the other.
     n_least = 2 if ratings.shape[1] > 2 else 1
     pairs: list[tuple[float, float]] = []
     subjects: list[int] = []
@@ -491,8 +487,7 @@ def graded_pairs(
 ) -> list[Contrast]:
     """Each two judges on each item that is neither yes-no nor prose and that both answered.
 
-    `judges` by name; `agreement` is kappa between the two. The interval of a difference is over
-    documents, of both at once.
+    `judges` by name; `agreement` is their kappa. A difference's interval is over documents of both.
     """
     pairs = []
     for item in graded_items(rubric):

@@ -161,9 +161,9 @@ def correct(
     """Correct one judge's measurements by people's, document by document.
 
     `group_of` gives each document's group. `truth` is how several experts are combined: the mean,
-    or for tests their majority, without ties. `width`, a share
-    of the scale, is the desired width of the interval; `n_next` is how many documents to suggest
-    for labelling next. Raises `InputError` if no item can be averaged, or nothing is labelled.
+    or for tests their majority, without ties. `width`, a share of the scale, is the desired width
+    of the interval; `n_next` is how many documents to suggest for labelling next. Raises
+    `InputError` if no item can be averaged, or nothing is labelled.
     """
     items = averaged_items(rubric)
     judged = _decided(measurements, rubric)

@@ -3,8 +3,7 @@
 A label is a measurement whose rater is a person, so everything computed from a judge's measurements
 can be computed from people's. Files differ in form only: a table with a row for each answer or for
 each document (CSV, JSON Lines, Parquet, XLSX), the export of a study, and the authors'
-`ttcw_annotations.json`. For two stories that were compared, a label says whether the first of them
-is preferred.
+`ttcw_annotations.json`. Of two stories compared, a label says whether the first is preferred.
 """
 
 from __future__ import annotations

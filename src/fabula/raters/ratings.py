@@ -125,8 +125,7 @@ def group_estimates(
 def item_agreement(scores: Scores, rubric: Rubric) -> dict[str, AmongPeople]:
     """Agreement of the raters of a document, by item (Table 2).
 
-    Similarity is the mean over pairs of 1 - |a - b|, relative to the scale's span; the distance of
-    Krippendorff's alpha is |a - b|.
+    Similarity: the mean over pairs of 1 - |a - b| relative to the span; alpha's distance: |a - b|.
     """
     rows = {}
     for item, by_document in scores.items():

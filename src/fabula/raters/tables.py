@@ -192,8 +192,7 @@ def save_categories(
 ) -> None:
     """A panel for each writer, a bar for each category and corruption (Figures 5 and 6).
 
-    Groups are (writer, corruption). The same shares give the same bytes. Raises `InputError` for
-    an unknown ending.
+    Groups are (writer, corruption). Same shares, same bytes. Raises `InputError` for other endings.
     """
     writers = list(dict.fromkeys(group.group[0] for group in shares))
     methods = list(dict.fromkeys(group.group[1] for group in shares))
@@ -271,11 +270,9 @@ def correction_tables(result: Correction, rubric: Rubric) -> list[Block]:
         )
     if overall.n_labelled:
         n_labels, width = result.n_labels_for_width, number(result.width, form)
-        lines.append(
-            f"an interval {width} wide needs more labels than there are documents"
-            if n_labels is None
-            else f"an interval {width} wide needs about {n_labels} labelled documents"
-        )
+        enough = f"about {n_labels} labelled documents"
+        needed = "more labels than there are documents" if n_labels is None else enough
+        lines.append(f"an interval {width} wide needs {needed}")
     if result.to_label:
         lines.append(f"label next: {', '.join(result.to_label)}")
     rows = (*result.items, *result.numbers, *result.groups, overall)

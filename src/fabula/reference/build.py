@@ -1,9 +1,8 @@
 """Building, changing and verifying a reference corpus: documents in, immutable shards out.
 
 Documents come as a stream and are cut into batches; batches are tokenised in parallel; a shard is
-filled with whole batches. Where a batch or a shard ends depends only on the documents and the
-parameters, never on the number of workers or on an interruption, and the same holds for every byte
-written.
+filled with whole batches. Where a batch or a shard ends, and every byte written, depends only on
+the documents and the parameters, never on the number of workers or on an interruption.
 """
 
 from __future__ import annotations
@@ -127,11 +126,10 @@ def build_reference(
     """Build a corpus in the folder `path`, or resume an interrupted build.
 
     `written_by` names the models that wrote the documents, if models did; `source` is the public
-    corpus that they are a sample of, with its sampling rule. With a `share` only its shards are
-    written, and nothing is returned: once all shares are, the same call without one finishes the
-    corpus, with the same bytes. Repeating a finished build changes nothing. Raises `CorpusError` if
-    `path` holds another corpus, or an unfinished build of other documents or parameters (unless
-    `restart`).
+    corpus that they are a sample of, with its rule. With a `share` only its shards are written, and
+    nothing is returned: once all shares are, the same call without one finishes the corpus, with
+    the same bytes. Repeating a finished build changes nothing. Raises `CorpusError` if `path` holds
+    another corpus, or an unfinished build of others or by other parameters (unless `restart`).
     """
     stream = check_documents(documents)
     folder = corpus_folder(path)

@@ -1,7 +1,5 @@
-"""Lookups over HTTP, with retries; the client of a served reference, and the messages that both
-sides check.
-
-Failures never count as novelty.
+"""Lookups over HTTP, with retries, whose failures never count as novelty; the client of a served
+reference, and the messages that both sides check.
 """
 
 from __future__ import annotations
@@ -115,14 +113,15 @@ class LookupServer:
     ) -> T:
         """What `read` makes of the server's reply to `request`; it raises `ValueError` at a fault.
 
-        For None the method is GET; bytes are JSON already. `path` is appended to the server's
-        address.
+        For None it is a GET; bytes are JSON already. `path` is appended to the server's address.
 
         Raises `Refused` with the server's message if retrying is useless (`read` may raise it too),
         `InputError` if the server redirects to another address, `LookupFailed` with the last fault
         when the attempts are used up or `stop` is set.
         """
         body = json.dumps(request).encode() if isinstance(request, Mapping) else request
+        method, url = "GET" if body is None else "POST", self.url + path
+        headers: dict[str, str] = {} if body is None else {"Content-Type": "application/json"}
         n_attempts = self._max_retries + 1
         fault = "no request was made"
         for attempt in range(n_attempts):
@@ -132,14 +131,7 @@ class LookupServer:
             first_wait_s = self._backoff_s
             try:
                 with self._slots:
-                    response = self._client.send(
-                        self._client.build_request(
-                            "GET" if body is None else "POST",
-                            self.url + path,
-                            content=body,
-                            headers={} if body is None else {"Content-Type": "application/json"},
-                        )
-                    )
+                    response = self._client.request(method, url, content=body, headers=headers)
                 # The user named only this server, and the request may contain words of an
                 # unpublished story, and a token; and the next ones would lose their bodies.
                 if response.next_request is not None:
@@ -338,9 +330,8 @@ _first_host: list[str] = []
 def _token_for(url: str) -> str:
     """The token in the environment for the host of an address; empty without one.
 
-    TOKEN@HOST (or HOST:PORT; several separated by spaces) goes to that host only. A token that
-    names no host goes to the first host that is asked: a second one would receive what was given
-    for the first. Raises `InputError` there.
+    TOKEN@HOST (or HOST:PORT; several separated by spaces) goes to that host only. A token without
+    host goes to the first one asked; a second, for which it was not given, raises `InputError`.
     """
     parts = urlsplit(url)
     tokens = os.environ.get(TOKEN, "").split()
@@ -368,8 +359,7 @@ def open_served(
 
     `token`: by default the environment's for this host (`_token_for`). `timeout_s`: the timeout of
     each attempt; `how`: as for `LookupServer`. Raises `InputError` if access is denied or it is not
-    such a service, `CorpusError` if this version is not compatible, and `LookupFailed` if there is
-    no response.
+    such a service, `CorpusError` for an incompatible version, `LookupFailed` without a response.
     """
     token = _token_for(url) if token is None else token
     if not (token.isascii() and token.isprintable()):

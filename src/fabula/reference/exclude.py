@@ -10,8 +10,7 @@ everyone gets the same result. A document is excluded if
   copy, perhaps edited).
 
 The rule cannot know who copied from whom: if a text borrows a long run, the rule hides the source.
-So it is meant for texts that were published before the reference was collected, and is off by
-default.
+So it is for texts that were published before the reference was collected, and is off by default.
 """
 
 from __future__ import annotations

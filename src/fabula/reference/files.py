@@ -31,8 +31,7 @@ The files that a search reads are as small as fast reading allows (`kernels.pack
 `kernels.token_pairs`). The filter saves a search most of its steps and most shards
 (`kernels.grams`), and the keys, which memory holds as well, half of its reads
 (`kernels.sampled_keys`). They change no result.
-The manifest is written last and replaced atomically, so a corpus is always in its state before or
-after a change.
+The manifest is written last, atomically, so a corpus is always as before or as after a change.
 """
 
 from __future__ import annotations
@@ -106,8 +105,8 @@ def seal(row: dict[str, Any]) -> dict[str, Any]:
 def unsealed(data: bytes, file: str) -> dict[str, Any]:
     """The row of JSON in a file of that name, without its checksum.
 
-    Raises `CorpusError` that names the file if it is none, or not as it was written. Rows from
-    versions without checksums are accepted.
+    Raises `CorpusError` that names the file if it is none, or was changed; rows of versions without
+    checksums are accepted.
     """
     try:
         row = json.loads(data)
@@ -133,9 +132,8 @@ def read_small(file: Path) -> bytes | None:
 def content_digest(texts: list[str]) -> int:
     """A digest of a collection of texts that does not depend on their order.
 
-    The sum of the texts' SHA-256 digests, modulo 2**256: digests of collections add up and, for a
-    removal, subtract, so that the same documents give the same fingerprint in whatever order they
-    were added.
+    The sum of the texts' SHA-256 digests, modulo 2**256: they add up and, for a removal, subtract,
+    so that the same documents give the same fingerprint in whatever order they were added.
     """
     return sum(int(hashlib.sha256(t.encode()).hexdigest(), 16) for t in texts) % _DIGEST_MODULUS
 
@@ -534,8 +532,7 @@ def check_files(
 ) -> None:
     """Compare the SHA-256 of the files of these folders, except those already compared.
 
-    folders: each with its checksums by file name. Raises `CorpusError` that names the first file
-    that is missing or changed.
+    folders: each with checksums by file name. Raises `CorpusError` naming a missing or changed one.
     """
     expected: dict[Path, str] = {}
     stamps: dict[Path, list[int]] = {}
@@ -592,8 +589,7 @@ def _stamp(file: Path) -> list[int]:
 def fetch_corpus(spec: str | Path, report: Report = lambda stage: None) -> Path:
     """The folder of the corpus: of one at an address, a copy whose files are all checked.
 
-    Raises `CorpusError` if there is no corpus, a file differs from its manifest, or the store does
-    not give it.
+    Raises `CorpusError` if there is none, a file differs from its manifest, or the store fails.
     """
     if not is_address(spec):
         return Path(spec)

@@ -1,8 +1,7 @@
 """Infini-gram: indexes of trillions of tokens (Liu et al. 2024), over HTTP or on disk.
 
 The protocol is that of api/api_server.py and docs/source/api.rst in liujch1998/infini-gram: a POST
-with `index`, `query_type` and `query` or `query_ids`; the reply has `error`, with any status, or
-the answer.
+with `index`, `query_type` and `query` or `query_ids`; an answer, or an `error` with any status.
 """
 
 from __future__ import annotations
@@ -126,8 +125,7 @@ class _Index(ABC):
     ) -> Occurrence | None:
         """The n-gram's first place in a document as shown, or None if it is not found.
 
-        Words are compared, not characters: an index returns its tokens, and the spaces between them
-        may differ from those in the document.
+        Words are compared: an index returns its tokens, and spaces between them may differ.
         """
         gram = text.words.words[first : first + n_words]
         words, starts, ends = self.locate(shown.text)
@@ -147,9 +145,8 @@ def _n_gram_text(text: LocatedText, first: int, n_words: int) -> str:
 def _is_in_tokens(text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]) -> bool:
     """Whether words i to j (half-open) occur in an index that finds only whole tokens.
 
-    A run of punctuation, such as the comma and the quotation mark at the end of speech, is often
-    one token, and an n-gram that ends in the middle of it is not found. But if it is found with the
-    rest of the run, it occurs.
+    A run of punctuation, such as the comma and the quotation mark after speech, is often one token:
+    an n-gram that ends in its middle is not found, but occurs if it is found with the rest.
     """
     if occurs(i, j):
         return True
@@ -180,11 +177,9 @@ class InfiniGramWeb(_Index):
     `n_parallel`: maximum number of requests in flight. `max_retries`: retries after faults of the
     server and the network; `backoff_s` is the wait before the first retry, doubled each time.
     Counts are cached (`cached_results`); `fresh` ignores cached ones and queries each again, once.
-    `meter(n_lookups, n_from_cache)` is called for each answered lookup, from any thread. Results
-    depend on none of these.
-
-    `close` it, or use it in a `with` statement. Raises `InputError` if httpx is missing or the
-    address is not valid.
+    `meter(n_lookups, n_from_cache)` is called for each answer, from any thread. None of these
+    changes a result. `close` it, or use it in `with`. Raises `InputError` without httpx, or for an
+    invalid address.
     """
 
     def __init__(
@@ -259,10 +254,9 @@ class InfiniGramWeb(_Index):
     ) -> list[Matches]:
         """The longest matches of many texts; `n_parallel` requests at a time, not `n_threads`.
 
-        If a lookup fails for a text after all retries, its result is that `LookupFailed`. Raises
-        `LookupFailed` if three texts in a row failed, over all calls, or if the first failed and
-        the server never answered; `InputError` if the server does not know the index, or if
-        `exclude` is used.
+        If a lookup fails for a text after all retries, its result is that `LookupFailed`, which is
+        raised if three texts in a row failed, over all calls, or if the first failed and the server
+        never answered. Raises `InputError` for an unknown index, or if `exclude` is used.
         """
         self._refuse(exclude)
         stop = Event()
@@ -469,8 +463,7 @@ class InfiniGramWeb(_Index):
     ) -> Reply:
         """The answer to a query about an n-gram. Raises `TooLong`, and as `_ask`.
 
-        The meaning of its token ids is compared with the earlier one: an index may be replaced
-        during a run.
+        Its token ids must mean what they did before: an index may be replaced during a run.
         """
         if len(query) > _MAX_QUERY_CHARS:
             raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
@@ -506,11 +499,8 @@ class InfiniGramWeb(_Index):
         return {"query_ids": ids}, tokens
 
     def _ask(self, request: Reply, check: Callable[[Reply], None], stop: Event) -> Reply:
-        """The server's answer.
-
-        Raises `LookupFailed` if no valid one was received in all attempts, or `stop` was set;
-        `TooLong`; and `InputError` if the server does not know the index.
-        """
+        """The server's answer. Raises `LookupFailed` if no valid one was received in all attempts,
+        or `stop` was set; `TooLong`; and `InputError` if the server does not know the index."""
 
         def read(content: bytes) -> Reply:
             reply = json.loads(content)
@@ -637,17 +627,14 @@ def _ranks(places: Reply) -> Iterator[tuple[int, int]]:
 class InfiniGramIndex(_Index):
     """An index on this machine's disk, searched by the `infini_gram` package.
 
-    A folder with `tokenized.N`, `table.N` and `offset.N`, and the tokenizer it was built with.
-
-    `tokenizer`: a `tokenizer.json`, by default the one in the folder. The width of a token id is
-    inferred from the sizes of the files.
+    A folder with `tokenized.N`, `table.N` and `offset.N`, whose sizes tell the width of token ids.
+    `tokenizer`: the `tokenizer.json` it was built with, by default the one in the folder.
 
     An n-gram is found where the index has it token for token, with one space where the text has
     white space; so not across the end of a paragraph, nor at the first word of one if the tokenizer
     includes spaces in its tokens.
 
-    Raises `CorpusError` if files are missing or their sizes are inconsistent, `InputError` if a
-    package is not installed.
+    Raises `CorpusError` for missing or inconsistent files, `InputError` for a missing package.
     """
 
     def __init__(self, path: Path, tokenizer: Path | None = None) -> None:
@@ -676,8 +663,7 @@ class InfiniGramIndex(_Index):
                 "offset.N, and no other files may have such names"
             )
         # The table has a pointer for each token, wide enough for the bytes. Interrupted indexing
-        # leaves files whose sizes fit no width; the engine would search them all the same, and miss
-        # matches.
+        # leaves sizes that fit no width; the engine would search all the same, and miss matches.
         sizes = {file.name: file.stat().st_size for file in self._files}
 
         def fits(name: str, n_token_bytes: int) -> bool:
@@ -741,8 +727,7 @@ class InfiniGramIndex(_Index):
     ) -> list[Matches]:
         """The longest matches of many texts, `n_threads` of them at a time.
 
-        Raises `InputError` if `exclude` is used, `CorpusError` if the tokenizer does not fit the
-        index.
+        Raises `InputError` if `exclude` is used, `CorpusError` if the tokenizer does not fit.
         """
         self._refuse(exclude)
 
@@ -795,8 +780,7 @@ class InfiniGramIndex(_Index):
 class _Encoder:
     """Encodes text as the token ids that it has in the middle of a document.
 
-    Byte-level tokenizers include the space before a word in its token, if there is one; those like
-    Llama's always add one before a text.
+    Byte-level tokenizers put the space before a word into its token; Llama's always add one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -826,8 +810,7 @@ class _Encoder:
     def ids(self, n_gram: str, *, after_space: bool) -> list[int]:
         """The ids of `n_gram`; empty if the tokenizer does not know all of it.
 
-        The id for unknown text stands for many strings, and would match where another of them
-        occurs.
+        The id for unknown text stands for many strings, and would match any of them.
         """
         if after_space:
             ids = self._encode(f" {n_gram}" if self._takes_space else n_gram)

@@ -820,8 +820,7 @@ def serve(
     def look_again() -> None:
         served.wake()
         try:
-            # Whether tokens are required was decided at the start: none cannot become some, or some
-            # none.
+            # Whether tokens are required was decided at the start: some cannot become none.
             if gate:
                 gate.replace(read_tokens(file))
         except InputError as error:

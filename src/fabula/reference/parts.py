@@ -448,8 +448,7 @@ def _search_block(
     """Longest matches in one shard, where they exceed the known ones of other shards.
 
     query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), matches found elsewhere.
-    Returns int32, for a block from `begin`: where they are not longer, any number up to the shard's
-    longest match.
+    Returns int32, for a block from `begin`: any number up to the longest where that is known.
     """
     block = slice(begin, begin + _BLOCK_WORDS)
     n_before = _blocks_read() if shard.is_on_disk else 0

@@ -102,9 +102,7 @@ class Reference:
     ) -> Self:
         """Open the corpora at these paths as one reference; one at an address is fetched once.
 
-        A corpus given twice, or found at two paths, counts once.
-
-        Raises `CorpusError` if a path holds no corpus, a damaged one, or one with other settings.
+        Each counts once. Raises `CorpusError` for none, a damaged one, or one with other settings.
         """
         opened = cls(LocalPart.open((path, *more), report))
         opened.paths = (str(path), *map(str, more))
@@ -161,8 +159,7 @@ class Reference:
     ) -> list[Matches]:
         """The longest matches of many texts, ignoring documents numbered in `exclude`.
 
-        If the lookup fails for a text, its result is the `LookupFailed`. Raises `ServerAway` after
-        three failures in a row.
+        A failed text has its `LookupFailed`. Raises `ServerAway` after three failures in a row.
         """
         words, out = [text.words.words for text in texts], sorted(exclude)
         try:
@@ -172,8 +169,7 @@ class Reference:
                 raise
             if len(words) == 1:
                 return [error]
-            # One of them may be the cause: each is queried separately, so that the others do not
-            # fail.
+            # One of them may be the cause: each is queried separately, so that others do not fail.
             parts = [self.match_texts([text], exclude=out) for text in texts]
             return [matches for part in parts for matches in part]
 
@@ -194,8 +190,7 @@ class Reference:
     ) -> NDArray[np.int32]:
         """Length of the longest n-gram that starts at each word and occurs in a document.
 
-        int32, shape (n_words,); 0 where the word itself does not occur. Removed documents and those
-        numbered in `exclude` do not count.
+        int32, shape (n_words,), from 0. Documents removed or in `exclude` do not count.
         """
         return self.longest_matches_many([words], exclude=exclude, n_threads=n_threads)[0]
 
@@ -222,8 +217,7 @@ class Reference:
     ) -> list[Occurrence]:
         """Up to `limit` places where the n-gram `words` occurs, in the order of the reference.
 
-        For an n-gram that is more frequent than that in a shard, only the documents of the first
-        `MAX_PLACES` places of the suffix array are considered.
+        Of each shard, only documents at the first `MAX_PLACES` places of its suffix array count.
         """
         gram = self.settings.normalise(words)
         (hit,) = self._find([words], limit, MAX_PLACES, exclude)

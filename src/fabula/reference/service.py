@@ -94,8 +94,7 @@ class State:
 class Served:
     """The current state of corpora on this machine's disk.
 
-    Raises `CorpusError` if the corpora cannot be opened at first. If a later change cannot be read,
-    the previous state remains in service, and `problem` says why.
+    Raises `CorpusError` if it cannot be opened at first; later the old one stays, with a `problem`.
     """
 
     def __init__(

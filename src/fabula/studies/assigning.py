@@ -63,9 +63,8 @@ def balanced_order(
 ) -> Order:
     """Return the order in which a reader gets a unit.
 
-    authors: author of each document. given: the orders used by other readers of the unit. own: the
-    authors in each order of the reader's other units. The random choice is seeded by unit and
-    reader.
+    authors: of each document. given: the orders used by other readers of the unit. own: the authors
+    in each order of the reader's other units. Chance is seeded by unit and reader.
     """
     names, square = list(range(len(authors))), williams_square(len(authors))
     # Once a square is used up, start another.
@@ -205,13 +204,11 @@ def choose_unit(
 ) -> str | None:
     """Return the unit to assign next, or None.
 
-    taken: number of participants per unit. mine: units this participant had before; those in
-    `returned` may be assigned again.
+    taken: participants per unit. mine: units this one had before; `returned` ones may come again.
     """
     lacking = (key for key in units if taken.get(key, 0) < design.raters)
     wanted = [k for k in lacking if (k in returned if k in mine else seen.allows(units[k]))]
-    # Units already begun come first, then those with the fewest participants, in an order specific
-    # to each participant.
+    # Units begun come first, then those with the fewest people, in each participant's own order.
     ranks = {key: (key not in mine, taken.get(key, 0)) for key in wanted}
     best = min(ranks.values(), default=None)
 
@@ -270,8 +267,7 @@ def take_up_again(
 ) -> Assignment | None:
     """Reopen a released unit of the participant for late answers.
 
-    Returns None if the place has been assigned to somebody else, or the participant now has another
-    unit.
+    None if the place was assigned to somebody else, or the participant now has another unit.
     """
     if not number.isdecimal() or not 0 < len(number) < 7 or not int(number):
         return None

@@ -74,8 +74,7 @@ def _number(name: str) -> Column[int]:
 participants = _table(
     "participants",
     _key(),
-    # Hash of the token in the invitation: read access to the database is not enough to answer as
-    # another participant.
+    # Hash of the token in the invitation: reading the database is not enough to answer as another.
     _text("token_hash", unique=True),
     Column("platform_id", Text, unique=True),
     _text("state"),

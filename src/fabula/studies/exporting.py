@@ -102,8 +102,7 @@ def _of_pairs(
 ) -> Iterator[Measurement]:
     """Yield measurements of stories shown side by side.
 
-    There is one for every two stories for which an answer says which is preferred, or one for the
-    whole set if an answer is missing.
+    One for every two that an answer compares, or one for the whole set if an answer is missing.
     """
     documents = held.unit.documents
     for item in design.rubric.items:
@@ -172,8 +171,7 @@ def _signature(design: StudyDesign, rubric: str) -> str:
 def write_measurements(found: Sequence[Measurement], path: Path, format_: str) -> None:
     """Write complete measurements, one per row.
 
-    Outside JSON, details are encoded as JSON; in CSV and Parquet, where a column has one type, a
-    value is text.
+    Outside JSON, details are JSON; in CSV and Parquet, whose columns have a type, values are text.
     """
     rows = [measurement_row(measurement) for measurement in found]
     if format_ != "jsonl":

@@ -2,8 +2,7 @@
 
 Answers are text, keyed by a part of the unit (the position of a story in the participant's own
 order, `1`, `2`, ...; or `unit`) and an item. The reason for an answer is an item of its own,
-`ITEM.why`. Which questions apply follows from the current answers and from facts that participants
-never see.
+`ITEM.why`. Which questions apply follows from the answers and from facts that nobody is shown.
 """
 
 from __future__ import annotations
@@ -154,8 +153,7 @@ def pages_of(
     """Return the pages of a unit in order; those without applicable questions are dropped later.
 
     number: the unit's number among the participant's own, from 1, which determines the checks; None
-    for all that any unit may have. has_first: whether the participant has submitted another unit
-    before.
+    for all that any may have. has_first: whether the participant has submitted another unit.
     """
     say = design.labels
     if design.kind == "feedback":

@@ -72,10 +72,9 @@ def open_study(
     serves: bool = False,
     warn: Callable[[str], None] = lambda _sentence: None,
 ) -> Iterator[OpenStudy]:
-    """Open a study and its answers.
+    """Open a study and its answers; `create` makes a database if there is none.
 
-    `create` creates the database if it does not exist. Raises `InputError`, also if the study was
-    started with a file or documents that differ.
+    Raises `InputError`, also if the study was started with a file or documents that differ.
     """
     try:
         import fabula.studies.database  # noqa: F401

@@ -124,8 +124,7 @@ def check_arrival(
 ) -> None:
     """Raise `NotAdmitted` if the study does not admit the person.
 
-    folder: directory of the study's file and its allow-list. token, keys: the signed parameters and
-    the platform's public keys, if `entry.signed`.
+    folder: of the study's file. token, keys: signed parameters, public keys, if `entry.signed`.
     """
     not_yours = NotAdmitted("not_yours")
     is_elsewhere = entry.platform and arrival.platform != entry.platform
@@ -186,9 +185,8 @@ def _origin(address: str) -> str:
 def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -> str:
     """Return a token for the person; call within `Store.writing`.
 
-    Raises `NotAdmitted` if too many people came from this IP address in a day. Only a keyed digest
-    of the address is stored. Loopback addresses are not counted: they belong to a proxy that does
-    not report its clients.
+    Raises `NotAdmitted` if too many came from this IP address in a day; its keyed digest is stored.
+    Loopback addresses are not counted: they belong to a proxy that does not report its clients.
     """
     came_from = ""
     if not is_loopback(address):
@@ -365,9 +363,8 @@ def apply_statuses(
 ) -> Applied:
     """Apply the statuses of submissions; call within `Store.writing`.
 
-    submissions: all of these studies at the platform. Participants who returned theirs or timed out
-    lose their unsubmitted units; submitted ones stay until the organiser removes the participant. A
-    participant who becomes active again may continue.
+    submissions: all of these studies. Who returned theirs or timed out loses units not submitted,
+    and may continue when active again; submitted ones stay until the organiser removes the person.
     """
     by_session = {s.id: s for s in submissions}
     by_worker: dict[str, list[Submission]] = {}
@@ -437,8 +434,7 @@ class Statuses:
     def fetch(self, store: Store, stop: threading.Event | None = None) -> Applied | None:
         """Fetch and apply all statuses; None if `stop` was set in the meantime.
 
-        All or nothing: a list that breaks off changes nothing. Raises `PlatformFailed`,
-        `StoreFailed`.
+        A list that breaks off changes nothing. Raises `PlatformFailed`, `StoreFailed`.
         """
         try:
             submissions = [s for study in self.studies for s in self.prolific.submissions(study)]

@@ -255,8 +255,7 @@ def agreement_with_others(
 ) -> dict[str, tuple[float | None, int]]:
     """Return each participant's mean similarity to all others, and the number of comparisons.
 
-    Answers to the same question are compared. For pairs of stories: the share of others' answers
-    that are the same.
+    Answers to the same question are compared; for pairs of stories, same answers are counted.
     """
     if design.kind == "pairs":
         counts: dict[str, list[int]] = {}

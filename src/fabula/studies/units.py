@@ -27,11 +27,8 @@ from fabula.text.feedback_pieces import feedback_documents
 
 _BETWEEN = " : "
 _SETS_A_STORY = 2
-"""Sets per story.
-
-Kiritchenko and Mohammad 2017: with twice as many sets of four as texts, rankings are as reliable as
-those from many more ratings.
-"""
+"""Sets per story. With twice as many sets of four as texts, rankings are as reliable as those from
+many more ratings (Kiritchenko and Mohammad 2017)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +248,7 @@ def chosen_sets(
     for group, share in zip(groups, shares, strict=True):
         places = [*combinations(range(len(group)), size)]
         if share < len(places):
-            # Each group is drawn separately, so that its sets stay the same when other groups are
-            # added.
+            # Each group is drawn separately: its sets stay the same when other groups are added.
             crc = zlib.crc32("\n".join(story.id for story in group).encode(errors="replace"))
             rng = np.random.default_rng([seed, 4, crc])
             places = sorted(_balanced(len(group), size, share, rng))

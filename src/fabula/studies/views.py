@@ -3,10 +3,8 @@
 A browser may submit a stale page with old answers in all its fields. A field counts as answered
 only if it differs from its value when the page was served, which the history records.
 
-View data for the pages of a study: never more than a participant may know.
-
-Everything here is built from the texts and the form. Where a story comes from, who wrote it, what
-was done to it, its document id: none of it is passed on, so that no template can show it.
+View data for pages are built from texts and form, never more than a participant may know: where a
+story comes from, who wrote it, what was done to it, its id are not passed on to any template.
 """
 
 from __future__ import annotations
@@ -277,8 +275,7 @@ class OpenPage:
     def to_answer_first(self) -> Page | None:
         """Return the page that this one has to wait for.
 
-        If pages build on each other, each waits for those before it. Stories are compared once all
-        of them have been opened.
+        Pages that build on each other wait for those before, comparing stories for all of them.
         """
         page, facts = self.page, self.held.unit.facts
         if self.design.kind != "feedback":

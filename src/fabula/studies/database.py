@@ -21,54 +21,37 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import (
-    URL,
-    BigInteger,
-    Column,
-    ColumnElement,
-    Connection,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-    create_engine,
-    event,
-    func,
-    select,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.schema import SchemaItem
 
 from fabula.core.errors import FabulaError
 
-metadata = MetaData()
-_ID = BigInteger().with_variant(Integer, "sqlite")
+metadata = sa.MetaData()
+_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """The type of keys: SQLite numbers rows automatically only if the key is an integer."""
 
 
-def _table(name: str, *parts: SchemaItem) -> Table:
-    return Table(name, metadata, *parts)
+def _table(name: str, *parts: SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *parts)
 
 
-def _key() -> Column[int]:
-    return Column("id", _ID, primary_key=True, autoincrement=True)
+def _key() -> sa.Column[int]:
+    return sa.Column("id", _ID, primary_key=True, autoincrement=True)
 
 
-def _of(owner: str, **more: Any) -> Column[int]:
+def _of(owner: str, **more: Any) -> sa.Column[int]:
     """Return the column that says whose row it is: of a participant, of an assignment."""
-    return Column(f"{owner}_id", _ID, ForeignKey(f"{owner}s.id"), nullable=False, **more)
+    return sa.Column(f"{owner}_id", _ID, sa.ForeignKey(f"{owner}s.id"), nullable=False, **more)
 
 
-def _text(name: str, **more: Any) -> Column[str]:
-    return Column(name, Text, nullable=False, **more)
+def _text(name: str, **more: Any) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=False, **more)
 
 
-def _number(name: str) -> Column[int]:
-    return Column(name, BigInteger, nullable=False)
+def _number(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger, nullable=False)
 
 
 participants = _table(
@@ -76,13 +59,13 @@ participants = _table(
     _key(),
     # Hash of the token in the invitation: reading the database is not enough to answer as another.
     _text("token_hash", unique=True),
-    Column("platform_id", Text, unique=True),
+    sa.Column("platform_id", sa.Text, unique=True),
     _text("state"),
     _text("note", default=""),
     _number("made_ms"),
-    Column("consented_ms", BigInteger),
-    Column("quiz_ms", BigInteger),
-    Column("n_right", Integer),
+    sa.Column("consented_ms", sa.BigInteger),
+    sa.Column("quiz_ms", sa.BigInteger),
+    sa.Column("n_right", sa.Integer),
 )
 
 IS_ACTIVE = participants.c.state.not_in(("removed", "forgotten"))
@@ -102,9 +85,9 @@ assignments = _table(
     _text("page", default=""),
     _number("given_ms"),
     _number("seen_ms"),
-    Column("done_ms", BigInteger),
-    UniqueConstraint("participant_id", "unit"),
-    Index("assignments_by_unit", "unit", "state"),
+    sa.Column("done_ms", sa.BigInteger),
+    sa.UniqueConstraint("participant_id", "unit"),
+    sa.Index("assignments_by_unit", "unit", "state"),
 )
 
 answers = _table(
@@ -114,9 +97,9 @@ answers = _table(
     _text("part"),
     _text("item"),
     # Empty if the answer was withdrawn, NULL if it no longer applied.
-    Column("value", Text),
+    sa.Column("value", sa.Text),
     _number("saved_ms"),
-    Index("answers_by_assignment", "assignment_id", "id"),
+    sa.Index("answers_by_assignment", "assignment_id", "id"),
 )
 
 page_views = _table(
@@ -125,7 +108,7 @@ page_views = _table(
     _of("assignment"),
     _text("page"),
     _number("at_ms"),
-    Index("page_views_by_assignment", "assignment_id", "id"),
+    sa.Index("page_views_by_assignment", "assignment_id", "id"),
 )
 
 sessions = _table("sessions", _text("token_hash", primary_key=True), _number("ends_ms"))
@@ -149,7 +132,7 @@ quiz_tries = _table(
     "quiz_tries",
     _key(),
     _of("participant"),
-    Column("n_right", Integer, nullable=False),
+    sa.Column("n_right", sa.Integer, nullable=False),
     # The answers in the order of the questions, as a JSON list.
     _text("given"),
     _number("at_ms"),
@@ -179,12 +162,12 @@ visits = _table(
     # A keyed digest; empty if unknown.
     _text("address"),
     _number("at_ms"),
-    Column("status", Text),
-    Column("status_ms", BigInteger),
+    sa.Column("status", sa.Text),
+    sa.Column("status_ms", sa.BigInteger),
     # State of the participant before the platform reported that they left.
-    Column("state_before", Text),
-    UniqueConstraint("participant_id", "session"),
-    Index("visits_by_address", "address", "at_ms"),
+    sa.Column("state_before", sa.Text),
+    sa.UniqueConstraint("participant_id", "session"),
+    sa.Index("visits_by_address", "address", "at_ms"),
 )
 
 OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits)
@@ -206,18 +189,18 @@ def time_of(at_ms: int | None) -> str | None:
     return shown.replace("+00:00", "Z")
 
 
-def count_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> int:
-    query = select(func.count()).select_from(table).where(*conditions)
+def count_rows(connection: sa.Connection, table: sa.Table, *where: sa.ColumnElement[bool]) -> int:
+    query = sa.select(sa.func.count()).select_from(table).where(*where)
     return int(connection.execute(query).scalar_one())
 
 
-def read_setting(connection: Connection, key: str) -> str | None:
+def read_setting(connection: sa.Connection, key: str) -> str | None:
     """Return a stored setting; None if it was never set."""
-    value: str | None = connection.scalar(select(settings.c.value).where(settings.c.key == key))
+    value: str | None = connection.scalar(sa.select(settings.c.value).where(settings.c.key == key))
     return value
 
 
-def write_setting(connection: Connection, key: str, value: str) -> None:
+def write_setting(connection: sa.Connection, key: str, value: str) -> None:
     """Store a setting in place of its earlier value."""
     connection.execute(settings.delete().where(settings.c.key == key))
     connection.execute(settings.insert().values(key=key, value=value))
@@ -253,16 +236,16 @@ OURS = 0x46616273
 class Store:
     """The database of one study."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: sa.URL) -> None:
         is_sqlite = url.get_backend_name() == "sqlite"
         to_driver: dict[str, Any] = {"timeout": _WAIT_S, "check_same_thread": False}
         of_pool: dict[str, Any] = {"pool_size": 20, "max_overflow": 40}
         if not is_sqlite:
             to_driver = {"connect_timeout": 10}
             of_pool |= {"max_overflow": 20, "pool_pre_ping": True}
-        engine = create_engine(url, hide_parameters=True, connect_args=to_driver, **of_pool)
+        engine = sa.create_engine(url, hide_parameters=True, connect_args=to_driver, **of_pool)
 
-        @event.listens_for(engine, "connect")
+        @sa.event.listens_for(engine, "connect")
         def prepare(connection: Any, _: object) -> None:
             if not is_sqlite:
                 connection.execute(f"SET lock_timeout = {int(1000 * _WAIT_S)}")
@@ -281,8 +264,8 @@ class Store:
                             raise
                     time.sleep(0.1)
 
-        @event.listens_for(engine, "begin")
-        def begin(connection: Connection) -> None:
+        @sa.event.listens_for(engine, "begin")
+        def begin(connection: sa.Connection) -> None:
             wait_ms = connection.get_execution_options().get("wait_ms")
             if is_sqlite and wait_ms is not None:
                 connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
@@ -302,7 +285,7 @@ class Store:
         """What this process shows, once known: digests as JSON."""
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[sa.Connection]:
         """Open a consistent read view. Raises `StoreFailed`."""
         # All reads see one snapshot, even while others write.
         level = "SERIALIZABLE" if self.file else "REPEATABLE READ"
@@ -311,7 +294,7 @@ class Store:
             yield connection
 
     @contextmanager
-    def writing(self, wait_s: float | None = None) -> Iterator[Connection]:
+    def writing(self, wait_s: float | None = None) -> Iterator[sa.Connection]:
         """Open a transaction that holds the write lock from the start; commit it at the end.
 
         wait_s: how long to wait for the lock. Raises `StoreFailed`.

@@ -94,8 +94,7 @@ def open_study(
     except SQLAlchemyError as error:
         raise InputError(f"the database failed: {str(error).splitlines()[0]}") from error
     finally:
-        is_whole = store.close(is_served=serves)
-        if serves and not is_whole:
+        if not store.close(is_served=serves) and serves:
             warn(
                 f"another program has {store.file} open, so the last answers are in "
                 f"{store.file}-wal beside it: copy both"

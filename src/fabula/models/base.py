@@ -70,7 +70,6 @@ class Records:
 
 
 Form = Choice | Records
-"""What an answer must contain."""
 
 
 @dataclass(frozen=True, slots=True)

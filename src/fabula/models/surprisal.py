@@ -166,12 +166,10 @@ def read_output_layer(path: Path) -> OutputLayer:
             # A token's probability would not be the one the model defines.
             raise ModelError(f"{path}: cannot compute surprisal with this model: {why}")
         bias = tensors.get("output.bias")
-        return OutputLayer(
-            matrix=unpacked(path, matrix),
-            bias=None if bias is None else unpacked(path, bias),
-            softcap=_ending(layout.settings, ".final_logit_softcapping") or None,
-            context_tokens=_ending(layout.settings, ".context_length") or _USUAL_CONTEXT,
-        )
+        softcap = _ending(settings, ".final_logit_softcapping") or None
+        n_context = _ending(settings, ".context_length") or _USUAL_CONTEXT
+        added = None if bias is None else unpacked(path, bias)
+        return OutputLayer(unpacked(path, matrix), added, softcap, n_context)
     except ImportError as error:
         raise ModelError(
             f"surprisals of texts need {error.name}; run: pip install 'fabula[local]'"

@@ -289,17 +289,11 @@ def judge_agreement(
     why = "fewer than two stories have all verdicts of both"
     if len(scores) > 1:
         why = f"all stories have the same number by the {'experts' if np.ptp(scores) else 'judge'}"
-    return JudgeAgreement(
-        rater=measurements[0].rater,
-        signature=signature,
-        rows=tuple(rows[:-1]),
-        overall=rows[-1],
-        pearson=correlation,
-        spearman=stats.spearman(scores, means).value,
-        n_stories=len(stories),
-        n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
-        why_no_correlation=None if correlation.value is not None else why,
-    )
+    judged_by = measurements[0].rater, signature, tuple(rows[:-1]), rows[-1]
+    spearman = stats.spearman(scores, means).value
+    n_ties = sum(subject in asked and subject not in truth for subject in panel.subjects)
+    missing = None if correlation.value is not None else why
+    return JudgeAgreement(*judged_by, correlation, spearman, len(stories), n_ties, missing)
 
 
 def aggregates(
@@ -584,15 +578,9 @@ def _people(people: Answers, item: Item, signature: str, seed: int) -> AmongPeop
         no_icc = "several answered about one document only"
     elif several and np.ptp(table) > 0:
         no_icc = "it would divide by zero"
-    return AmongPeople(
-        item.id,
-        n=len(several),
-        kappa=kappa,
-        alpha=alphas,
-        icc=iccs,
-        similarity=float(1 - apart.mean()) if len(apart) and level != "ordinal" else None,
-        why_missing=_reasons(kappa=(kappa, same), alpha=(alphas, same), icc=(iccs, no_icc)),
-    )
+    similar = float(1 - apart.mean()) if len(apart) and level != "ordinal" else None
+    why = _reasons(kappa=(kappa, same), alpha=(alphas, same), icc=(iccs, no_icc))
+    return AmongPeople(item.id, len(several), kappa, alphas, similar, why, icc=iccs)
 
 
 def _reasons(**figures: tuple[Estimate, str]) -> dict[str, str]:
@@ -634,17 +622,12 @@ def _judge(
         no_correlation = "the options have no order"
     elif len(marks) < 2:
         no_correlation = "judge and people answered about one document only"
+    why = _reasons(
+        kappa=(kappa, _SAME),
+        people=(people, alone),
+        difference=(apart, alone if people.value is None else _SAME),
+        correlation=(correlation, no_correlation),
+    )
     return JudgeWithPeople(
-        item.id,
-        n=len(shared),
-        kappa=kappa,
-        people=people,
-        difference=apart,
-        correlation=correlation,
-        why_missing=_reasons(
-            kappa=(kappa, _SAME),
-            people=(people, alone),
-            difference=(apart, alone if people.value is None else _SAME),
-            correlation=(correlation, no_correlation),
-        ),
+        item.id, len(shared), kappa, why, people=people, difference=apart, correlation=correlation
     )

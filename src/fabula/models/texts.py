@@ -203,7 +203,8 @@ def read_written(answer: Answer, *, has_title: bool = False) -> Written:
 
 
 Meter = Callable[[int], None]
-Wanted = tuple[Row, Callable[[], Awaitable[Row]]]
+Make = Callable[[], Awaitable[Row]]
+Wanted = tuple[Row, Make]
 """A row for a model to make: the fields a kept row must match, and how to make it."""
 
 
@@ -216,7 +217,7 @@ async def ask_for(
     existing row was made from something else, `ModelError` after ten consecutive failures.
     """
 
-    async def ask(expected: Row, make: Callable[[], Awaitable[Row]]) -> Row:
+    async def ask(expected: Row, make: Make) -> Row:
         row = rows.find(expected)
         if row is None:
             row = await make()
@@ -228,15 +229,12 @@ async def ask_for(
 
 
 async def in_parallel(
-    calls: Iterable[Callable[[], Awaitable[Row]]],
-    n_parallel: int,
-    failed: Row,
-    meter: Meter = lambda _: None,
+    calls: Iterable[Make], n_parallel: int, failed: Row, meter: Meter = lambda _: None
 ) -> list[Row]:
     """The rows in order, copies of `failed` for failed calls; `ModelError` after ten in a row."""
     n_failures = 0
 
-    async def row_of(call: Callable[[], Awaitable[Row]]) -> Row:
+    async def row_of(call: Make) -> Row:
         nonlocal n_failures
         try:
             row = await call()

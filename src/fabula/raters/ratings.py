@@ -20,12 +20,15 @@ import numpy as np
 
 from fabula.core.errors import InputError
 from fabula.core.types import Estimate, Item, Measurement, Rubric, by_rater
-from fabula.raters.agreement import AmongPeople
+from fabula.raters.agreement import AmongPeople, Measurements
 from fabula.stats.agreement import alpha, pearson
 from fabula.stats.contrasts import pooled_estimate
 
 Scores = Mapping[str, Mapping[str, Sequence[float]]]
 """By item, then by document: the value of each rater who gave one."""
+Means = Mapping[str, Mapping[str, float]]
+GroupOf = Callable[[str], str | None]
+StoryOf = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,7 @@ def mean_scores(scores: Scores) -> dict[str, dict[str, float]]:
     }
 
 
-def _members(
-    means: Mapping[str, Mapping[str, float]], group_of: Callable[[str], str | None]
-) -> dict[str, dict[str, list[str]]]:
+def _members(means: Means, group_of: GroupOf) -> dict[str, dict[str, list[str]]]:
     """By group, then by item: the documents with a mean; those whose group is None are excluded."""
     members: dict[str, dict[str, list[str]]] = {}
     for item, by_document in means.items():
@@ -83,9 +84,7 @@ def _members(
     return members
 
 
-def group_means(
-    means: Mapping[str, Mapping[str, float]], group_of: Callable[[str], str | None]
-) -> dict[str, dict[str, GroupMean]]:
+def group_means(means: Means, group_of: GroupOf) -> dict[str, dict[str, GroupMean]]:
     """By group, then by item: the mean of the documents' means and its standard error."""
     rows: dict[str, dict[str, GroupMean]] = {}
     for group, by_item in _members(means, group_of).items():
@@ -100,11 +99,7 @@ def group_means(
 
 
 def group_estimates(
-    means: Mapping[str, Mapping[str, float]],
-    group_of: Callable[[str], str | None],
-    story_of: Callable[[str], str],
-    *,
-    signature: str = "",
+    means: Means, group_of: GroupOf, story_of: StoryOf, *, signature: str = ""
 ) -> dict[str, dict[str, Estimate]]:
     """By group and item, if it has values: the mean of documents' means, its interval by story."""
     return {
@@ -143,7 +138,7 @@ def item_agreement(scores: Scores, rubric: Rubric) -> dict[str, AmongPeople]:
 def rater_agreement(
     mine: Mapping[str, float],
     theirs: Mapping[str, float],
-    story_of: Callable[[str], str],
+    story_of: StoryOf,
     *,
     span: float = 1.0,
     seed: int = 0,
@@ -170,12 +165,7 @@ def rater_agreement(
 
 
 def agreements_with_people(
-    measurements: Sequence[Measurement],
-    people: Mapping[str, Mapping[str, float]],
-    rubric: Rubric,
-    story_of: Callable[[str], str],
-    *,
-    seed: int = 0,
+    measurements: Measurements, people: Means, rubric: Rubric, story_of: StoryOf, *, seed: int = 0
 ) -> dict[str, dict[str, dict[str, Estimate]]]:
     """By rater and item: agreement with people's means, where people answered."""
     return {
@@ -211,7 +201,7 @@ def category_shares(
     labels: Mapping[str, str | None],
     categories: Sequence[str],
     group_of: Callable[[str], tuple[str, ...]],
-    story_of: Callable[[str], str],
+    story_of: StoryOf,
     *,
     signature: str = "",
 ) -> list[CategoryShares]:
@@ -270,7 +260,7 @@ def read_gold(
 def label_accuracy(
     labels: Mapping[str, str | None],
     gold: Mapping[str, frozenset[str]],
-    story_of: Callable[[str], str],
+    story_of: StoryOf,
     *,
     signature: str = "",
 ) -> Estimate:

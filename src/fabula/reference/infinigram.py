@@ -33,6 +33,7 @@ from fabula.reference.client import LookupServer, Refused
 from fabula.text import TextSettings, TextWords
 
 Reply = dict[str, Any]
+Check = Callable[[Reply], None]
 _NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"
 _MAX_QUERY_CHARS = 1000
 """MAX_QUERY_CHARS in api_server.py: the maximum length of a query."""
@@ -451,9 +452,7 @@ class InfiniGramWeb(_Index):
             joined += f" {part}" if joined[-1:].isalnum() and part[:1].isalnum() else part
         return joined
 
-    def _ask_about(
-        self, query: str, request: Reply, check: Callable[[Reply], None], stop: Event
-    ) -> Reply:
+    def _ask_about(self, query: str, request: Reply, check: Check, stop: Event) -> Reply:
         """The answer to a query about an n-gram. Raises `TooLong`, and as `_ask`.
 
         Its token ids must mean what they did before: an index may be replaced during a run.
@@ -491,7 +490,7 @@ class InfiniGramWeb(_Index):
             tokens = tokens + encoded[1] if tokens is not None and encoded[1] is not None else None
         return {"query_ids": ids}, tokens
 
-    def _ask(self, request: Reply, check: Callable[[Reply], None], stop: Event) -> Reply:
+    def _ask(self, request: Reply, check: Check, stop: Event) -> Reply:
         """The server's answer. Raises `LookupFailed` if no valid one was received in all attempts,
         or `stop` was set; `TooLong`; and `InputError` if the server does not know the index."""
 

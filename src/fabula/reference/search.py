@@ -24,7 +24,7 @@ from fabula.reference.backend import (
     Occurrence,
     ServerAway,
 )
-from fabula.reference.files import is_address
+from fabula.reference.files import Report, is_address
 from fabula.reference.parts import About, Found, JoinedParts, LocalPart, Part
 from fabula.text import TextSettings, TextWords
 
@@ -97,9 +97,7 @@ class Reference:
         self._lock = threading.Lock()
 
     @classmethod
-    def open(
-        cls, path: str | Path, *more: str | Path, report: Callable[[str], None] = lambda _: None
-    ) -> Self:
+    def open(cls, path: str | Path, *more: str | Path, report: Report = lambda _: None) -> Self:
         """Open the corpora at these paths as one reference; one at an address is fetched once.
 
         Each counts once. Raises `CorpusError` for none, a damaged one, or one with other settings.
@@ -435,7 +433,7 @@ def open_backend(
     max_retries: int = 5,
     fresh: bool = False,
     meter: Callable[[int, int], None] | None = None,
-    report: Callable[[str], None] = lambda _: None,
+    report: Report = lambda _: None,
 ) -> Backend:
     """Open corpora, in folders, at addresses or served at `http://...`, as one; or
     `infinigram:NAME[@URL]`, `infinigram-mini:NAME[@URL]`, or `infinigram-index:PATH`.

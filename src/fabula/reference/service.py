@@ -51,7 +51,7 @@ from fabula.reference.client import (  # fmt: skip
     Words,
     first_fault,
 )
-from fabula.reference.files import HELD_OUT, MANIFEST, Shard, document_line
+from fabula.reference.files import HELD_OUT, MANIFEST, Report, Shard, document_line
 from fabula.reference.parts import LocalPart, ShardWords, Walk, WalkTerms, walk_shard
 from fabula.reference.search import MAX_PLACES, Reference
 from fabula.text import TOKENISER
@@ -97,9 +97,7 @@ class Served:
     Raises `CorpusError` if it cannot be opened at first; later the old one stays, with a `problem`.
     """
 
-    def __init__(
-        self, paths: Sequence[str | Path], *, say: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def __init__(self, paths: Sequence[str | Path], *, say: Report = lambda _: None) -> None:
         self.paths, self._say = list(paths), say
         self.problem: str | None = None
         self.n_reloads = 0

@@ -37,7 +37,7 @@ from fabula.studies.database import (
 from fabula.studies.design import StudyDesign
 from fabula.studies.labels import ENGLISH
 from fabula.studies.participants import Participant
-from fabula.studies.units import Seen, Unit, count_for_one_person
+from fabula.studies.units import Seen, Unit, Units, count_for_one_person
 
 Order = tuple[int, ...]
 """Indexes of documents in their unit, in reading order."""
@@ -110,11 +110,7 @@ class Assignment:
 
 
 def current_assignment(
-    connection: Connection,
-    participant: Participant,
-    units: Mapping[str, Unit],
-    *,
-    for_update: bool = False,
+    connection: Connection, participant: Participant, units: Units, *, for_update: bool = False
 ) -> Assignment | None:
     """Return the participant's open assignment; `for_update` locks it against changes."""
     is_own = assignments.c.participant_id == participant.id
@@ -133,7 +129,7 @@ def next_assignment(
     connection: Connection,
     participant: Participant,
     design: StudyDesign,
-    units: Mapping[str, Unit],
+    units: Units,
     store: Store,
 ) -> Assignment | None:
     """Return the participant's open or a new assignment; None if no unit is available.
@@ -168,7 +164,7 @@ def next_assignment(
 
 
 def _next_unit(
-    connection: Connection, participant: Participant, design: StudyDesign, units: Mapping[str, Unit]
+    connection: Connection, participant: Participant, design: StudyDesign, units: Units
 ) -> tuple[Assignment | None, str | None, dict[str, Row[Any]]]:
     """Return a participant's open unit, else the key of the next, if any, and those before."""
     _take_turns(connection)
@@ -195,7 +191,7 @@ def _next_unit(
 
 def choose_unit(
     design: StudyDesign,
-    units: Mapping[str, Unit],
+    units: Units,
     taken: Mapping[str, int],
     seen: Seen,
     participant: int,
@@ -244,7 +240,7 @@ def count_units(connection: Connection, participant: Participant, state: str) ->
 
 
 def is_wanted(
-    connection: Connection, participant: Participant, design: StudyDesign, units: Mapping[str, Unit]
+    connection: Connection, participant: Participant, design: StudyDesign, units: Units
 ) -> bool:
     """Return whether a unit is available for a person, so that they may be asked to take part."""
     held, key, _ = _next_unit(connection, participant, design, units)
@@ -259,11 +255,7 @@ def begin_now(connection: Connection, participant: Participant) -> None:
 
 
 def take_up_again(
-    connection: Connection,
-    participant: Participant,
-    design: StudyDesign,
-    units: Mapping[str, Unit],
-    number: str,
+    connection: Connection, participant: Participant, design: StudyDesign, units: Units, number: str
 ) -> Assignment | None:
     """Reopen a released unit of the participant for late answers.
 

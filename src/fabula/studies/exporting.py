@@ -28,7 +28,7 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, BEST, CHECK, TIE, WHY, WORST, Answers, Key, pages_of
 from fabula.studies.participants import Invitation, pseudonym
 from fabula.studies.quality import PageTime, Standing
-from fabula.studies.units import Unit, pair_key
+from fabula.studies.units import Units, pair_key
 from fabula.text.feedback_pieces import OWN_FEEDBACK
 
 _COLUMNS = (
@@ -41,11 +41,7 @@ _MOST_ROWS = 1_048_576
 
 
 def export(
-    connection: Connection,
-    design: StudyDesign,
-    units: Mapping[str, Unit],
-    *,
-    unfinished: bool = False,
+    connection: Connection, design: StudyDesign, units: Units, *, unfinished: bool = False
 ) -> Iterator[Measurement]:
     """Yield measurements by participant and unit; unsubmitted ones only on request."""
     states = ("done", "open", "returned") if unfinished else ("done",)

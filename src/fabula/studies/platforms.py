@@ -56,6 +56,7 @@ from fabula.studies.participants import (
 )
 from fabula.web.guard import is_loopback
 
+Keys = Sequence[Mapping[str, Any]]
 _DAY_MS = 24 * 3_600_000
 MAX_WAITING = 10_000
 """Maximum number of people from a platform without consent, since anybody can invent more."""
@@ -116,11 +117,7 @@ def arrival_of(query: Mapping[str, str]) -> Arrival | None:
 
 
 def check_arrival(
-    arrival: Arrival,
-    entry: Entry,
-    folder: Path,
-    token: str = "",
-    keys: Sequence[Mapping[str, Any]] = (),
+    arrival: Arrival, entry: Entry, folder: Path, token: str = "", keys: Keys = ()
 ) -> None:
     """Raise `NotAdmitted` if the study does not admit the person.
 
@@ -145,7 +142,7 @@ def check_arrival(
             raise not_yours
 
 
-def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) -> Mapping[str, Any]:
+def verify_token(token: str, keys: Keys, address: str) -> Mapping[str, Any]:
     """Return the ids in a signed Prolific token. Raises `ValueError` if it is not valid.
 
     keys: JSON Web Keys. address: URL of the study; the token must be issued for its origin.

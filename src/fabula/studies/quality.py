@@ -40,7 +40,7 @@ from fabula.studies.database import (
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, BEST, CHECK, Page
 from fabula.studies.participants import pseudonym
-from fabula.studies.units import Unit
+from fabula.studies.units import Units
 
 MOST_MS = 10 * 60_000
 """Maximum duration counted for a gap."""
@@ -154,9 +154,7 @@ class Standing:
     facts: PersonFacts
 
 
-def progress(
-    connection: Connection, design: StudyDesign, units: Mapping[str, Unit]
-) -> list[UnitProgress]:
+def progress(connection: Connection, design: StudyDesign, units: Units) -> list[UnitProgress]:
     """Return the progress of every unit, in the order of the documents."""
     of_unit = assignments.c.unit, assignments.c.state
     counted = select(*of_unit, func.count()).join(participants).where(IS_ACTIVE)

@@ -26,6 +26,7 @@ from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback_pieces import feedback_documents
 
 _BETWEEN = " : "
+Units = Mapping[str, "Unit"]
 _SETS_A_STORY = 2
 """Sets per story. With twice as many sets of four as texts, rankings are as reliable as those from
 many more ratings (Kiritchenko and Mohammad 2017)."""

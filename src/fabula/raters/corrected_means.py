@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from fabula.core.errors import InputError
 from fabula.core.types import Contrast, Estimate, Item, Measurement, Rubric
+from fabula.raters.agreement import Measurements
 from fabula.raters.ratings import mean_scores, score_table
 from fabula.stats import prediction_powered as powered
 from fabula.stats.agreement import pearson
@@ -30,6 +31,8 @@ from fabula.stats.prediction_powered import MIN_LABELS, MIN_VERDICTS, Corrected
 from fabula.stats.resampling import Units
 
 Means = Mapping[str, float]
+Groups = Mapping[str, Sequence[str]]
+_Mean = tuple["CorrectedRow", Corrected | None]
 Values = NDArray[np.float64]
 Truth = Literal["mean", "majority"]
 About = Literal["texts", "source"]
@@ -241,7 +244,7 @@ def averaged_items(rubric: Rubric) -> list[Item]:
     return grades
 
 
-def _decided(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, dict[str, float]]:
+def _decided(measurements: Measurements, rubric: Rubric) -> dict[str, dict[str, float]]:
     """By item and document, the mean over raters of what each decided, without ties."""
     known = {item.id: item.scale for item in rubric.items}
     decided = [
@@ -268,7 +271,7 @@ def _overall(by_item: Mapping[str, _Table]) -> tuple[_Table, int]:
     return _Table(*sides), n_partly
 
 
-def _row(name: str, table: _Table, how: _Method) -> tuple[CorrectedRow, Corrected | None]:
+def _row(name: str, table: _Table, how: _Method) -> _Mean:
     documents, (labels, predicted, others) = table.split()
     clusters = how.clusters(documents)
     raw = fmean(table.judged.values()) if table.judged else None
@@ -305,7 +308,7 @@ def _of(name: str, raw: float | None, mean: Corrected) -> CorrectedRow:
     return CorrectedRow(name, raw, *figures, weight=mean.weight, reason=reason)
 
 
-def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method) -> list[Contrast]:
+def _transfers(table: _Table, groups: Groups, how: _Method) -> list[Contrast]:
     tested = []
     for name, members in groups.items():
         inner = set(members)
@@ -326,9 +329,7 @@ def _transfers(table: _Table, groups: Mapping[str, Sequence[str]], how: _Method)
     ]
 
 
-def _stratified(
-    table: _Table, rows: Mapping[str, tuple[CorrectedRow, Corrected | None]], how: _Method
-) -> tuple[CorrectedRow, Corrected | None]:
+def _stratified(table: _Table, rows: Mapping[str, _Mean], how: _Method) -> _Mean:
     """Over all documents; group by group where there are groups, since bias may differ."""
     row, mean = _row("all", table, how)
     if not rows:
@@ -343,11 +344,7 @@ def _stratified(
 
 
 def _next(
-    table: _Table,
-    groups: Mapping[str, Sequence[str]],
-    rows: Mapping[str, tuple[CorrectedRow, Corrected | None]],
-    n_next: int,
-    seed: int,
+    table: _Table, groups: Groups, rows: Mapping[str, _Mean], n_next: int, seed: int
 ) -> tuple[str, ...]:
     """Documents to label next, alternating between the groups that reduce the variance most.
 
@@ -376,19 +373,14 @@ def _next(
 
 
 def _signature(
-    measurements: Sequence[Measurement],
-    labels: Sequence[Measurement],
-    how: _Method,
-    truth: Truth,
-    *,
-    is_grouped: bool,
+    judged: Measurements, labels: Measurements, how: _Method, truth: Truth, *, is_grouped: bool
 ) -> str:
     answers = sorted((each.document_id, each.item, each.rater, str(each.value)) for each in labels)
     digest = hashlib.sha256(repr(answers).encode()).hexdigest()[:8]
     source = labels[0].signature.removeprefix("labels:")
     strata = "groups" if is_grouped else "none"
     return (
-        f"{measurements[0].signature}|correction:ppi++|experts:{source}@{digest}|truth:{truth}"
+        f"{judged[0].signature}|correction:ppi++|experts:{source}@{digest}|truth:{truth}"
         f"|strata:{strata}|about:{'texts' if how.is_finite else 'source'}"
         f"|units:{'clusters' if how.cluster_of else 'documents'}"
     )

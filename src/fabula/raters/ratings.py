@@ -27,6 +27,7 @@ from fabula.stats.contrasts import pooled_estimate
 Scores = Mapping[str, Mapping[str, Sequence[float]]]
 """By item, then by document: the value of each rater who gave one."""
 Means = Mapping[str, Mapping[str, float]]
+Labels = Mapping[str, str | None]
 GroupOf = Callable[[str], str | None]
 StoryOf = Callable[[str], str]
 
@@ -198,7 +199,7 @@ class CategoryShares:
 
 
 def category_shares(
-    labels: Mapping[str, str | None],
+    labels: Labels,
     categories: Sequence[str],
     group_of: Callable[[str], tuple[str, ...]],
     story_of: StoryOf,
@@ -258,11 +259,7 @@ def read_gold(
 
 
 def label_accuracy(
-    labels: Mapping[str, str | None],
-    gold: Mapping[str, frozenset[str]],
-    story_of: StoryOf,
-    *,
-    signature: str = "",
+    labels: Labels, gold: Mapping[str, frozenset[str]], story_of: StoryOf, *, signature: str = ""
 ) -> Estimate:
     """The share of labels that are among the gold labels; `n` counts the pieces that have both.
 

@@ -15,6 +15,9 @@ from fabula.core.types import Document, Span
 from fabula.text import TextSettings, TextWords
 
 _YEAR = re.compile(r"[12]\d{3}(?!\d)")
+Spans = Sequence[tuple[int, int]]
+"""N-grams of a text, each as (first word, number of words)."""
+Occurs = Callable[[int, int], bool]
 
 
 class ServerAway(LookupFailed):
@@ -145,23 +148,13 @@ class Backend(Protocol):
         """
 
     def cite(
-        self,
-        text: LocatedText,
-        spans: Sequence[tuple[int, int]],
-        n_sources: int,
-        *,
-        exclude: Iterable[int] = (),
+        self, text: LocatedText, spans: Spans, n_sources: int, *, exclude: Iterable[int] = ()
     ) -> list[Attribution]:
-        """The sources of n-grams of a text, each given as (first word, number of words)."""
+        """The sources of n-grams of a text."""
 
 
 def dj_search(
-    n_words: int,
-    min_words: int,
-    occurs: Callable[[int, int], bool],
-    *,
-    begin: int = 0,
-    end: int | None = None,
+    n_words: int, min_words: int, occurs: Occurs, *, begin: int = 0, end: int | None = None
 ) -> NDArray[np.int32]:
     """Longest matches by DJ Search, for a reference that only answers yes or no.
 

@@ -78,6 +78,7 @@ def n_words_of(text: str) -> int:
     return round(float(match[1]) * factor)
 
 
+Sources = tuple[Sequence[str], Reading]
 _PRICED_WORDS = 100_000_000
 _CATALOGUE_HELP = "Additional corpora by name, or other locations for known ones (.toml)."
 
@@ -333,7 +334,7 @@ def build(
 def _written(
     documents: Iterable[Document],
     settings: BuildSettings,
-    sources: tuple[Sequence[str], Reading] | None,
+    sources: Sources | None,
     progress: Progress,
     **about: Any,
 ) -> BuiltCorpus:
@@ -376,10 +377,7 @@ def _written(
 
 
 def _write_share(
-    write: Callable[..., Manifest | None],
-    place: Path,
-    sources: tuple[Sequence[str], Reading],
-    share: Share,
+    write: Callable[..., Manifest | None], place: Path, sources: Sources, share: Share
 ) -> None:
     """On a node, which reads the texts itself: write the shards of a share."""
     from fabula.core.workers import default_jobs

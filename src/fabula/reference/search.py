@@ -23,6 +23,7 @@ from fabula.reference.backend import (
     Matches,
     Occurrence,
     ServerAway,
+    Spans,
 )
 from fabula.reference.files import Report, is_address
 from fabula.reference.parts import About, Found, JoinedParts, LocalPart, Part
@@ -172,14 +173,9 @@ class Reference:
             return [matches for part in parts for matches in part]
 
     def cite(
-        self,
-        text: LocatedText,
-        spans: Sequence[tuple[int, int]],
-        n_sources: int,
-        *,
-        exclude: Iterable[int] = (),
+        self, text: LocatedText, spans: Spans, n_sources: int, *, exclude: Iterable[int] = ()
     ) -> list[Attribution]:
-        """`attribute` for each n-gram of a text: (first word, number of words)."""
+        """`attribute` for each n-gram of a text."""
         grams = [tuple(text.words.words[first : first + n]) for first, n in spans]
         return self.attribute_many(grams, n_sources, exclude=exclude)
 

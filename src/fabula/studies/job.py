@@ -32,6 +32,7 @@ PLATFORM_TOKEN = "FABULA_PROLIFIC_TOKEN"
 _LEAST_PASSWORD = 10
 
 StudyFile = Annotated[Path, "STUDY.toml"]
+BackupFile = Annotated[Path, "FILE"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,10 +461,7 @@ class BackupSettings(Settings):
 
 
 def backup(
-    file: StudyFile,
-    backup_file: Annotated[Path, "FILE"],
-    settings: BackupSettings,
-    place: StudyPlace,
+    file: StudyFile, backup_file: BackupFile, settings: BackupSettings, place: StudyPlace
 ) -> Copied:
     """Copy all current answers into FILE and compare the copy with the original, or restore them.
 

@@ -169,9 +169,11 @@ def _shown(pages: Sequence[Page], assignment: Assignment) -> Sequence[Page]:
     return pages[: names.index(assignment.page) + 1] if assignment.page in names else ()
 
 
+SameSite = Literal["lax", "strict"]
 _HERE = Path(__file__).parent
 # Silent reading of English fiction is about 240 words a minute (Brysbaert 2019, doi
 # 10.1016/j.jml.2019.104047). The time per question is a guess, used only for this sentence.
+Problems = Mapping[Key, str]
 _WORDS_A_MINUTE = 240
 _MINUTES_A_QUESTION = 0.25
 _MINUTES_A_REASON = 0.5
@@ -213,13 +215,7 @@ def go(request: Request, path: str) -> RedirectResponse:
 
 
 def let_in(
-    request: Request,
-    cookie: str,
-    token: str,
-    *,
-    path: str,
-    max_age_s: int,
-    samesite: Literal["lax", "strict"],
+    request: Request, cookie: str, token: str, *, path: str, max_age_s: int, samesite: SameSite
 ) -> RedirectResponse:
     """Redirect to a path with a cookie that is sent to pages below it only."""
     response = go(request, path)
@@ -244,12 +240,7 @@ class Field:
     """A question as shown on the page, with its answer and what is wrong with it."""
 
     def __init__(
-        self,
-        question: Question,
-        answers: Answers,
-        problems: Mapping[Key, str],
-        *,
-        is_locked: bool = False,
+        self, question: Question, answers: Answers, problems: Problems, *, is_locked: bool = False
     ) -> None:
         self.question, self.is_locked = question, is_locked
         self.name = ":".join(question.key)

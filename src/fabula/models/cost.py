@@ -130,10 +130,8 @@ def estimate_tokens(text: str) -> int:
 
 
 def _counted_usage(usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
-    """The usage of a call; what the server does not report is estimated, erring on the high side.
-
-    0 tokens for a prompt or an answer, negative ones, more cached ones than asked: no report.
-    """
+    """The usage of a call; what the server does not report (no tokens for a text, negative ones, or
+    more cached ones than asked) is estimated, erring on the high side."""
     n_input, n_output = usage.n_input, usage.n_output
     is_cut = answer.stop == "length"
     if n_input <= 0:

@@ -16,8 +16,7 @@ from fabula.core.packages import ENCODER, fetched
 from fabula.core.store import checksum
 from fabula.models.local import package_folders
 
-_MAX_TOKENS = 256
-_BATCH = 8
+_MAX_TOKENS, _BATCH = 256, 8
 _N_SPECIAL = 8
 """Room for the model's special tokens, and for splitting inside a word."""
 _INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}

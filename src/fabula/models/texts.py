@@ -20,21 +20,18 @@ from fabula.core.resume import KeptRows, Row
 from fabula.models.base import Answer, Model, Prompt, Sampling, in_turn
 from fabula.text.refusals import is_refusal
 
-_MAX_WORDS = 60
-_MAX_TITLE = 12
+_MAX_WORDS, _MAX_TITLE = 60, 12
 _WORK = (
-    r"(?:story|tale|piece|narrative|version|draft|rewrite|revision|poem|speech|article|proof"
-    r"|plot|take"
-    r"|summary|sentence|continuation|text|translation|fiction|chapter|scene|attempt|opening|passage"
-    r"|paragraphs?|expansion|result|novel|vignette|retelling)"
+    r"(?:story|tale|piece|narrative|version|draft|rewrite|revision|poem|speech|article|proof|plot"
+    r"|take|summary|sentence|continuation|text|translation|fiction|chapter|scene|attempt|opening"
+    r"|passage|paragraphs?|expansion|result|novel|vignette|retelling)"
 )
 _YES = (
     r"(?:sure(?: thing)?|certainly|of course|absolutely|gladly|okay|ok|great|understood|alright|yes"
     r"|no problem|with pleasure|got it|definitely|thank you[^.!:\n]{0,60}|thanks[^.!:\n]{0,60}"
-    r"|(?:great|what an?|interesting|lovely|wonderful|beautiful)[^.!:\n]{0,40}"
-    r"|i(?:[’']d| would)(?: be (?:happy|glad|delighted)|[’']?ll| love)[^.!:\n]{0,60}"
-    r"|happy to[^.!:\n]{0,40}|i[’']?(?:ve| have) (?:written|rewritten|revised|shortened"
-    r"|expanded)[^.!:\n]{0,80})"
+    r"|(?:great|what an?|interesting|lovely|wonderful|beautiful)[^.!:\n]{0,40}|i(?:[’']d"
+    r"| would)(?: be (?:happy|glad|delighted)|[’']?ll| love)[^.!:\n]{0,60}|happy to[^.!:\n]{0,40}"
+    r"|i[’']?(?:ve| have) (?:written|rewritten|revised|shortened|expanded)[^.!:\n]{0,80})"
 )
 # What may follow "Here is the story" if the model is speaking: never "my mother told me".
 _ABOUT = (
@@ -80,18 +77,17 @@ _CLOSES = re.compile(
     r"(?i)\W{0,4}(?:(?:please )?(?:do )?let me know\b.*?\b(?:chang\w+|adjust\w*|revis\w+|edit\w*"
     r"|tweak\w*|longer|shorter|version|rewrit\w+|story|tone|draft|different|expand\w*|modif\w+"
     r"|refin\w+|further|feedback|anything else|you think|continue|improve\w*|help)\b"
-    r"|(?:i )?hope (?:this|that|you|it)\b.*?\b(?:enjoy\w*|like|helps?|meets?|fits?|captur\w+"
-    r"|works?|useful|requirements?|request|looking for|expectations)\b"
-    r"|(?:please )?feel free to (?:ask|let|request|reach|use|adjust|modify|tell|change|edit)\b"
-    r"|(?:would|do) you (?:like|want) (?:me|a|an|another|to see|any|it)\b.*?\?"
-    r"|shall i\b.*?\b(?:version|story|longer|shorter|continue|revise|adjust|expand|change)\b"
-    r"|if you(?:[’']d| would)? (?:like|want|need|prefer|have)\b.*?\bi (?:can|could|would|will"
-    r"|[’']d|[’']ll)\b|i (?:can|could|[’']d be (?:happy|glad) to|am happy to"
-    r"|[’']m happy to) (?:also )?(?:adjust|revise|make|write|expand|shorten|change|rewrite"
-    r"|continue|provide|tailor)\b|\(?(?:author[’']s )?note\s*:.*|(?:this|the|my|above) (?:revised "
-    r"|rewritten |final |short )?(?:story|version|draft|piece|rewrite)\b.*?\b(?:words?(?: long)?"
-    r"|word count|plot (?:you|as)|requested|requirements?|your)\b"
-    r"|i(?:[’']ve| have)? (?:kept|aimed|tried|made|expanded|shortened|added|removed|trimmed"
+    r"|(?:i )?hope (?:this|that|you|it)\b.*?\b(?:enjoy\w*|like|helps?|meets?|fits?|captur\w+|works?"
+    r"|useful|requirements?|request|looking for|expectations)\b|(?:please )?feel free to (?:ask|let"
+    r"|request|reach|use|adjust|modify|tell|change|edit)\b|(?:would|do) you (?:like|want) (?:me|a"
+    r"|an|another|to see|any|it)\b.*?\?|shall i\b.*?\b(?:version|story|longer|shorter|continue"
+    r"|revise|adjust|expand|change)\b|if you(?:[’']d| would)? (?:like|want|need|prefer"
+    r"|have)\b.*?\bi (?:can|could|would|will|[’']d|[’']ll)\b|i (?:can|could|[’']d be (?:happy"
+    r"|glad) to|am happy to|[’']m happy to) (?:also )?(?:adjust|revise|make|write|expand|shorten"
+    r"|change|rewrite|continue|provide|tailor)\b|\(?(?:author[’']s )?note\s*:.*|(?:this|the|my"
+    r"|above) (?:revised |rewritten |final |short )?(?:story|version|draft|piece"
+    r"|rewrite)\b.*?\b(?:words?(?: long)?|word count|plot (?:you|as)|requested|requirements?"
+    r"|your)\b|i(?:[’']ve| have)? (?:kept|aimed|tried|made|expanded|shortened|added|removed|trimmed"
     r"|followed|ended)\b.*?\b(?:story|words?|version|plot|prompt|length|draft)\b"
     r"|thank you for (?:the|this|your)\b.*?\b(?:prompt|plot|opportunity|request|idea)\b|enjoy!*"
     r"|end of (?:the )?story)[^\n]*"

@@ -105,10 +105,9 @@ Style = Literal["reason-first", "verdict-first"]
 
 # Only for answers known to hold no verdict, so a first phrase is enough to say why.
 _DECLINES = re.compile(
-    r"\W*(?:<[^>]{1,80}>\s*)?"
-    r"(?:(?:thank(?:s| you)|i (?:appreciate|understand))\b[^.!?\n]{1,100}?\bbut\s)?"
-    r"(?:i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|unfortunately,? i"
-    r"|i can(?:not|['’]t)|i am (?:not able|unable)|i['’]m (?:not able|unable)"
+    r"\W*(?:<[^>]{1,80}>\s*)?(?:(?:thank(?:s| you)|i (?:appreciate"
+    r"|understand))\b[^.!?\n]{1,100}?\bbut\s)?(?:i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e"
+    r"|unfortunately,? i|i can(?:not|['’]t)|i am (?:not able|unable)|i['’]m (?:not able|unable)"
     r"|i (?:won['’]t|will not)|i (?:do not|don['’]t) have (?:enough|sufficient|access)|as an ai)",
     re.IGNORECASE,
 )
@@ -446,10 +445,9 @@ _OFFERS = re.compile(
 )
 """No story was read: "Yes, I can help with that! Please paste it.\""""
 _IT = (
-    r"(?:\b(?:it|this|(?:the|this)\s(?:\w{1,14}\s)?"
-    r"(?:story|piece|text|work|narrative|tale|draft|whole|writing|passage|chapter|test|bar|mark))|"
-    r"(?:^|[.,;:!?]\s)that),?\s(?:(?:\w{2,16}ly|still|just|also|even|only|in fact|after all|would|"
-    r"nevertheless|indeed)\s){0,2}"
+    r"(?:\b(?:it|this|(?:the|this)\s(?:\w{1,14}\s)?(?:story|piece|text|work|narrative|tale|draft"
+    r"|whole|writing|passage|chapter|test|bar|mark))|(?:^|[.,;:!?]\s)that),?\s(?:(?:\w{2,16}ly"
+    r"|still|just|also|even|only|in fact|after all|would|nevertheless|indeed)\s){0,2}"
 )
 _DO = r"(?:pass|succeed|work|qualify|suffice|hold up|measure up|make it|meet|satisfy|deserve)"
 _NOT = r"(?:(?:does|did|do|is|has|can|could|will|would)\s?(?:not|n['’]t)|cannot)"

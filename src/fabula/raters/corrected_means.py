@@ -346,11 +346,9 @@ def _stratified(table: _Table, rows: Mapping[str, _Mean], how: _Method) -> _Mean
 def _next(
     table: _Table, groups: Groups, rows: Mapping[str, _Mean], n_next: int, seed: int
 ) -> tuple[str, ...]:
-    """Documents to label next, alternating between the groups that reduce the variance most.
-
-    Within a group they are drawn at random: choosing those that look hardest would make the
-    labelled documents unrepresentative. A group without an estimate comes first.
-    """
+    """Documents to label next, alternating between the groups that reduce the variance most; one
+    without an estimate comes first. Within a group they are drawn at random: choosing those that
+    look hardest would make the labelled documents unrepresentative."""
     rng = np.random.default_rng(seed)
     means = {name: mean for name, (_, mean) in rows.items()}
     free = {}

@@ -70,8 +70,7 @@ from fabula.text import TextSettings, check_documents, in_batches
 _BATCH_CHARS, _BLOCK_CHARS = 1 << 20, 1 << 16
 _N_SMALL = 7
 """Up to this number of batches, starting workers is not worthwhile."""
-_N_PARTS = 64
-_SAMPLE_WORDS = 24
+_N_PARTS, _SAMPLE_WORDS = 64, 24
 _RESERVED_BYTES = 400 << 20
 """Reserved for the interpreter, the compiled kernels, and a worker's batch."""
 _BYTES_PER_TOKEN = 18

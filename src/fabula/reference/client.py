@@ -328,11 +328,9 @@ _first_host: list[str] = []
 
 
 def _token_for(url: str) -> str:
-    """The token in the environment for the host of an address; empty without one.
-
-    TOKEN@HOST (or HOST:PORT; several separated by spaces) goes to that host only. A token without
-    host goes to the first one asked; a second, for which it was not given, raises `InputError`.
-    """
+    """The token in the environment for the host of an address; empty without one. TOKEN@HOST (or
+    HOST:PORT; several separated by spaces) goes to that host only. A token without host goes to the
+    first one asked; a second, for which it was not given, raises `InputError`."""
     parts = urlsplit(url)
     tokens = os.environ.get(TOKEN, "").split()
     named = dict(token.rpartition("@")[::-2] for token in tokens if "@" in token)

@@ -117,10 +117,8 @@ class _Index(ABC):
     def _occurrence(
         self, text: LocatedText, first: int, n_words: int, number: int, shown: Document
     ) -> Occurrence | None:
-        """The n-gram's first place in a document as shown, or None if it is not found.
-
-        Words are compared: an index returns its tokens, and spaces between them may differ.
-        """
+        """The n-gram's first place in a document as shown, or None. Words are compared: an index
+        returns its tokens, and spaces between them may differ."""
         gram = text.words.words[first : first + n_words]
         words, starts, ends = self.locate(shown.text)
         for k in range(len(words) - n_words + 1):
@@ -137,11 +135,9 @@ def _n_gram_text(text: LocatedText, first: int, n_words: int) -> str:
 
 
 def _is_in_tokens(text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]) -> bool:
-    """Whether words i to j (half-open) occur in an index that finds only whole tokens.
-
-    A run of punctuation, such as the comma and the quotation mark after speech, is often one token:
-    an n-gram that ends in its middle is not found, but occurs if it is found with the rest.
-    """
+    """Whether words i to j (half-open) occur in an index that finds only whole tokens. A run of
+    punctuation, such as the comma and the quotation mark after speech, is often one token: an
+    n-gram that ends in its middle is not found, but occurs if it is found with the rest."""
     if occurs(i, j):
         return True
     words, starts, ends = text.words
@@ -453,10 +449,8 @@ class InfiniGramWeb(_Index):
         return joined
 
     def _ask_about(self, query: str, request: Reply, check: Check, stop: Event) -> Reply:
-        """The answer to a query about an n-gram. Raises `TooLong`, and as `_ask`.
-
-        Its token ids must mean what they did before: an index may be replaced during a run.
-        """
+        """The answer about an n-gram, whose token ids must mean what they did before: an index may
+        be replaced during a run. Raises `TooLong`, and as `_ask`."""
         if len(query) > _MAX_QUERY_CHARS:
             raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
         asked_as, expected = self._asked_as(query, stop)
@@ -467,11 +461,9 @@ class InfiniGramWeb(_Index):
         return reply
 
     def _asked_as(self, query: str, stop: Event) -> tuple[Reply, list[Any] | None]:
-        """The n-gram in a request: as text, or as token ids if some of its words are operators.
-
-        Also the text of the ids, if the server returns it. No token spans a space, so the ids of
-        the pieces are those of the whole. A server that returns no token ids has no operators.
-        """
+        """The n-gram in a request: as text, or as token ids if some of its words are operators; and
+        the text of these, if the server returns it. No token spans a space, so the ids of the
+        pieces are those of the whole. A server that returns no token ids has no operators."""
         pieces = _BEFORE_OPERATOR.split(query)
         if len(pieces) == 1:
             return {"query": query}, None
@@ -770,10 +762,8 @@ class InfiniGramIndex(_Index):
 
 
 class _Encoder:
-    """Encodes text as the token ids that it has in the middle of a document.
-
-    Byte-level tokenizers put the space before a word into its token; Llama's always add one.
-    """
+    """Encodes text as the token ids that it has in the middle of a document: byte-level tokenizers
+    put the space before a word into its token; Llama's always add one."""
 
     def __init__(self, path: Path) -> None:
         tokenizers = needing(

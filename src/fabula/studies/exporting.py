@@ -96,10 +96,8 @@ def _of_assignment(
 def _of_pairs(
     design: StudyDesign, held: Assignment, kept: Mapping[Key, tuple[str, int]], state: str
 ) -> Iterator[Measurement]:
-    """Yield measurements of stories shown side by side.
-
-    One for every two that an answer compares, or one for the whole set if an answer is missing.
-    """
+    """Yield measurements of stories side by side: one for every two that an answer compares, or one
+    for the whole set if an answer is missing."""
     documents = held.unit.documents
     for item in design.rubric.items:
         reasons = [(part, item.id + WHY) for part in ("unit", BEST)]

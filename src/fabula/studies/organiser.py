@@ -28,8 +28,7 @@ router = APIRouter(prefix="/organise")
 _HOURS = 12
 _COOKIE = "fabula_organiser_"
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_MAX_INVITED = 500
-_MAX_NOTE = 200
+_MAX_INVITED, _MAX_NOTE = 500, 200
 
 
 class Login:

@@ -479,11 +479,8 @@ def _too_early(visitor: Visit, opened: OpenPage) -> Response | None:
 def _shown(
     visitor: Visit, opened: OpenPage, problems: Mapping[Key, str], note: str, **more: bool
 ) -> HTMLResponse:
-    """Show a page of a unit.
-
-    more: `was_told`, whether the participant was already warned about short reasons and may
-    continue, and `is_filling`, whether the page was opened from the list of open questions.
-    """
+    """Show a page of a unit. more: `was_told`, whether short reasons were pointed out already, so
+    that they may stay, and `is_filling`, whether it was opened from the list of open questions."""
     return visitor.page(
         "page.html.j2",
         title=opened.page.title,

@@ -75,10 +75,8 @@ _PLATFORMS = (
 )
 _ISSUER = "https://www.prolific.com"
 _MIN_KEY_BITS = 2048
-_N_A_PAGE = 100
-_N_TRIES = 5
-_LONGEST_WAIT_S = 60.0
-_TIMEOUT_S = 20.0
+_N_A_PAGE, _N_TRIES = 100, 5
+_LONGEST_WAIT_S, _TIMEOUT_S = 60.0, 20.0
 _KEYS_S = 24 * 3600.0
 """Lifetime of cached public keys: Prolific asks clients to fetch them daily."""
 _GONE = ("RETURNED", "TIMED-OUT", "REJECTED", "SCREENED OUT")

@@ -175,8 +175,7 @@ _HERE = Path(__file__).parent
 # 10.1016/j.jml.2019.104047). The time per question is a guess, used only for this sentence.
 Problems = Mapping[Key, str]
 _WORDS_A_MINUTE = 240
-_MINUTES_A_QUESTION = 0.25
-_MINUTES_A_REASON = 0.5
+_MINUTES_A_QUESTION, _MINUTES_A_REASON = 0.25, 0.5
 _STEP_MINUTES = 5
 _WHERE = {"ttcw": "where_group", "pairs": "where_pair", "feedback": "where_piece"}
 STATIC = {

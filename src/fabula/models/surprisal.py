@@ -27,6 +27,8 @@ from fabula.models.llama import Llama, LlamaServer, llama_layout, n_alike
 from fabula.models.local import LocalModel, embedded_model, n_threads, runtime_name
 from fabula.text.sentences import encodable
 
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 # Logits per thread: 64 MiB of float32. With fewer rows at a time, BLAS would repack the matrix for
 # each few of them, which takes longer than multiplying.
 _CHUNK_FLOATS = 1 << 24
@@ -45,18 +47,16 @@ _MORE_THAN_A_MATRIX = "its output layer is more than a matrix"
 class OutputLayer:
     """The layer between a model's last hidden state and its logits."""
 
-    matrix: NDArray[np.float32]
+    matrix: Floats
     """float32, shape (n_vocabulary, n_dimensions)."""
-    bias: NDArray[np.float32] | None
+    bias: Floats | None
     """float32, shape (n_vocabulary,)."""
     softcap: float | None
     """Logits x become c tanh(x / c)."""
     context_tokens: int
     """The context length the model was trained on."""
 
-    def surprisals(
-        self, states: NDArray[np.float32], tokens: Sequence[int], *, n_threads: int = 1
-    ) -> NDArray[np.float64]:
+    def surprisals(self, states: Floats, tokens: Sequence[int], *, n_threads: int = 1) -> Doubles:
         """-log p of each token after the state before it, in nats: float64, shape (n_tokens,).
 
         `states` float32, shape (n_tokens, n_dimensions). Logits in float32, a few rows at a time on
@@ -65,9 +65,7 @@ class OutputLayer:
         chunks = self._in_chunks(_surprisals, states, tokens, n_threads)
         return np.concatenate([np.empty(0), *chunks])
 
-    def likelihoods(
-        self, states: NDArray[np.float32], tokens: Sequence[int], *, n_threads: int = 1
-    ) -> NDArray[np.float64]:
+    def likelihoods(self, states: Floats, tokens: Sequence[int], *, n_threads: int = 1) -> Doubles:
         """Of each token after the state before it: log p, log rank, and the mean and variance of
         log p over all tokens, weighted by p: float64, shape (n_tokens, 4). Computed as
         `surprisals`; equal logits all have the best rank."""
@@ -76,11 +74,11 @@ class OutputLayer:
 
     def _in_chunks(
         self,
-        figures: Callable[[NDArray[np.float32], NDArray[np.int64]], NDArray[np.float64]],
-        states: NDArray[np.float32],
+        figures: Callable[[Floats, NDArray[np.int64]], Doubles],
+        states: Floats,
         tokens: Sequence[int],
         n_threads: int,
-    ) -> list[NDArray[np.float64]]:
+    ) -> list[Doubles]:
         """The figures of logits and tokens, a few rows at a time on each thread, in order."""
         from threadpoolctl import threadpool_limits
 
@@ -91,9 +89,9 @@ class OutputLayer:
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
             return list(pool.map(lambda p: figures(self._logits(states[p]), targets[p]), parts))
 
-    def _logits(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _logits(self, states: Floats) -> Floats:
         """float32, shape (n_tokens, n_vocabulary)."""
-        logits: NDArray[np.float32] = states @ self.matrix.T
+        logits: Floats = states @ self.matrix.T
         if self.bias is not None:
             logits += self.bias
         if self.softcap is not None:
@@ -103,15 +101,15 @@ class OutputLayer:
         return logits
 
 
-def _surprisals(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+def _surprisals(logits: Floats, tokens: NDArray[np.int64]) -> Doubles:
     logits -= logits.max(axis=1, keepdims=True)
     scores = logits[np.arange(len(logits)), tokens].astype(np.float64)
     np.exp(logits, out=logits)
-    surprisals: NDArray[np.float64] = np.log(logits.sum(axis=1, dtype=np.float64)) - scores
+    surprisals: Doubles = np.log(logits.sum(axis=1, dtype=np.float64)) - scores
     return surprisals
 
 
-def _likelihoods(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+def _likelihoods(logits: Floats, tokens: NDArray[np.int64]) -> Doubles:
     n_rows = max(1, _STEP_FLOATS // logits.shape[1])
     rows = np.empty((len(tokens), 4))
     for start in range(0, len(tokens), n_rows):
@@ -214,11 +212,11 @@ class TokenSurprisal:
     """int64, shape (n_tokens,): offset of the first character of which a token holds a part."""
     ends: NDArray[np.int64]
     """int64, shape (n_tokens,): offset after the last one; tokens share a split character."""
-    nats: NDArray[np.float32]
+    nats: Floats
     """float32, shape (n_tokens,): -log p; NaN for a first token with nothing before it."""
 
     @property
-    def bits(self) -> NDArray[np.float64]:
+    def bits(self) -> Doubles:
         """-log2 p: float64, shape (n_tokens,)."""
         return self.nats.astype(np.float64) / math.log(2)
 
@@ -239,7 +237,7 @@ class Likelihood:
     missing_reason: str | None = None
 
     @classmethod
-    def of(cls, figures: NDArray[np.float64]) -> Likelihood:
+    def of(cls, figures: Doubles) -> Likelihood:
         """From the rows of `OutputLayer.likelihoods`, one per token."""
         n = len(figures)
         log_p, log_rank, mean, variance = (math.fsum(column) for column in figures.T)
@@ -291,9 +289,9 @@ class SurprisalModel:
         else:
             self._engine = Llama(self.path, self._layout, layer.matrix)
         self._key = f"surprisal 2\n{__version__}|{self.name}|{self.runtime}\n".encode()
-        self._known: Recent[bytes, NDArray[np.float32]] = Recent(_MAX_KNOWN, lambda *_: 1)
+        self._known: Recent[bytes, Floats] = Recent(_MAX_KNOWN, lambda *_: 1)
         # The last window read, and its figures by the positions of the states they come from.
-        self._last: tuple[list[int], dict[tuple[int, int], NDArray[np.float32]]] = ([], {})
+        self._last: tuple[list[int], dict[tuple[int, int], Floats]] = ([], {})
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -380,7 +378,7 @@ class SurprisalModel:
             text = text.translate({ord(c): "?" for c, read in pairs if c.encode() != read})
         return text, *self._opened.tokenise(text)
 
-    def _nats(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
+    def _nats(self, tokens: list[int], check: Callable[[], None]) -> Floats:
         """The surprisal of each token: float32, shape (n_tokens,)."""
         nats_of = np.full(len(tokens), np.nan, np.float32)
         for window, n_known, end in self._windows(tokens):
@@ -410,16 +408,14 @@ class SurprisalModel:
             if n_known < len(window):
                 yield window, n_known, end
 
-    def _scored(
-        self, tokens: list[int], n_known: int, check: Callable[[], None]
-    ) -> NDArray[np.float32]:
+    def _scored(self, tokens: list[int], n_known: int, check: Callable[[], None]) -> Floats:
         """Of tokens from the `n_known`-th on; steps shared with the last window are known."""
         states = self._opened.states(tokens, check)
         keeps = self._opened.keeps_states
         step = _SCORED_TOKENS if keeps else len(tokens)
         last_tokens, scored = self._last if keeps else ([], {})
         n_same = n_alike(tokens, last_tokens)
-        kept: dict[tuple[int, int], NDArray[np.float32]] = {}
+        kept: dict[tuple[int, int], Floats] = {}
         for start in range(0, len(tokens) - 1, step):
             # The state at a position predicts the token at the next.
             first, end = max(start, n_known - 1), min(start + step, len(tokens) - 1)

@@ -31,7 +31,9 @@ from fabula.reference.files import Manifest, Report, Shard, check_files, fetch_c
 from fabula.text import TextSettings
 
 Ints = NDArray[np.int32]
-Grams = Sequence[Sequence[str]]
+Words = Sequence[str]
+Numbers = Sequence[int]
+Grams = Sequence[Words]
 Excluded = NDArray[np.bool_] | None
 R = TypeVar("R")
 
@@ -200,20 +202,18 @@ class Part(Protocol):
     about: About
     n_shards: int
 
-    def match(
-        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
-    ) -> Ints:
+    def match(self, words: Words, places: Ints, *, exclude: Numbers, n_threads: int = 1) -> Ints:
         """Length of the longest n-gram that starts at each place and occurs in a document.
 
         places: int32 (n,), counted from 1 in `words`; 0 where no n-gram continues. int32 (n,).
         """
 
     def find(
-        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()
     ) -> list[Found]:
         """Where each n-gram occurs: up to `limit` documents, from `max_places` places per shard."""
 
-    def documents(self, numbers: Sequence[int]) -> list[Document]:
+    def documents(self, numbers: Numbers) -> list[Document]:
         """The documents with these numbers, as they were read when the corpus was built."""
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
@@ -222,7 +222,7 @@ class Part(Protocol):
     def vocabularies(self) -> list[ShardWords]:
         """The words of each shard."""
 
-    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+    def walk(self, walks: Sequence[Walk], *, exclude: Numbers = ()) -> list[Stretches]:
         """Matches of a text in other words; `walks` and the results are by shard."""
 
     def close(self) -> None:
@@ -267,9 +267,7 @@ class LocalPart:
         check_files([(folder, info.files) for folder, info in shards], report)
         return cls(about, [Shard(folder, info) for folder, info in shards])
 
-    def match(
-        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
-    ) -> Ints:
+    def match(self, words: Words, places: Ints, *, exclude: Numbers, n_threads: int = 1) -> Ints:
         longest = np.zeros(len(places), np.int32)
         for shard, out in zip(self.shards, self.excluded(exclude), strict=True):
             ids = np.zeros(len(words) + 1, np.uint32)
@@ -287,7 +285,7 @@ class LocalPart:
         return longest
 
     def find(
-        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()
     ) -> list[Found]:
         excluded, founds = self.excluded(exclude), []
         for gram in grams:
@@ -314,7 +312,7 @@ class LocalPart:
             founds.append(Found(total, len(numbers), len(named), named[:limit], places[firsts]))
         return founds
 
-    def documents(self, numbers: Sequence[int]) -> list[Document]:
+    def documents(self, numbers: Numbers) -> list[Document]:
         places = [(self.shard_of(number), number) for number in numbers]
         return [self.shards[k].document(n - int(self.first_numbers[k])) for k, n in places]
 
@@ -339,7 +337,7 @@ class LocalPart:
     def vocabularies(self) -> list[ShardWords]:
         return list(map(ShardWords.of, self.shards))
 
-    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+    def walk(self, walks: Sequence[Walk], *, exclude: Numbers = ()) -> list[Stretches]:
         shards = zip(self.shards, walks, self.excluded(exclude), strict=True)
         return [
             walk_shard(shard, walk, out, int(first))
@@ -368,9 +366,7 @@ class JoinedParts:
         self._parts = list(parts)
         self._firsts: list[int] = np.cumsum([0, *(len(p.about.removed) for p in parts)]).tolist()
 
-    def match(
-        self, words: Sequence[str], places: Ints, *, exclude: Sequence[int], n_threads: int = 1
-    ) -> Ints:
+    def match(self, words: Words, places: Ints, *, exclude: Numbers, n_threads: int = 1) -> Ints:
         def match(part: Part, out: list[int]) -> Ints:
             return part.match(words, places, exclude=out, n_threads=n_threads)
 
@@ -378,7 +374,7 @@ class JoinedParts:
         return longest
 
     def find(
-        self, grams: Grams, *, limit: int, max_places: int, exclude: Sequence[int] = ()
+        self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()
     ) -> list[Found]:
         by_part = self._ask(
             lambda part, out: part.find(grams, limit=limit, max_places=max_places, exclude=out),
@@ -398,7 +394,7 @@ class JoinedParts:
             )
         return founds
 
-    def documents(self, numbers: Sequence[int]) -> list[Document]:
+    def documents(self, numbers: Numbers) -> list[Document]:
         documents: dict[int, Document] = {}
         for (part, local), first in zip(self._with(numbers), self._firsts, strict=False):
             if local:
@@ -417,7 +413,7 @@ class JoinedParts:
         by_part = self._ask(lambda part, _: part.vocabularies(), ())
         return [words for of_part in by_part for words in of_part]
 
-    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+    def walk(self, walks: Sequence[Walk], *, exclude: Numbers = ()) -> list[Stretches]:
         left = iter(walks)
         walks_of = {part: list(islice(left, part.n_shards)) for part in self._parts}
         by_part = self._ask(lambda part, out: part.walk(walks_of[part], exclude=out), exclude)
@@ -431,12 +427,12 @@ class JoinedParts:
         for part in self._parts:
             part.close()
 
-    def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Sequence[int]) -> list[R]:
+    def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Numbers) -> list[R]:
         """The result from each part; all are asked concurrently, as some are remote."""
         with ThreadPoolExecutor(len(self._parts)) as pool:
             return list(pool.map(lambda pair: ask(*pair), self._with(exclude)))
 
-    def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
+    def _with(self, numbers: Numbers) -> Iterator[tuple[Part, list[int]]]:
         """Each part with those of the numbers that are in it, as numbered there."""
         for part, (first, end) in zip(self._parts, pairwise(self._firsts), strict=True):
             yield part, [number - first for number in numbers if first <= number < end]

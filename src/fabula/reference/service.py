@@ -64,7 +64,7 @@ _MOST_PAIRS = 1 << 26
 Reply = dict[str, Any]
 Grams = Annotated[list[Annotated[Words, Field(min_length=1)]], FailFast()]
 Smalls = Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], FailFast()]
-Excluded = Annotated[
+Hidden = Annotated[
     Numbers, Field(description="Numbers of documents to ignore.", default_factory=list)
 ]
 _KINDS: dict[str, Any] = {
@@ -172,7 +172,7 @@ class Answering:
         """Reads a request of that name, and answers it."""
         return TypeAdapter(getattr(self, name), config=ConfigDict(strict=True))
 
-    def match(self, *, state: StateKey, words: Words, places: Smalls, exclude: Excluded) -> Reply:
+    def match(self, *, state: StateKey, words: Words, places: Smalls, exclude: Hidden) -> Reply:
         """The length of the longest n-gram that begins at each place of a text.
 
         `words` are distinct, and in normal form. `places` is the text: for each position, the
@@ -187,13 +187,7 @@ class Answering:
         return {"state": state, "lengths": lengths.tolist()}
 
     def find(
-        self,
-        *,
-        state: StateKey,
-        grams: Grams,
-        limit: Natural,
-        max_places: Natural,
-        exclude: Excluded,
+        self, *, state: StateKey, grams: Grams, limit: Natural, max_places: Natural, exclude: Hidden
     ) -> Reply:
         """Where n-grams occur: counts, and the first documents that contain each.
 
@@ -236,7 +230,7 @@ class Answering:
         self, *, state: StateKey, shard: Natural, units: Smalls,
         is_content: Annotated[list[bool], FailFast()], starts: Numbers, n_anchors: Numbers,
         ids: Numbers, rarities: Smalls, gains: Smalls, functions: Numbers, terms: WalkTerms,
-        exclude: Excluded,
+        exclude: Hidden,
     ) -> Reply:  # fmt: skip
         """The stretches of a shard that say what a text says in other words.
 

@@ -35,10 +35,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An answer that must contain one of `options`, before or after the reasons for it.
-
-    Models that support it are constrained to this form; others are asked for it in words.
-    """
+    """An answer that must contain one of `options`, before or after reasons, by form or words."""
 
     options: tuple[str, ...]
     is_first: bool

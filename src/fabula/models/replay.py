@@ -125,10 +125,7 @@ CALLS = RowKind(
 
 
 class CachedModel(Model):
-    """Wraps a model with rows of its answers: cached ones are neither requested nor paid again.
-
-    They are known by model, prompt and all that affects sampling, and can be replayed.
-    """
+    """Wraps a model with rows of answers, by model, prompt and sampling: none is paid for twice."""
 
     def __init__(self, model: Model, rows: KeptRows, *, effort: Effort | None = None) -> None:
         self._model, self._rows, self._effort = model, rows, effort

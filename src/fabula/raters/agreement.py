@@ -170,10 +170,7 @@ class GradedAgreement:
 
 
 def read_experts(path: Path, rubric: Rubric) -> Panel:
-    """The experts in a label file, such as the authors' `ttcw_annotations.json`.
-
-    Only yes-no items count. Raises `InputError`, also for duplicate answers by an expert.
-    """
+    """Experts' yes-no answers in a file such as `ttcw_annotations.json`. Raises `InputError`."""
     panel = panel_of_labels(read_labels(path, rubric), rubric, path.name)
     if not panel.subjects:
         raise InputError(f"{path}: contains no verdicts on yes-no items of {rubric.id}")

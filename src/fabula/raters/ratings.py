@@ -42,10 +42,7 @@ class GroupMean:
 
 
 def value_of(item: Item, answer: float | str | None) -> float | None:
-    """The worth of an answer; None if there is none, or if the item is not averaged.
-
-    An answer may be an option, in any case, or its worth. Raises `InputError` for any other.
-    """
+    """The worth of an option, or a worth itself, if the item has any. Raises `InputError`."""
     try:
         return None if answer is None else item.scale.worth(answer)
     except ValueError as error:
@@ -261,10 +258,7 @@ def read_gold(
 def label_accuracy(
     labels: Labels, gold: Mapping[str, frozenset[str]], story_of: StoryOf, *, signature: str = ""
 ) -> Estimate:
-    """The share of labels that are among the gold labels; `n` counts the pieces that have both.
-
-    A piece without a label is neither right nor wrong. The interval is over stories.
-    """
+    """The share of labels that are gold ones, over `n` pieces that have both; interval by story."""
     shared = [document for document in gold if labels.get(document) is not None]
     return pooled_estimate(
         np.array([labels[document] in gold[document] for document in shared], np.float64),

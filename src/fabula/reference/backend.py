@@ -142,10 +142,7 @@ class Backend(Protocol):
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
     ) -> list[Matches]:
-        """The longest matches of many texts, ignoring documents numbered in `exclude`.
-
-        Raises `LookupFailed` if continuing is pointless.
-        """
+        """Longest matches without documents in `exclude`. Raises `LookupFailed` to end the run."""
 
     def cite(
         self, text: LocatedText, spans: Spans, n_sources: int, *, exclude: Iterable[int] = ()

@@ -379,10 +379,7 @@ def is_kept(seed: int, key: str, number: int, share: float) -> bool:
 
 
 def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
-    """List the corpus's files and choose among them.
-
-    Raises `InputError` if listing fails, or if a part of a corpus of unknown size is requested.
-    """
+    """List files and choose some. Raises `InputError` if it fails, or a part has no known size."""
     listed = _list_files(collection, rule.author)
     names = hashlib.sha256("\n".join(file.key for file in listed).encode()).hexdigest()[:12]
     order = sorted(listed, key=lambda file: (_hash(f"{rule.seed}|{file.key}"), file.key))

@@ -790,10 +790,7 @@ class _Encoder:
         self._anchor = self._encode("\n")
 
     def ids(self, n_gram: str, *, after_space: bool) -> list[int]:
-        """The ids of `n_gram`; empty if the tokenizer does not know all of it.
-
-        The id for unknown text stands for many strings, and would match any of them.
-        """
+        """The ids of `n_gram`; empty if some is unknown, as that id stands for many strings."""
         if after_space:
             ids = self._encode(f" {n_gram}" if self._takes_space else n_gram)
         else:

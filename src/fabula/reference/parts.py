@@ -34,6 +34,7 @@ Ints = NDArray[np.int32]
 Words = Sequence[str]
 Numbers = Sequence[int]
 Grams = Sequence[Words]
+Hits = list["Found"]
 Excluded = NDArray[np.bool_] | None
 R = TypeVar("R")
 
@@ -208,9 +209,7 @@ class Part(Protocol):
         places: int32 (n,), counted from 1 in `words`; 0 where no n-gram continues. int32 (n,).
         """
 
-    def find(
-        self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()
-    ) -> list[Found]:
+    def find(self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()) -> Hits:
         """Where each n-gram occurs: up to `limit` documents, from `max_places` places per shard."""
 
     def documents(self, numbers: Numbers) -> list[Document]:
@@ -244,10 +243,7 @@ class LocalPart:
 
     @classmethod
     def open(cls, places: Iterable[str | Path], report: Report = lambda stage: None) -> Self:
-        """Open the corpora at these paths and addresses as one; one found twice counts once.
-
-        Raises `CorpusError` if there is none, a damaged one, or one with other settings.
-        """
+        """Open corpora as one, each once. Raises `CorpusError` for none, a damaged or unlike one."""
         corpora: dict[str, tuple[Path, Manifest]] = {}
         for place in dict.fromkeys(places):
             folder = fetch_corpus(place, report)
@@ -284,9 +280,7 @@ class LocalPart:
             np.maximum(longest, np.concatenate([longest[:0], *lengths]), out=longest)
         return longest
 
-    def find(
-        self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()
-    ) -> list[Found]:
+    def find(self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()) -> Hits:
         excluded, founds = self.excluded(exclude), []
         for gram in grams:
             total = 0
@@ -373,9 +367,7 @@ class JoinedParts:
         longest: Ints = np.maximum.reduce(self._ask(match, exclude))
         return longest
 
-    def find(
-        self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()
-    ) -> list[Found]:
+    def find(self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()) -> Hits:
         by_part = self._ask(
             lambda part, out: part.find(grams, limit=limit, max_places=max_places, exclude=out),
             exclude,

@@ -64,9 +64,7 @@ _MOST_PAIRS = 1 << 26
 Reply = dict[str, Any]
 Grams = Annotated[list[Annotated[Words, Field(min_length=1)]], FailFast()]
 Smalls = Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], FailFast()]
-Hidden = Annotated[
-    Numbers, Field(description="Numbers of documents to ignore.", default_factory=list)
-]
+Out = Annotated[Numbers, Field(description="Numbers of documents to ignore.", default_factory=list)]
 _KINDS: dict[str, Any] = {
     "units": np.int32, "is_content": np.bool_, "starts": np.int64, "n_anchors": np.int64,
     "ids": np.int64, "rarities": np.int32, "gains": np.int32, "functions": np.int64,
@@ -172,7 +170,7 @@ class Answering:
         """Reads a request of that name, and answers it."""
         return TypeAdapter(getattr(self, name), config=ConfigDict(strict=True))
 
-    def match(self, *, state: StateKey, words: Words, places: Smalls, exclude: Hidden) -> Reply:
+    def match(self, *, state: StateKey, words: Words, places: Smalls, exclude: Out) -> Reply:
         """The length of the longest n-gram that begins at each place of a text.
 
         `words` are distinct, and in normal form. `places` is the text: for each position, the
@@ -187,7 +185,7 @@ class Answering:
         return {"state": state, "lengths": lengths.tolist()}
 
     def find(
-        self, *, state: StateKey, grams: Grams, limit: Natural, max_places: Natural, exclude: Hidden
+        self, *, state: StateKey, grams: Grams, limit: Natural, max_places: Natural, exclude: Out
     ) -> Reply:
         """Where n-grams occur: counts, and the first documents that contain each.
 
@@ -230,7 +228,7 @@ class Answering:
         self, *, state: StateKey, shard: Natural, units: Smalls,
         is_content: Annotated[list[bool], FailFast()], starts: Numbers, n_anchors: Numbers,
         ids: Numbers, rarities: Smalls, gains: Smalls, functions: Numbers, terms: WalkTerms,
-        exclude: Hidden,
+        exclude: Out,
     ) -> Reply:  # fmt: skip
         """The stretches of a shard that say what a text says in other words.
 
@@ -317,10 +315,7 @@ def _digest(token: str) -> str:
 
 
 def read_tokens(file: Path | None) -> list[str]:
-    """The tokens in a file, one per line, and that of the environment.
-
-    Raises `InputError` if the file has none, or a line cannot be a token.
-    """
+    """Tokens of a file, one per line, and of the environment. Raises `InputError` for bad ones."""
     texts = {TOKEN: os.environ.get(TOKEN, "")}
     if file is not None:
         try:

@@ -257,10 +257,7 @@ def begin_now(connection: Connection, participant: Participant) -> None:
 def take_up_again(
     connection: Connection, participant: Participant, design: StudyDesign, units: Units, number: str
 ) -> Assignment | None:
-    """Reopen a released unit of the participant for late answers.
-
-    None if the place was assigned to somebody else, or the participant now has another unit.
-    """
+    """Reopen a participant's unit for late answers; None if it is taken, or they have another."""
     if not number.isdecimal() or not 0 < len(number) < 7 or not int(number):
         return None
     _take_turns(connection)

@@ -117,10 +117,7 @@ def arrival_of(query: Mapping[str, str]) -> Arrival | None:
 def check_arrival(
     arrival: Arrival, entry: Entry, folder: Path, token: str = "", keys: Keys = ()
 ) -> None:
-    """Raise `NotAdmitted` if the study does not admit the person.
-
-    folder: of the study's file. token, keys: signed parameters, public keys, if `entry.signed`.
-    """
+    """Raise `NotAdmitted` unless the study in `folder` admits them; `keys` verify the `token`."""
     not_yours = NotAdmitted("not_yours")
     is_elsewhere = entry.platform and arrival.platform != entry.platform
     if is_elsewhere or (entry.studies and arrival.study not in entry.studies):

@@ -263,10 +263,7 @@ def back_up(store: Store, path: Path) -> Backup:
 
 
 def restore(store: Store, design: StudyDesign, units: Sequence[Unit], path: Path) -> Backup:
-    """Load a file written by `back_up`, or another copy of a study's file, into an empty database.
-
-    The copy is not changed. Raises `InputError`.
-    """
+    """Load a copy of a study's file, unchanged, into an empty database. Raises `InputError`."""
     if not _header(path).startswith(b"SQLite format 3\0"):
         raise InputError(f"{path}: is not a backup of a study; `fabula study backup` writes one")
     with tempfile.TemporaryDirectory(prefix="fabula-") as folder:

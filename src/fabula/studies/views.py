@@ -263,10 +263,7 @@ class OpenPage:
     """The pages opened so far."""
 
     def to_answer_first(self) -> Page | None:
-        """Return the page that this one has to wait for.
-
-        Pages that build on each other wait for those before, comparing stories for all of them.
-        """
+        """Return the page that this one waits for: one before, or, to compare, one not opened."""
         page, facts = self.page, self.held.unit.facts
         if self.design.kind != "feedback":
             return None if page.shows else self._first_unopened()

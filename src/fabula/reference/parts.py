@@ -243,7 +243,7 @@ class LocalPart:
 
     @classmethod
     def open(cls, places: Iterable[str | Path], report: Report = lambda stage: None) -> Self:
-        """Open corpora as one, each once. Raises `CorpusError` for none, a damaged or unlike one."""
+        """Open corpora as one, each once. Raises `CorpusError` for none, damaged or unlike ones."""
         corpora: dict[str, tuple[Path, Manifest]] = {}
         for place in dict.fromkeys(places):
             folder = fetch_corpus(place, report)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -176,26 +176,22 @@ def standings(
     of_person = assignments.c.participant_id, assignments.c.state
     rows = connection.execute(select(*of_person, func.count()).group_by(*of_person))
     counts = Counter({(id_, state): n for id_, state, n in rows})
-    facts: dict[int, PersonFacts] = {}
-
-    def of(id_: int) -> PersonFacts:
-        return facts.setdefault(id_, PersonFacts())
-
+    facts: defaultdict[int, PersonFacts] = defaultdict(PersonFacts)
     # The last row for each participant counts.
     for row in connection.execute(select(visits).order_by(visits.c.id)):
-        person = of(row.participant_id)
+        person = facts[row.participant_id]
         person.platform_study, person.platform_session = row.study or None, row.session or None
         person.platform_status = row.status
     for row in connection.execute(select(consents).order_by(consents.c.id)):
-        person = of(row.participant_id)
+        person = facts[row.participant_id]
         person.said, person.consent_version = row.what, row.version
     counted = select(quiz_tries.c.participant_id, func.count().label("n"))
     for row in connection.execute(counted.group_by(quiz_tries.c.participant_id)):
-        of(row.participant_id).n_tries = row.n
+        facts[row.participant_id].n_tries = row.n
     for row in connection.execute(select(about_answers).order_by(about_answers.c.item)):
-        of(row.participant_id).about[row.item] = row.value
+        facts[row.participant_id].about[row.item] = row.value
     for id_, checks in checks_of_all(connection, design).items():
-        of(id_).checks = checks
+        facts[id_].checks = checks
     people = []
     for row in connection.execute(select(participants).order_by(participants.c.id)):
         name = pseudonym(row.id)
@@ -217,7 +213,7 @@ def standings(
                 consented=time_of(row.consented_ms),
                 agreement=similarity,
                 n_compared=n,
-                facts=facts.get(row.id) or PersonFacts(),
+                facts=facts[row.id],
             )
         )
     return people

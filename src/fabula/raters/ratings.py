@@ -76,8 +76,7 @@ def _members(means: Means, group_of: GroupOf) -> dict[str, dict[str, list[str]]]
     members: dict[str, dict[str, list[str]]] = {}
     for item, by_document in means.items():
         for document in by_document:
-            group = group_of(document)
-            if group is not None:
+            if (group := group_of(document)) is not None:
                 members.setdefault(group, {}).setdefault(item, []).append(document)
     return members
 

@@ -127,8 +127,7 @@ def measure_group(
             of_item.append(None if measurement.value is None else float(measurement.value))
     groups = []
     for signature, items in values.items():
-        distributions = ((item, Distribution.of(of_item)) for item, of_item in items.items())
-        by_item = {item: numbers for item, numbers in distributions if numbers is not None}
+        by_item = {item: d for item, v in items.items() if (d := Distribution.of(v)) is not None}
         groups.append(GroupNumbers(group, kind, title, signature, by_item))
     return groups
 

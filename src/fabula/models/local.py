@@ -150,13 +150,11 @@ class LocalModel:
             (spot["token"], [(other["token"], other["logprob"]) for other in spot["top_logprobs"]])
             for spot in (best.get("logprobs") or {}).get("content") or []
         )
-        return Answer(
-            text=best["message"].get("content") or "",
-            stop="length" if best["finish_reason"] == "length" else "end",
-            usage=Usage(used.get("prompt_tokens", 0), n_cached, used.get("completion_tokens", 0)),
-            masses=option_masses(positions, form) if isinstance(form, Choice) else {},
-            runtime=runtime_name(),
-        )
+        n_read, n_written = used.get("prompt_tokens", 0), used.get("completion_tokens", 0)
+        usage, is_cut = Usage(n_read, n_cached, n_written), best["finish_reason"] == "length"
+        text, stop = best["message"].get("content") or "", "length" if is_cut else "end"
+        masses = option_masses(positions, form) if isinstance(form, Choice) else {}
+        return Answer(text, stop, usage, masses, runtime=runtime_name())
 
 
 def n_threads() -> int:

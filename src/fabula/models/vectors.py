@@ -76,11 +76,9 @@ class InputLayer:
 
     def vectors(self, words: list[str]) -> NDArray[np.float64]:
         """The mean of each word's tokens in running text: float64, (n_words, n); 0 if unknown."""
-        encoded = self._tokenizer.encode_batch(
-            # Within a sentence, a word follows a space.
-            [f" {word}".encode(errors="replace").decode() for word in words],
-            add_special_tokens=False,
-        )
+        # Within a sentence, a word follows a space.
+        spaced = [f" {word}".encode(errors="replace").decode() for word in words]
+        encoded = self._tokenizer.encode_batch(spaced, add_special_tokens=False)
         out = np.zeros((len(words), self.n_dimensions))
         for k, tokens in enumerate(encoded):
             # The space before the word may be unknown, but no part of the word itself.

@@ -290,12 +290,9 @@ def _extend(
         return None
     if not done:
         raise InputError("no document contains any words; a reference needs texts")
-    manifest = replace(
-        manifest,
-        shards=(*manifest.shards, *done),
-        additions=(*manifest.additions, first),
-        years=Years(min(n_by_year), max(n_by_year), n_by_year.total()) if n_by_year else None,
-    )
+    years = Years(min(n_by_year), max(n_by_year), n_by_year.total()) if n_by_year else None
+    shards, additions = (*manifest.shards, *done), (*manifest.additions, first)
+    manifest = replace(manifest, shards=shards, additions=additions, years=years)
     write_whole(folder / MANIFEST, manifest.to_json())
     (folder / JOURNAL).unlink(missing_ok=True)
     for leftover in (folder / "shares", *(folder / "shards").glob("*.part*")):
@@ -447,16 +444,11 @@ def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBa
         if n_bytes >= _BLOCK_CHARS or k == len(with_words):
             blocks.append((compressor.compress(b"\n".join(lines) + b"\n"), len(lines)))
             n_bytes, lines = 0, []
-    return TokenBatch(
-        known=words,
-        parts=[table[np.concatenate(parts)]],
-        lengths=[len(part) for part in parts[1:]],
-        ids=[document.id for document in with_words],
-        blocks=blocks,
-        n_read=len(documents),
-        content=content_digest([document.text for document in with_words]),
-        head=text_digest(documents[0].text),
-    )
+    tokens, lengths = [table[np.concatenate(parts)]], [len(part) for part in parts[1:]]
+    ids = [document.id for document in with_words]
+    content = content_digest([document.text for document in with_words])
+    head = text_digest(documents[0].text)
+    return TokenBatch(words, tokens, lengths, ids, blocks, len(documents), content, head)
 
 
 def write_shard(place: Path, shard: TokenBatch, n_jobs: int, report: Report) -> ShardInfo:
@@ -491,18 +483,10 @@ def write_shard(place: Path, shard: TokenBatch, n_jobs: int, report: Report) -> 
     with (aside / "documents.zst").open("wb") as file:
         file.writelines(data for data, _ in shard.blocks)
     np.save(aside / "blocks.npy", ends)
-    info = ShardInfo(
-        name=place.name,
-        n_documents=len(shard.ids),
-        n_words=n_tokens - len(shard.ids),
-        n_tokens=n_tokens,
-        n_vocabulary=len(words),
-        n_pairs=n_pairs,
-        n_read=shard.n_read,
-        content=f"{shard.content % 2**256:x}",
-        head=shard.head,
-        files={file.name: checksum(file) for file in sorted(aside.iterdir())},
-    )
+    sizes = len(shard.ids), n_tokens - len(shard.ids), n_tokens, len(words), n_pairs
+    content = f"{shard.content % 2**256:x}"
+    files = {file.name: checksum(file) for file in sorted(aside.iterdir())}
+    info = ShardInfo(place.name, *sizes, shard.n_read, content, shard.head, files)
     (aside / "shard.json").write_text(dump_json(seal(asdict(info))) + "\n", encoding="utf-8")
     report(f"keeping shard {int(place.name) + 1}: {n_tokens:,} words")
     publish_folder(aside, place)

@@ -362,12 +362,9 @@ def open_served(
     token = _token_for(url) if token is None else token
     if not (token.isascii() and token.isprintable()):
         raise InputError(f"{TOKEN}: a token may contain ASCII letters, digits and punctuation")
+    address, headers = url.rstrip("/") + "/", {"Authorization": f"Bearer {token}"} if token else {}
     server = LookupServer(
-        url.rstrip("/") + "/",
-        timeout_s=timeout_s,
-        headers={"Authorization": f"Bearer {token}"} if token else {},
-        refusals=_SERVICE_REFUSALS,
-        **how,
+        address, timeout_s=timeout_s, headers=headers, refusals=_SERVICE_REFUSALS, **how
     )
 
     def read(content: bytes) -> About:

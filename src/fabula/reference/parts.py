@@ -375,15 +375,12 @@ class JoinedParts:
         founds = []
         for of_gram in zip(*by_part, strict=True):
             numbers = [f.numbers + first for f, first in zip(of_gram, self._firsts, strict=False)]
-            founds.append(
-                Found(
-                    count=sum(hit.count for hit in of_gram),
-                    n_places=sum(hit.n_places for hit in of_gram),
-                    n_documents=sum(hit.n_documents for hit in of_gram),
-                    numbers=np.concatenate(numbers)[:limit],
-                    places=np.concatenate([hit.places for hit in of_gram])[:limit],
-                )
-            )
+            places = [hit.places for hit in of_gram]
+            count = sum(hit.count for hit in of_gram)
+            n_places = sum(hit.n_places for hit in of_gram)
+            n_documents = sum(hit.n_documents for hit in of_gram)
+            first_of_all = np.concatenate(numbers)[:limit], np.concatenate(places)[:limit]
+            founds.append(Found(count, n_places, n_documents, *first_of_all))
         return founds
 
     def documents(self, numbers: Numbers) -> list[Document]:

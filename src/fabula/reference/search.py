@@ -488,13 +488,9 @@ def open_backend(
             "`references` infinigram: add the name of an index, as in infinigram:v4_rpj_llama_s4; "
             "`fabula reference info` lists them"
         )
-    index = _known_index(spec)
+    index, url = _known_index(spec), index_url(spec)
     opener = InfiniGramMini if _is_by_characters(spec) else InfiniGramWeb
+    named = name if index is None else index.name
     return opener(
-        name if index is None else index.name,
-        index_url(spec),
-        n_parallel=n_parallel,
-        max_retries=max_retries,
-        fresh=fresh,
-        meter=meter,
+        named, url, n_parallel=n_parallel, max_retries=max_retries, fresh=fresh, meter=meter
     )

@@ -150,13 +150,10 @@ def next_assignment(
     orders = select(assignments.c.order).join(participants)
     others = connection.execute(orders.where(assignments.c.unit == key, _IS_HELD, IS_ACTIVE))
     read_before = [(order_of(row), units[row.unit]) for row in rows.values() if row.unit in units]
-    order = balanced_order(
-        [document.author for document in unit.documents],
-        [order_of(row) for row in others],
-        [[past.documents[place].author for place in order] for order, past in read_before],
-        unit=f"{design.seed} {key}",
-        reader=f"{design.seed} {participant.id} {key}",
-    )
+    authors, given = [document.author for document in unit.documents], map(order_of, others)
+    mine = [[past.documents[place].author for place in order] for order, past in read_before]
+    who = f"{design.seed} {participant.id} {key}"
+    order = balanced_order(authors, list(given), mine, unit=f"{design.seed} {key}", reader=who)
     row = {"participant_id": participant.id, "unit": key, "order": ",".join(map(str, order))}
     row |= {"state": "open", "page": "", "given_ms": now, "seen_ms": now}
     connection.execute(assignments.insert().values(row))

@@ -126,13 +126,11 @@ def _of_pairs(
             pairs = preferences(best, worst, design.at_once)
             compared = [((min(two), max(two)), two[0]) for two in pairs]
         for pair, preferred in compared:
-            yield replace(
-                whole,
-                document_id=pair_key(*(documents[place] for place in pair)),
-                value=None if preferred is None else documents[preferred].id,
-                missing_reason="no_preference" if preferred is None else None,
-                details={**details, "orders": said_of(pair, preferred, held.order), "saved": saved},
-            )
+            key = pair_key(*(documents[place] for place in pair))
+            value = None if preferred is None else documents[preferred].id
+            reason = "no_preference" if preferred is None else None
+            more = {**details, "orders": said_of(pair, preferred, held.order), "saved": saved}
+            yield replace(whole, document_id=key, value=value, missing_reason=reason, details=more)
         if not is_whole:
             yield whole
 

@@ -909,15 +909,11 @@ def analyse_pairs(
         alike = [shared for shared in compared if shared.item == item.id]
         n_others = sum(shared.n_others for shared in alike)
         n_decided = len(sides) - sides.count("tie")
-        counted = PairItem(
-            item=item.title,
-            n=len({(answer.rater, answer.details["unit"]) for answer in of_item}),
-            n_neither=sides.count("tie"),
-            first_share=sides.count("A") / n_decided if n_decided else None,
-            n_shared=len({shared.document_id for shared in alike}),
-            share_same=sum(shared.n_same for shared in alike) / n_others if n_others else None,
-        )
-        items.append(counted)
+        n = len({(answer.rater, answer.details["unit"]) for answer in of_item})
+        n_shared = len({shared.document_id for shared in alike})
+        first = sides.count("A") / n_decided if n_decided else None
+        same = sum(shared.n_same for shared in alike) / n_others if n_others else None
+        items.append(PairItem(item.title, n, sides.count("tie"), first, n_shared, same))
     n_people = len({answer.rater for answer in answers})
     # Over all items, then by item; of stories, then of authors.
     rankings.sort(key=lambda ranking: ranking.item != "all")

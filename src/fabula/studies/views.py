@@ -217,15 +217,10 @@ def let_in(
     request: Request, cookie: str, token: str, *, path: str, max_age_s: int, samesite: SameSite
 ) -> RedirectResponse:
     """Redirect to a path with a cookie that is sent to pages below it only."""
-    response = go(request, path)
+    response, where = go(request, path), f"{base_of(request)}{path}".rstrip("/") or "/"
+    is_secure = request.url.scheme == "https"
     response.set_cookie(
-        cookie,
-        token,
-        max_age=max_age_s,
-        httponly=True,
-        samesite=samesite,
-        secure=request.url.scheme == "https",
-        path=f"{base_of(request)}{path}".rstrip("/") or "/",
+        cookie, token, max_age_s, path=where, secure=is_secure, httponly=True, samesite=samesite
     )
     return response
 

@@ -333,10 +333,8 @@ class LocalPart:
 
     def walk(self, walks: Sequence[Walk], *, exclude: Numbers = ()) -> list[Stretches]:
         shards = zip(self.shards, walks, self.excluded(exclude), strict=True)
-        return [
-            walk_shard(shard, walk, out, int(first))
-            for first, (shard, walk, out) in zip(self.first_numbers, shards, strict=False)
-        ]
+        numbered = zip(self.first_numbers, shards, strict=False)
+        return [walk_shard(shard, walk, out, int(first)) for first, (shard, walk, out) in numbered]
 
     def excluded(self, exclude: Iterable[int]) -> list[Excluded]:
         """For each shard, bool (n_documents,): removed or in `exclude`; None if there are none."""

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, exists, func, or_, select, text
+from sqlalchemy import Connection, Row, exists, func, select, text
 
 from fabula.core.errors import FabulaError
 from fabula.studies.database import (
@@ -168,11 +168,9 @@ def _next_unit(
     # Release idle places of others.
     now, is_own = now_ms(), assignments.c.participant_id == participant.id
     has_answers = exists().where(answers.c.assignment_id == assignments.c.id)
-    is_idle = or_(
-        assignments.c.seen_ms < now - design.hours * 3_600_000,
-        (assignments.c.seen_ms < now - design.people.minutes * 60_000) & ~has_answers,
-    )
-    idle = assignments.update().where(assignments.c.state == "open", ~is_own, is_idle)
+    was_away = assignments.c.seen_ms < now - design.hours * 3_600_000
+    is_unread = (assignments.c.seen_ms < now - design.people.minutes * 60_000) & ~has_answers
+    idle = assignments.update().where(assignments.c.state == "open", ~is_own, was_away | is_unread)
     connection.execute(idle.values(state="returned"))
     held = current_assignment(connection, participant, units)
     rows = {row.unit: row for row in connection.execute(select(assignments).where(is_own))}

@@ -215,10 +215,7 @@ def write_times(times: Sequence[PageTime], path: Path, format_: str) -> None:
 
 def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:
     """Return a CSV row for each invitation: number, note, link to the study at this address."""
-    rows: list[Row] = [
-        {"participant": person.name, "note": person.note, "link": f"{address}/i/{person.token}"}
-        for person in invitations
-    ]
+    rows: list[Row] = [person.row(address) for person in invitations]
     return _csv(rows, ("participant", "note", "link"), frozenset({"note"}))
 
 

@@ -539,10 +539,7 @@ class Invited(Result):
     csv: Path | None = None
 
     def people(self) -> list[Row]:
-        return [
-            {"participant": who.name, "note": who.note, "link": f"{self.address}/i/{who.token}"}
-            for who in self.invitations
-        ]
+        return [who.row(self.address) for who in self.invitations]
 
     def lines(self) -> list[str]:
         shown = [f"{row['participant']}  {row['link']}  {row['note']}" for row in self.people()]

@@ -78,6 +78,10 @@ class Invitation:
     def name(self) -> str:
         return pseudonym(self.id)
 
+    def row(self, address: str) -> dict[str, Any]:
+        """Number, note, and link to the study at this address."""
+        return {"participant": self.name, "note": self.note, "link": f"{address}/i/{self.token}"}
+
 
 def lock(connection: Connection, id_: int) -> Row[Any]:
     """Lock a participant, so that two clicks take turns. Raises `InputError` if there is none."""

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -215,11 +215,7 @@ def chosen_pairs(
     """
     stories = [story for group in groups for story in group]
     starts = np.cumsum([0, *map(len, groups)]).tolist()
-    every: list[Pair] = [
-        pair
-        for start, group in zip(starts, groups, strict=False)
-        for pair in combinations(range(start, start + len(group)), 2)
-    ]
+    every: list[Pair] = [pair for a, b in pairwise(starts) for pair in combinations(range(a, b), 2)]
     if n is not None and n < len(every):
         if n < (low := least_pairs(every)):
             raise InputError(f"max_pairs: at least {low:,} pairs are needed to connect all stories")

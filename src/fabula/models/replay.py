@@ -136,8 +136,7 @@ class CachedModel(Model):
         sampling = replace(sampling, effort=sampling.effort or self._effort)
         drawn = f"{sampling}|{form}" if form else str(sampling)
         key = {"model": self.name, "prompt_digest": prompt_digest(prompt.text), "drawn": drawn}
-        row = self._rows.find(key)
-        if row is not None:
+        if (row := self._rows.find(key)) is not None:
             # It was paid for earlier.
             return replace(recorded(row), usage=Usage())
         answer = await self._model.ask(prompt, sampling, form)

@@ -320,8 +320,7 @@ class SurprisalModel:
         fails, `ModelError` if its tokeniser changes the text, so that tokens cannot be located.
         """
         text, tokens, pieces = self._read(text)
-        n_before = _n_before(text, pieces)
-        if n_before is None:
+        if (n_before := _n_before(text, pieces)) is None:
             raise ModelError(
                 f"{self.path}: its tokeniser changes the characters of a text, so surprisals "
                 "cannot be located in it; choose another model"

@@ -129,8 +129,7 @@ def _cut_before(lines: list[str], *, has_title: bool) -> str:
     if _RULE.fullmatch(line):
         return line
     is_alone = len(lines) == 1 or not lines[1].strip() or _RULE.fullmatch(lines[1]) is not None
-    opening = _OPENS.match(line.lstrip("*_ "))
-    if opening is not None:
+    if (opening := _OPENS.match(line.lstrip("*_ "))) is not None:
         length = len(line) - len(line.lstrip("*_ ")) + opening.end()
         is_whole = not line[length:].strip("*_ ")
         if is_whole and (":" in opening["end"] or is_alone) and len(line.split()) <= _MAX_WORDS:
@@ -189,8 +188,7 @@ def why_no_text(answer: Answer | None) -> str | None:
 
 def read_written(answer: Answer, *, has_title: bool = False) -> Written:
     """The requested text alone; with `has_title`, a title at the beginning belongs to it."""
-    reason = why_no_text(answer)
-    if reason is not None:
+    if (reason := why_no_text(answer)) is not None:
         return Written(None, reason, [])
     text, removed = unframed(answer.text, has_title=has_title)
     if not text or is_refusal(text):
@@ -214,8 +212,7 @@ async def ask_for(
     """
 
     async def ask(expected: Row, make: Make) -> Row:
-        row = rows.find(expected)
-        if row is None:
+        if (row := rows.find(expected)) is None:
             row = await make()
             rows.add(row)
         return row

@@ -115,8 +115,7 @@ def _read_layer(file: Path) -> NDArray[Any] | None:
         shape = entry.get("shape") if isinstance(entry, dict) else None
         if not (name.endswith(_NAMES) and isinstance(shape, list) and len(shape) == 2):
             continue
-        kind = _TYPES.get(str(entry.get("dtype")))
-        if kind is None:
+        if (kind := _TYPES.get(str(entry.get("dtype")))) is None:
             why = f"has type {entry.get('dtype')}, not a float type"
             raise InputError(f"{file}: its input layer {why}")
         try:

@@ -178,8 +178,7 @@ def _in_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[_Stated], s
     """{"verdict": ..., "reason": ...}, alone or within other words; None if there is none."""
     whole = _OUTER.sub("", text)
     if whole.startswith("{"):
-        fields = _fields(whole)
-        if fields is not None:
+        if (fields := _fields(whole)) is not None:
             return _of_fields(fields, scale)
         head = _HEAD.match(whole)
         if head is not None and is_cut:
@@ -296,8 +295,7 @@ def _in_words(
     if not is_list:
         # What the first line begins with, after a question or the number of a list.
         line = re.sub(r"^(?:1[.)]\s(?=\D)|[^.!?]{5,200}\?\s)", "", lines[first])
-        head = _beginning(line, scale, first)
-        if head is None:
+        if (head := _beginning(line, scale, first)) is None:
             sentence, *more = _SENTENCE.split(line, maxsplit=1)
             head = _concluded(sentence, scale, first)
             head = replace(head, after=" ".join([head.after, *more])) if head else None
@@ -339,8 +337,7 @@ def _lines(text: str) -> list[str]:
 def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[_Stated]:
     """The verdicts of all lines of the form `Verdict: Yes`, or with it on the next line."""
     for k, line in enumerate(lines):
-        match = _LABEL.match(line)
-        if match is None:
+        if (match := _LABEL.match(line)) is None:
             continue
         is_asked = match["noun"].casefold() in ("verdict", "answer")
         if match["number"] and not is_asked:
@@ -595,8 +592,7 @@ def option_masses(positions: Iterable[Position], choice: Choice) -> dict[str, fl
             continue
         masses = dict.fromkeys(choice.options, 0.0)
         for other, logprob in alternatives:
-            option = folded.get(_plain(other))
-            if option is not None:
+            if (option := folded.get(_plain(other))) is not None:
                 # A log-probability is at most 0, whatever a server says.
                 masses[option] += math.exp(min(0.0, logprob)) if not math.isnan(logprob) else 0.0
         return masses

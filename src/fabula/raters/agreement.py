@@ -523,8 +523,7 @@ def numbers_said(measurements: Measurements, item: Item) -> dict[str, dict[str, 
         value = scale.decided(answer.value) if answer.item == item.id else None
         if value is None:
             continue
-        number = scale.worth(value)
-        if number is None:
+        if (number := scale.worth(value)) is None:
             number = scale.answers.index(value) if isinstance(value, str) else value
         numbers.setdefault(answer.document_id, {})[answer.rater] = float(number)
     return numbers

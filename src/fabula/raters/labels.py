@@ -83,8 +83,7 @@ def labels_of(
                 for id_ in names
             ]
         for answer in answers:
-            label = _label(where, answer, items, rubric, source)
-            if label is None:
+            if (label := _label(where, answer, items, rubric, source)) is None:
                 continue
             key = label.document_id, label.item, label.rater
             if key in labels:
@@ -121,8 +120,7 @@ def _label(
     """A row's label; None for a row that answers another rubric."""
     of = str(row.get("rubric") or "").partition("@")[0]
     name = str(_cell(row, "item", where)).strip()
-    item = items.get(name)
-    if item is None:
+    if (item := items.get(name)) is None:
         if of and rubric.id not in (of, of.rpartition("-")[0]):
             # A study asks for preferences too: answers to another rubric are skipped.
             return None

@@ -56,10 +56,9 @@ def score_table(
     items = {item.id: item for item in rubric.items}
     table: dict[str, dict[str, list[float]]] = {item: {} for item in items}
     for answer in measurements:
-        if answer.item in items:
-            value = value_of(items[answer.item], answer.value)
-            if value is not None:
-                table[answer.item].setdefault(answer.document_id, []).append(value)
+        item = items.get(answer.item)
+        if item is not None and (value := value_of(item, answer.value)) is not None:
+            table[item.id].setdefault(answer.document_id, []).append(value)
     return table
 
 

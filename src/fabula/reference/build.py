@@ -186,8 +186,7 @@ def add_documents(
     with _lock(folder if share is None else folder / "shares" / share.name):
         manifest = Manifest.read(folder)
         _unfinished(folder, manifest)
-        head = next(stream, None)
-        if head is None:
+        if (head := next(stream, None)) is None:
             raise InputError("no texts to add")
         stream = chain([head], stream)
         last = manifest.additions[-1]

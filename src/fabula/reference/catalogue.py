@@ -354,8 +354,7 @@ class Sample:
         for file in self.files:
             if self.rule.n_words is not None and n_words >= self.rule.n_words:
                 break
-            data = _fetch(file.address, self.collection.wait_s)
-            if data is None:
+            if (data := _fetch(file.address, self.collection.wait_s)) is None:
                 n_absent += 1
                 continue
             meter(len(data))
@@ -379,7 +378,7 @@ def is_kept(seed: int, key: str, number: int, share: float) -> bool:
 
 
 def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
-    """List files and choose some. Raises `InputError` if it fails, or a part has no known size."""
+    """Choose among a corpus's files. Raises `InputError` if listing fails, or a size is unknown."""
     listed = _list_files(collection, rule.author)
     names = hashlib.sha256("\n".join(file.key for file in listed).encode()).hexdigest()[:12]
     order = sorted(listed, key=lambda file: (_hash(f"{rule.seed}|{file.key}"), file.key))
@@ -465,8 +464,7 @@ def _hash(text: str) -> int:
 
 def _text_of(address: str) -> str:
     """A list of files or a table, as decompressed text."""
-    data = _fetch(address)
-    if data is None:
+    if (data := _fetch(address)) is None:
         raise InputError(f"{address}: not found; name another location in a `catalogue`")
     if address.endswith(".gz"):
         data = gzip.decompress(data)

@@ -598,8 +598,7 @@ def fetch_corpus(spec: str | Path, report: Report = lambda stage: None) -> Path:
     folder = cache_folder() / "references" / key / address.rpartition("/")[2]
     # Processes that want the same copy wait, then find it.
     with _Store(address) as store, writer_lock(folder / ".lock", str(folder), waits=True):
-        data = store.read(MANIFEST)
-        if data is None:
+        if (data := store.read(MANIFEST)) is None:
             raise CorpusError(f"{address}: not a reference corpus (no {MANIFEST})")
         manifest = Manifest.parse(data, f"{address}/{MANIFEST}")
         parts: dict[str, Mapping[str, str]] = {f"shards/{s.name}": s.files for s in manifest.shards}

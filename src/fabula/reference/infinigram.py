@@ -470,8 +470,7 @@ class InfiniGramWeb(_Index):
         ids: list[int] = []
         tokens: list[Any] | None = []
         for piece in pieces:
-            encoded = self._tokens.get(piece)
-            if encoded is None:
+            if (encoded := self._tokens.get(piece)) is None:
                 reply = self._ask({"query_type": "count", "query": piece}, _check_count, stop)
                 if not isinstance(reply.get("token_ids"), list):
                     return {"query": query}, None

@@ -302,7 +302,7 @@ class Reference:
 
     @property
     def local(self) -> LocalPart:
-        """The part that it is. Raises `InputError` if not all is on this machine's disk."""
+        """Its local part. Raises `InputError` if not all of it is on this machine's disk."""
         if not isinstance(self.part, LocalPart):
             raise InputError(
                 f"{self.name}: this needs a corpus on this machine's disk, not one that is served; "

@@ -327,8 +327,7 @@ class Store:
         try:
             yield
         except (DBAPIError, PoolTimeoutError) as error:
-            trouble = self._trouble_of(error)
-            if trouble is None:
+            if (trouble := self._trouble_of(error)) is None:
                 raise
             self._is_stuck = trouble == "locked"
             raise StoreFailed(trouble) from error

@@ -92,8 +92,7 @@ def load_labels(language: str, folder: Path | None = None) -> Labels:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not TOML: {error}") from error
-    fault = _fault(words)
-    if fault is not None:
+    if (fault := _fault(words)) is not None:
         raise InputError(f"{path}: {fault}; {_HERE / 'en.toml'} has all keys")
     return Labels(words, hashlib.sha256(data).hexdigest()[:8])
 
@@ -101,8 +100,7 @@ def load_labels(language: str, folder: Path | None = None) -> Labels:
 def _fault(words: Mapping[str, Any]) -> str | None:
     """Return what is wrong with a catalogue compared with the English one."""
     for key, english in ENGLISH.words.items():
-        label = words.get(key)
-        if label is None:
+        if (label := words.get(key)) is None:
             return f"the key {key} is missing"
         if key in _TABLES:
             if not isinstance(label, dict):

@@ -447,8 +447,7 @@ def save(request: Request, form: Posted) -> Response:
     with request.app.state.study.store.writing() as connection:
         visitor = _visit(connection, request, token_of(request))
         opened, rejected = _saved(visitor, connection, form, form.get("page", ""), None)
-        back = _too_early(visitor, opened)
-        if back is None:
+        if (back := _too_early(visitor, opened)) is None:
             show_page(connection, opened.held, opened.pages, opened.page.name, is_new_view=False)
     if back is not None:
         return back
@@ -470,8 +469,7 @@ def save(request: Request, form: Posted) -> Response:
 
 def _too_early(visitor: Visit, opened: OpenPage) -> Response | None:
     """Redirect to the page to answer first, with the reason if it only needs opening."""
-    first = opened.to_answer_first()
-    if first is None:
+    if (first := opened.to_answer_first()) is None:
         return None
     return visitor.go(f"/page/{first.name}" + ("" if opened.page.shows else "?after=unopened"))
 

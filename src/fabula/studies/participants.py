@@ -86,8 +86,7 @@ class Invitation:
 def lock(connection: Connection, id_: int) -> Row[Any]:
     """Lock a participant, so that two clicks take turns. Raises `InputError` if there is none."""
     query = select(participants).where(participants.c.id == id_)
-    row = connection.execute(query.with_for_update()).first()
-    if row is None:
+    if (row := connection.execute(query.with_for_update()).first()) is None:
         raise InputError(f"{pseudonym(id_)}: no such participant")
     return row
 

@@ -182,8 +182,7 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
     """
     came_from = ""
     if not is_loopback(address):
-        key = read_setting(connection, "address_key")
-        if key is None:
+        if (key := read_setting(connection, "address_key")) is None:
             key = secrets.token_urlsafe(24)
             write_setting(connection, "address_key", key)
         came_from = hash_of(f"{key} {address}")
@@ -215,8 +214,7 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
     """
     token = secrets.token_urlsafe(TOKEN_BYTES)
     known = select(participants.c.id).where(participants.c.platform_id == platform_id)
-    id_ = connection.execute(known).scalar()
-    if id_ is None:
+    if (id_ := connection.execute(known).scalar()) is None:
         new = {"platform_id": platform_id, "state": "invited", "note": "", "made_ms": now_ms()}
         try:
             with connection.begin_nested():

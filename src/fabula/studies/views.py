@@ -87,8 +87,7 @@ def save_answers(
         newest += 1
 
     for key, raw in given.items():
-        question = questions.get(key)
-        if question is None:
+        if (question := questions.get(key)) is None:
             continue
         try:
             value = clean_text(raw, question.labels) if key == question.why else question.clean(raw)

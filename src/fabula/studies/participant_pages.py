@@ -381,8 +381,7 @@ def read(visitor: Visitor, name: str) -> Response:
         answers, revision = current_answers(connection, held.id)
         pages, seen = visitor.study.pages(held), opened_pages(connection, held.id)
         opened = OpenPage(visitor.design, held, pages, _page(pages, name), answers, revision, seen)
-        back = _too_early(visitor, opened)
-        if back is not None:
+        if (back := _too_early(visitor, opened)) is not None:
             return back
         show_page(connection, held, pages, name)
         opened = replace(opened, held=_held(visitor, connection), opened=seen | {name})
@@ -398,8 +397,7 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
         served = form.get("revision", "")
         revision = int(served) if served.isdecimal() and len(served) < 19 else 0
         opened, rejected = _saved(visitor, connection, form, name, revision)
-        back = _too_early(visitor, opened)
-        if back is not None:
+        if (back := _too_early(visitor, opened)) is not None:
             return back
         held, pages, page = opened.held, opened.pages, opened.page
         show_page(connection, held, pages, name)

@@ -285,8 +285,7 @@ def _in_words(
 ) -> tuple[list[_Stated], str | None]:
     """All places of an answer that state its verdict, and the reasons around them."""
     lines = _lines(text)
-    full = [k for k, line in enumerate(lines) if line]
-    if not full:
+    if not (full := [k for k, line in enumerate(lines) if line]):
         return [], None
     answers = list(_labelled(lines, scale))
     first, last = full[0], full[-1]

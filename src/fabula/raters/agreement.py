@@ -461,8 +461,7 @@ def graded_agreement(
     by_judge = by_rater(measurements)
     judges: dict[str, dict[str, JudgeWithPeople]] = {rater: {} for rater in by_judge}
     for item in graded_items(rubric):
-        by_document = numbers_said(labels, item)
-        if not by_document:
+        if not (by_document := numbers_said(labels, item)):
             continue
         people[item.id] = _people(by_document, item, labels[0].signature, seed)
         for rater, rows in judges.items():
@@ -489,8 +488,7 @@ def graded_pairs(
             for name, by_text in numbers.items()
         }
         for first, second in combinations([name for name in answers if answers[name]], 2):
-            shared = [name for name in answers[first] if name in answers[second]]
-            if not shared:
+            if not (shared := [name for name in answers[first] if name in answers[second]]):
                 continue
             signature = f"{judges[first][0].signature}|against:{second}"
             columns, sides = [], []

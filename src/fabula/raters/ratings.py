@@ -239,8 +239,7 @@ def read_gold(
         labels = [value] if isinstance(value, str) else value
         if not isinstance(row.get("id"), str) or not isinstance(labels, list) or not labels:
             raise InputError(f"{where}: a gold row needs an id and labels")
-        unknown = [label for label in labels if label not in categories]
-        if unknown:
+        if unknown := [label for label in labels if label not in categories]:
             raise InputError(
                 f"{where}: {unknown[0]!r} is not a category; the categories are "
                 f"{', '.join(categories)}"

@@ -169,8 +169,7 @@ class LookupServer:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, which the server may state as a number or as a date."""
-    value = headers.get("Retry-After", "").strip()
-    if not value:
+    if not (value := headers.get("Retry-After", "").strip()):
         return None
     if value.isascii() and value.isdigit():
         return float(value)
@@ -337,8 +336,7 @@ def _token_for(url: str) -> str:
     for host in (parts.netloc.rpartition("@")[2], parts.hostname or ""):
         if host in named:
             return named[host]
-    bare = [token for token in tokens if "@" not in token]
-    if not bare:
+    if not (bare := [token for token in tokens if "@" not in token]):
         return ""
     host = parts.hostname or ""
     _first_host[:] = _first_host or [host]

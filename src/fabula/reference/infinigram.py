@@ -730,8 +730,7 @@ class InfiniGramIndex(_Index):
 
     def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
         """How often the n-gram occurs, and up to `n_sources` documents, from its first places."""
-        ids = self._ids(text, first, n_words)
-        if not ids:
+        if not (ids := self._ids(text, first, n_words)):
             return Attribution(0, 0, True, ())
         places = _answer(self._engine.find(input_ids=ids))
         sources: dict[int, Occurrence] = {}

@@ -405,8 +405,7 @@ def _build_written(
             raise SettingsError(name, "cannot be used with `written_by`")
     answers = writing.answers or settings.out.with_name(settings.out.name + ".jsonl")
     check_kept({"answers": answers}, map(Path, sources.names))
-    beginnings = list(sources)
-    if not beginnings:
+    if not (beginnings := list(sources)):
         raise InputError(f"{', '.join(sources.names) or 'sources'}: contains no sentences")
     check_ids(beginnings)
     n = None if sampling.sample in (None, "all") else n_words_of(sampling.sample)
@@ -452,8 +451,7 @@ def remove(
     from fabula.text import read_ids
 
     file = settings.ids_file
-    chosen = [*ids, *(read_ids(file) if file is not None else [])]
-    if not chosen:
+    if not (chosen := [*ids, *(read_ids(file) if file is not None else [])]):
         raise SettingsError("ids_file", "is required if no document is named")
     lists = Reference.open(directory).numbers_of(chosen).values()
     manifest = remove_documents(directory, [n for numbers in lists for n in numbers])

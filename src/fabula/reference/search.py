@@ -292,8 +292,7 @@ class Reference:
         """Documents' numbers by id, which several may share. Raises `InputError` for another id."""
         distinct = list(dict.fromkeys(ids))
         by_id = dict(zip(distinct, self.part.numbers_of(distinct), strict=True))
-        missing = [id_ for id_, numbers in by_id.items() if not numbers]
-        if missing:
+        if missing := [id_ for id_, numbers in by_id.items() if not numbers]:
             raise InputError(
                 f"{len(missing)} of {len(by_id)} ids are not in {self.name}, first "
                 f"{missing[0]!r}; `fabula reference info --ids` lists them"
@@ -359,8 +358,7 @@ class Reference:
             raise ValueError("an n-gram needs at least one word")
         with self._lock:
             hits = {gram: self._found[gram, *how] for gram in keys if (gram, *how) in self._found}
-        new = [gram for gram in dict.fromkeys(keys) if gram not in hits]
-        if new:
+        if new := [gram for gram in dict.fromkeys(keys) if gram not in hits]:
             answers = self.part.find(new, limit=limit, max_places=max_places, exclude=out)
             hits |= dict(zip(new, answers, strict=True))
         # If all documents were requested, a frequent n-gram names too many to keep.
@@ -482,8 +480,7 @@ def open_backend(
         return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
     from fabula.reference.infinigram import InfiniGramMini, InfiniGramWeb
 
-    name = spec.partition(":")[2].partition("@")[0]
-    if not name:
+    if not (name := spec.partition(":")[2].partition("@")[0]):
         raise InputError(
             "`references` infinigram: add the name of an index, as in infinigram:v4_rpj_llama_s4; "
             "`fabula reference info` lists them"

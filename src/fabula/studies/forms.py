@@ -252,8 +252,7 @@ def retired(
     while True:
         questions = [q for page in pages for q in page.applicable(current, facts)]
         applying = {key for q in questions for key in q.keys}
-        over = [key for key in current if key not in applying]
-        if not over:
+        if not (over := [key for key in current if key not in applying]):
             return current, gone
         gone += over
         current = {key: value for key, value in current.items() if key in applying}

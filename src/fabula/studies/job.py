@@ -580,8 +580,7 @@ def invite(
     notes = [forms.clean_text(settings.note)] * (n or 0)
     if settings.notes is not None:
         lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
-        notes = [forms.clean_text(line) for line in lines if line.strip()]
-        if not notes:
+        if not (notes := [forms.clean_text(line) for line in lines if line.strip()]):
             raise SettingsError("notes", f"{settings.notes}: contains no lines")
     if settings.csv is not None and settings.csv.exists():
         raise SettingsError("csv", f"{settings.csv} exists, and its links cannot be shown again")
@@ -889,8 +888,7 @@ def analyse_pairs(
     from fabula.studies.quality import compared_answers
     from fabula.studies.units import pairs_within
 
-    answers = [mark for mark in found if "orders" in mark.details]
-    if not answers:
+    if not (answers := [mark for mark in found if "orders" in mark.details]):
         raise _too_early(design)
     pairs = list(pairs_within([unit.documents for unit in units]).values())
     # An answer about four stories makes five comparisons at once.

@@ -178,8 +178,7 @@ def _shown_time(at_ms: int) -> str:
 def invite_more(login: Organiser, form: Asked) -> Response:
     """Invite N people with one note, or one per line of notes; as a page or a file."""
     lines = [line.strip()[:_MAX_NOTE] for line in clean_text(form.get("notes", "")).splitlines()]
-    notes = [line for line in lines if line]
-    if not notes:
+    if not (notes := [line for line in lines if line]):
         n = int(form["n"]) if _NUMBER.fullmatch(form.get("n", "")) else 0
         notes = [clean_text(form.get("note", ""))[:_MAX_NOTE]] * min(n, _MAX_INVITED + 1)
     if not 1 <= len(notes) <= _MAX_INVITED:

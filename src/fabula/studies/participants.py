@@ -204,8 +204,7 @@ def decide(
     """Record whether an invited person takes part (a no may change). Return whether it is new."""
     state: State = "declined" if not agrees else "consented" if design.quiz else "ready"
     times = {"consented_ms": now_ms()} if agrees else {}
-    is_new = set_state(connection, participant.id, state, was="invited", **times)
-    if is_new:
+    if is_new := set_state(connection, participant.id, state, was="invited", **times):
         _record(connection, participant, design, "agreed" if agrees else "declined")
     return is_new
 

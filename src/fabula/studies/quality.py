@@ -310,8 +310,7 @@ def page_times(connection: Connection, pages: Mapping[str, Iterable[Page]]) -> l
     for row, events in _events(connection, pages):
         rater, spent = pseudonym(row.participant_id), spent_ms(events)
         for page in pages.get(row.unit, ()):
-            saves = [event.is_save for event in events if event.page == page.name]
-            if saves:
+            if saves := [event.is_save for event in events if event.page == page.name]:
                 where, seconds = (rater, row.unit, page.name), spent.get(page.name, 0) / 1000
                 times.append(PageTime(*where, seconds, saves.count(False), saves.count(True)))
     return times

@@ -115,11 +115,9 @@ class JudgeWithPeople:
     kappa: Estimate
     """With the experts' majority on yes-no items; on others, with each person."""
     why_missing: Mapping[str, str]
-    """Which of the estimates have no value."""
     n_missing: int = 0
     """Verdicts missing from the judge: the experts have one, the judge has none."""
     ac1: Estimate = _NOTHING
-    """Gwet's AC1 of yes-no items."""
     confusion: Confusion = _NO_VERDICTS
     people: Estimate = _NOTHING
     """Kappa between two people, on items that are not yes-no."""

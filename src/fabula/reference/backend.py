@@ -44,7 +44,6 @@ class Occurrence:
     """A place in the reference where an n-gram occurs."""
 
     number: int
-    """The document's number in the reference."""
     document: Document
     span: Span
 

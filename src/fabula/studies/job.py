@@ -749,7 +749,6 @@ class StudyAnalysis(Result):
 
     blocks: Sequence[Block]
     content: dict[str, Any]
-    """The same as plain values."""
     draw: Callable[[Path], None] | None = None
     """Draws Figures 3 and 4 of Chakrabarty et al. 2024, from a study of the design ttcw."""
 

@@ -416,7 +416,6 @@ class Statuses:
 
     prolific: Prolific
     studies: Sequence[str]
-    """The study's ids at Prolific."""
     fetched_ms: int | None = None
     problem: str = ""
     """Why the last fetch failed; empty if it succeeded."""

@@ -111,9 +111,7 @@ class PersonFacts:
     consent_version: str | None = None
     """Version of the consent text they responded to."""
     n_tries: int = 0
-    """Number of attempts at the quiz."""
     checks: Checks = field(default_factory=Checks)
-    """Attention items and repeated questions."""
     about: dict[str, str] = field(default_factory=dict)
     """Answers about themselves, by question."""
 

@@ -254,7 +254,6 @@ class OpenPage:
     answers: Answers
     revision: int
     opened: Collection[str]
-    """The pages opened so far."""
 
     def to_answer_first(self) -> Page | None:
         """Return the page that this one waits for: one before, or, to compare, one not opened."""

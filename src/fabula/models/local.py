@@ -152,9 +152,9 @@ class LocalModel:
         )
         n_read, n_written = used.get("prompt_tokens", 0), used.get("completion_tokens", 0)
         usage, is_cut = Usage(n_read, n_cached, n_written), best["finish_reason"] == "length"
-        text, stop = best["message"].get("content") or "", "length" if is_cut else "end"
+        text = best["message"].get("content") or ""
         masses = option_masses(positions, form) if isinstance(form, Choice) else {}
-        return Answer(text, stop, usage, masses, runtime=runtime_name())
+        return Answer(text, "length" if is_cut else "end", usage, masses, runtime=runtime_name())
 
 
 def n_threads() -> int:

@@ -74,7 +74,7 @@ from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
 from fabula.kernels.strings import find_strings
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.backend import Age
-from fabula.text import TOKENISER, TextSettings
+from fabula.text import TOKENISER, TextSettings, open_filesystem
 
 MANIFEST, JOURNAL = "manifest.json", "building.json"
 GRAMS = "grams.npy"
@@ -626,8 +626,6 @@ class _Store:
         self.address = address
 
     def __enter__(self) -> _Store:
-        from fabula.text import open_filesystem
-
         self._filesystem, root = open_filesystem(self.address)
         self._filesystem.invalidate_cache()
         self._root = root.rstrip("/")

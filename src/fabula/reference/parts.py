@@ -8,6 +8,7 @@ in other words depends only on its own words, and on their rarity in the whole r
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
@@ -448,8 +449,6 @@ def _search_block(
 
 def _blocks_read() -> int:
     """Number of blocks that this thread has read from disks so far."""
-    import resource
-
     return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_inblock
 
 

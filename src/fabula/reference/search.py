@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from fabula.core.cached_results import Recent
 from fabula.core.errors import InputError, LookupFailed, without_controls
 from fabula.core.packages import Registry
 from fabula.core.types import Document, Span
+from fabula.reference import catalogue
 from fabula.reference.backend import (
     Attribution,
     Backend,
@@ -28,9 +29,6 @@ from fabula.reference.backend import (
 from fabula.reference.files import Report, is_address
 from fabula.reference.parts import About, Found, JoinedParts, LocalPart, Part
 from fabula.text import TextSettings, TextWords
-
-if TYPE_CHECKING:
-    from fabula.reference.catalogue import Index, Pace
 
 MAX_PLACES = 100_000
 """Maximum number of places of one n-gram sorted per shard; the rest are only counted."""
@@ -370,9 +368,7 @@ class Reference:
 
 def index_url(spec: str) -> str:
     """The server for `infinigram:NAME[@URL]` or `infinigram-mini:NAME[@URL]`."""
-    from fabula.reference.catalogue import API_URL, MINI_URL
-
-    public = MINI_URL if _is_by_characters(spec) else API_URL
+    public = catalogue.MINI_URL if _is_by_characters(spec) else catalogue.API_URL
     return spec.partition("@")[2] or os.environ.get(_OWN_SERVER) or public
 
 
@@ -382,10 +378,8 @@ def _is_by_characters(spec: str) -> bool:
     return spec.startswith(_MINI) or (index is not None and index.by_characters)
 
 
-def _known_index(spec: str) -> Index | None:
-    from fabula.reference.catalogue import read_catalogue
-
-    return read_catalogue().index(spec.partition(":")[2].partition("@")[0])
+def _known_index(spec: str) -> catalogue.Index | None:
+    return catalogue.read_catalogue().index(spec.partition(":")[2].partition("@")[0])
 
 
 def is_served(spec: str) -> bool:
@@ -404,11 +398,9 @@ def is_looked_up(spec: str) -> bool:
     return spec.startswith((_WEB, _MINI))
 
 
-def pace_of(spec: str) -> Pace:
+def pace_of(spec: str) -> catalogue.Pace:
     """The cost of looking up texts there."""
-    from fabula.reference.catalogue import BY_CHARACTERS, BY_TOKENS
-
-    return BY_CHARACTERS if _is_by_characters(spec) else BY_TOKENS
+    return catalogue.BY_CHARACTERS if _is_by_characters(spec) else catalogue.BY_TOKENS
 
 
 def check_spec(spec: str) -> None:

@@ -198,9 +198,11 @@ def standings(
         n_units = counts[row.id, "done"], counts[row.id, "open"]
         median = statistics.median(spent) if spent else None
         spread = statistics.stdev(spent) if len(spent) > 1 else None
-        told = row.n_right, time_of(row.made_ms), time_of(row.consented_ms)
+        dates = time_of(row.made_ms), time_of(row.consented_ms)
         alike = agreement.get(name, (None, 0))
-        people.append(Standing(*who, *n_units, median, spread, *told, *alike, facts[row.id]))
+        people.append(
+            Standing(*who, *n_units, median, spread, row.n_right, *dates, *alike, facts[row.id])
+        )
     return people
 
 

@@ -17,7 +17,7 @@ from fabula.continuation.passages import (
 from fabula.core.errors import ModelError
 from fabula.core.types import Document
 from fabula.text.pipeline import load_pipeline
-from fabula.text.treebank import detokenise
+from fabula.text.readers import detokenise
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from fabula.core.types import Document
 from fabula.groups.grouped_texts import plan_pool
 from fabula.groups.key_phrases import KeynessPlan, KeyPhrases, find_key_phrases
 from fabula.reference.search import Reference
-from fabula.stats.keyness import log_odds
+from fabula.stats.contrasts import log_odds
 
 WORDS = [f"w{k}" for k in range(40)]
 

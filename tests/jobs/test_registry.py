@@ -19,7 +19,7 @@ from fabula.core.store import write_rows
 from fabula.jobs import registry
 from fabula.jobs.job import Texts
 from fabula.jobs.progress import SILENT, Progress
-from fabula.judging.inputs import Labels
+from fabula.judging.job import Labels
 from fabula.show.sheet import Block, Column, Sheet
 
 

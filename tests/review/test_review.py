@@ -16,7 +16,7 @@ from fabula.groups.part import DiversityPart
 from fabula.jobs.models import NoModelSettings, Spending
 from fabula.jobs.progress import SILENT
 from fabula.judging.agreement import CorrectSettings, correct_measurements
-from fabula.judging.inputs import Labels
+from fabula.judging.job import Labels
 from fabula.raters.labels import read_labels
 from fabula.reference.build import add_documents
 from fabula.reference.search import Reference

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
+from fabula.stats.contrasts import can_pass, exact_p, log_odds, smallest_p
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "keyness.json").read_text("utf-8"))
 """z of `fighting_words_py3.py` (github.com/jmhessel/FightingWords at 09087d6, scikit-learn 1.9.1),

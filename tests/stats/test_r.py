@@ -22,8 +22,7 @@ from tests.stats.contrasted import clusters, means
 from fabula.judging.themes import group_vectors
 from fabula.novelty.detector import Labelled, calibrate
 from fabula.stats import agreement
-from fabula.stats.contrasts import holm, kruskal_wallis, permutation_f
-from fabula.stats.keyness import exact_p, smallest_p
+from fabula.stats.contrasts import exact_p, holm, kruskal_wallis, permutation_f, smallest_p
 from fabula.stats.paired import Tokens, compare_pairs, ratio_estimate
 from fabula.stats.prediction_powered import (
     clopper_pearson_high,

@@ -18,8 +18,7 @@ from tests.stats.contrasted import clusters, means, percent
 
 from fabula.core.types import Estimate
 from fabula.stats.agreement import association_within, cohen, difference
-from fabula.stats.contrasts import holm, kruskal_wallis, permutation_f
-from fabula.stats.keyness import exact_p
+from fabula.stats.contrasts import exact_p, holm, kruskal_wallis, permutation_f
 from fabula.stats.prediction_powered import is_covered
 from fabula.stats.ranking import Comparisons, is_told_apart, rank
 

@@ -40,7 +40,7 @@ from fabula.core.workers import in_order
 from fabula.linguistic.lexis import UNKNOWN_WORD
 from fabula.text import check_documents, in_batches
 from fabula.text.pipeline import SENTENCES, load_pipeline
-from fabula.text.treebank import detokenise
+from fabula.text.readers import detokenise
 
 MIN_COUNT = 25
 UNKNOWN = 0

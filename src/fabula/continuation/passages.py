@@ -14,8 +14,8 @@ from typing import Any
 from fabula.core.types import Document
 from fabula.text import check_documents
 from fabula.text.chapters import is_heading
+from fabula.text.readers import cbt_books, detokenise
 from fabula.text.sentences import paragraphs_of, sentences_of
-from fabula.text.treebank import cbt_books, detokenise
 from fabula.text.words import word_set
 
 _SMALL = word_set("a an and at by for from in into of on or the to with s 's")

@@ -28,8 +28,7 @@ from fabula.jobs.shared_settings import (
     share_of,
     share_setting,
 )
-from fabula.judging.inputs import Labels
-from fabula.judging.job import FOLDER_HELP, Asking, Judged, ask_judges, judging_of, plan_of
+from fabula.judging.job import FOLDER_HELP, Asking, Judged, Labels, ask_judges, judging_of, plan_of
 
 if TYPE_CHECKING:
     from fabula.feedback.corrupting import CorruptPlan, LeftOut

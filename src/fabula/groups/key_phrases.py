@@ -3,10 +3,10 @@
 How much more is measured by log-odds with an informative Dirichlet prior (Monroe, Colaresi and
 Quinn 2008). Whether more is tested by texts, not by words: the words of a text are not independent,
 and a name that one text repeats forty times is not a habit of its group. So a phrase is tested by
-which texts contain it, exactly and within prompts where groups share them (`stats/keyness.py`), and
-the p-values are corrected over all phrases that could pass (Holm; Tarone). That is a permutation
-test of whole texts over all permutations: sampled ones could not reach the p-values that thousands
-of phrases require.
+which texts contain it, exactly and within prompts where groups share them (`stats/contrasts.py`),
+and the p-values are corrected over all phrases that could pass (Holm; Tarone). That is a
+permutation test of whole texts over all permutations: sampled ones could not reach the p-values
+that thousands of phrases require.
 
 Texts are cut to one length, since longer ones contain more phrases, and weighted to the same number
 of texts per group and prompt: each with the probability that a draw would contain it.
@@ -30,8 +30,7 @@ from fabula.groups.diversity import IDENTICAL, NOT_ASKED, SHORT, Extra, Extras, 
 from fabula.groups.grouped_texts import CutTexts, GroupedTexts, Pool, Stages, cut_texts
 from fabula.groups.shared_ngrams import Located, Ngrams
 from fabula.reference.search import Reference
-from fabula.stats.contrasts import holm
-from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
+from fabula.stats.contrasts import can_pass, exact_p, holm, log_odds, smallest_p
 from fabula.text import TextSettings
 
 _EXPLAINED = 0.9

@@ -28,7 +28,7 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import page_setting
 from fabula.judging import job as judging
-from fabula.judging.inputs import Labels, Run
+from fabula.judging.job import Labels, Run
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost, JudgeFigures

@@ -1,11 +1,14 @@
-"""Ask language models the questions of a rubric: what is asked, how, and the results."""
+"""Ask language models the questions of a rubric: what is asked, how, and the results.
+
+And what a comparison of judges is given: people's labels, and runs of judges.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from fabula.core.errors import InputError
 from fabula.core.settings import (
@@ -18,22 +21,111 @@ from fabula.core.settings import (
     setting,
 )
 from fabula.core.types import Document, Measurement, Rubric, by_rater
+from fabula.jobs.given import located_in, rows_in
 from fabula.jobs.job import Texts
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.shared_settings import page_setting, restart_setting
-from fabula.judging.inputs import Labels
 
 if TYPE_CHECKING:
     from fabula.judging.agreement import CorrectedRun
+    from fabula.judging.judges import JudgeCost
     from fabula.judging.pairs import PairRanking
     from fabula.judging.plan import JudgePlan
     from fabula.judging.prompts import Template
     from fabula.judging.session import Spent
     from fabula.judging.summary import JudgeSummary
     from fabula.models.base import FunctionModel
+    from fabula.models.cost import Prices
     from fabula.show.sheet import Block
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """People's labels: a file, or rows with document, item, rater and value."""
+
+    source: Path | list[Row]
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """From a path, a frame or rows. Raises `InputError`."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str | Path):
+            return cls(Path(value))
+        if (rows := rows_in(value)) is None:
+            raise InputError("labels: expected a table or rows with document, item, rater, value")
+        return cls(rows)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> Path | None:
+        return self.source if isinstance(self.source, Path) else None
+
+    @property
+    def name(self) -> str:
+        """What they are called in errors and signatures."""
+        return "labels" if self.path is None else self.path.name
+
+    def read(self, rubric: Rubric) -> list[Measurement]:
+        """Raises `InputError`, naming the file or the row."""
+        from fabula.raters.labels import labels_of, read_labels
+
+        if isinstance(self.source, Path):
+            return read_labels(self.source, rubric)
+        return labels_of(located_in((self.source, self.name)), rubric, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of judges: the folder that it was kept in, or its result in memory."""
+
+    name: str
+    folder: Path | None
+    judged: Any = None
+    """A `Judged`, if it is in memory."""
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """From a folder or a result of `judge`. Raises `InputError`."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str | Path):
+            return cls(str(value), Path(value))
+        if not hasattr(value, "plan") or not hasattr(value, "said"):
+            raise InputError(
+                f"expected the folder of a run or a result of `judge`, not {type(value).__name__}"
+            )
+        return cls("the verdicts", None, value)
+
+    def read(self) -> tuple[Rubric, list[Measurement]]:
+        """The rubric, and all verdicts. Raises `InputError`."""
+        from fabula.judging.session import read_run
+
+        if self.folder is None:
+            return self.judged.plan.rubric, self.judged.said
+        return read_run(self.folder)
+
+    def documents(self) -> tuple[Document, ...]:
+        """The judged texts, if they are in memory."""
+        return () if self.judged is None else tuple(self.judged.documents)
+
+    def costs(self, prices: Prices) -> dict[str, JudgeCost]:
+        """What each judge cost, by model."""
+        from fabula.judging.judges import JudgeCost, costs_of
+
+        if self.folder is not None:
+            return costs_of(self.folder, prices)
+        # Existing answers were not counted.
+        return {
+            m.model: JudgeCost(m.n_calls, m.usage.n_input, m.usage.n_output, m.cost)
+            for m in self.judged.spent
+            if m.n_calls
+        }
+
 
 FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
 _ANSWERED = (

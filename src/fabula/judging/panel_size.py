@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fabula.core.errors import InputError
 from fabula.core.settings import Between, Settings, SettingsError, seed_setting, setting
 from fabula.jobs.result import Result, Row, picked
-from fabula.judging.inputs import Labels
+from fabula.judging.job import Labels
 
 if TYPE_CHECKING:
     import numpy as np

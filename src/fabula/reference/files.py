@@ -66,12 +66,12 @@ from fabula.kernels.packed import (
     Packed,
     Tokens,
     bits_below,
+    find_strings,
     fixed,
     n_packed_words,
     read_tokens,
 )
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
-from fabula.kernels.strings import find_strings
 from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.backend import Age
 from fabula.text import TOKENISER, TextSettings, open_filesystem

@@ -27,8 +27,7 @@ from fabula.jobs.models import NoModelSettings, temperature_setting
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, flat, picked
 from fabula.jobs.shared_settings import Processes, TableFiles, grammar_setting, page_setting
-from fabula.judging.inputs import Labels, Run
-from fabula.judging.job import labels_of_some
+from fabula.judging.job import Labels, Run, labels_of_some
 from fabula.novelty.job import Marking, Matching
 from fabula.reference.search import is_elsewhere
 from fabula.show.parts import LeftOut, Review, bibtex_of, methods_of, numbers_of_review

@@ -33,10 +33,10 @@ import corpora
 import plain
 import scale
 from fabula.kernels import match
+from fabula.kernels.grams import list_pairs, open_pairs, pack_pairs
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import NO_KEYS, Keys
 from fabula.kernels.suffix import build_suffix_array
-from fabula.kernels.token_pairs import list_pairs, open_pairs, pack_pairs
 
 N_WORDS = 250
 N_ROUNDS = 11

@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.token_pairs import list_pairs, pair_hash
+from fabula.kernels.grams import list_pairs, pair_hash
 
 WIDTH = 128
 _LOAD = 0.7

@@ -25,11 +25,10 @@ import peer
 import plain
 from fabula.core.workers import default_jobs
 from fabula.kernels import match
-from fabula.kernels.grams import bound_ends
+from fabula.kernels.grams import bound_ends, list_pairs, pack_pairs
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import NO_KEYS
 from fabula.kernels.suffix import build_suffix_array
-from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.build import make_filter
 
 Query = NDArray[np.uint32]

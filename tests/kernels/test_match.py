@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from tests import oracles
 
 from fabula.kernels import match
-from fabula.kernels.grams import BLOCK_WORDS, add_grams, bound_ends
+from fabula.kernels.grams import BLOCK_WORDS, add_grams, bound_ends, list_pairs, pack_pairs
 from fabula.kernels.match import N_ROUNDS, choose_positions, spread_matches
 from fabula.kernels.packed import bits_below, fixed, pack, pack_tokens
 from fabula.kernels.sampled_keys import sample_keys
 from fabula.kernels.suffix import build_suffix_array
-from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.files import Strings, concatenated
 
 Ids, Texts = list[int], list[list[int]]

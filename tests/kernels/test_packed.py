@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.kernels import token_pairs
+from fabula.kernels import grams
 from fabula.kernels.packed import (  # fmt: skip
     BLOCK,
     RARE,
@@ -67,21 +67,21 @@ def test_each_pair_has_an_entry_that_holds_all_its_suffixes(text: list[int], n_p
     tokens = np.array([*text, 0], np.uint32)
     suffixes = build_suffix_array(tokens, 31)
     edges = np.linspace(0, len(tokens), n_parts + 1).astype(int)
-    listed = [token_pairs.list_pairs(tokens, suffixes, a, b) for a, b in pairwise(edges)]
-    table = token_pairs.pack_pairs(listed, len(tokens))
+    listed = [grams.list_pairs(tokens, suffixes, a, b) for a, b in pairwise(edges)]
+    table = grams.pack_pairs(listed, len(tokens))
     (buckets, _, n_begins), (entries, entry_bits, n_pairs) = table
     begins = read_packed(table.buckets, 0, n_begins)
     assert n_pairs == len({(a, b) for a, b in pairwise(text) if a and b})
     for first, second, low, high in np.concatenate(listed).tolist():
-        h = np.uint64(token_pairs.pair_hash(first, second))
-        bucket = token_pairs.pair_bucket(h, n_begins - 1)
-        mark = np.uint64(token_pairs.pair_mark(h))
+        h = np.uint64(grams.pair_hash(first, second))
+        bucket = grams.pair_bucket(h, n_begins - 1)
+        mark = np.uint64(grams.pair_mark(h))
         slot, end, found = int(begins[bucket]), int(begins[bucket + 1]), []
-        while (slot := token_pairs.find_mark(entries, entry_bits, slot, end, mark)) < end:
-            found.append(token_pairs.pair_interval(entries, entry_bits, slot, len(tokens)))
+        while (slot := grams.find_mark(entries, entry_bits, slot, end, mark)) < end:
+            found.append(grams.pair_interval(entries, entry_bits, slot, len(tokens)))
             slot += 1
         assert any(a == low and high <= b <= max(high, low + 2 * (high - low)) for a, b in found)
-    again = token_pairs.open_pairs(buckets, entries, n_pairs, len(tokens))
+    again = grams.open_pairs(buckets, entries, n_pairs, len(tokens))
     assert (again.buckets[1:], again.entries[1:]) == (table.buckets[1:], table.entries[1:])
     with pytest.raises(ValueError, match="not one of"):
-        token_pairs.open_pairs(buckets, entries[:-1], n_pairs, len(tokens))
+        grams.open_pairs(buckets, entries[:-1], n_pairs, len(tokens))

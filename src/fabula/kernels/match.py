@@ -12,8 +12,6 @@ make it fast. A hash table of token pairs gives the interval to search in. And m
 searched in lock-step: their memory accesses do not depend on each other, so the processor overlaps
 them, where a single binary search would wait for each.
 
-What the matches at some positions of a query say about those at others.
-
 A match of n tokens contains one of n - 1 that begins one token later. So a match found is a lower
 bound for the positions after it, and the longest match at a position is an upper bound for those
 before it. Where the bounds meet nothing is left to search: of the positions whose matches may end
@@ -26,9 +24,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.packed import RARE, Packed, Tokens, ask_for, rare_token, unpack
-from fabula.kernels.sampled_keys import Keys, begin_at_keys, narrow_by_pairs
-from fabula.kernels.token_pairs import (  # fmt: skip
+from fabula.kernels.grams import (
     PairTable,
     find_mark,
     pair_bucket,
@@ -36,6 +32,8 @@ from fabula.kernels.token_pairs import (  # fmt: skip
     pair_interval,
     pair_mark,
 )
+from fabula.kernels.packed import RARE, Packed, Tokens, ask_for, rare_token, unpack
+from fabula.kernels.sampled_keys import Keys, begin_at_keys, narrow_by_pairs
 
 WIDTH = 128
 """Positions searched in lock-step; enough to keep every memory channel busy."""
@@ -429,3 +427,49 @@ def spread_matches(searched, ends, lengths):
         ends[i] = min(ends[i], ends[i + 1])
     for i in range(1, len(ends)):
         lengths[i] = max(lengths[i], lengths[i - 1] - 1)
+
+
+@nb.njit(nogil=True, cache=True)
+def choose_documents(offsets, firsts, ends, n_words, n_most, n_target):
+    """Choose documents greedily, each the one that covers the most words not yet covered.
+
+    offsets: int64 (n_documents + 1,), where each document's intervals begin; firsts, ends: int32,
+    half-open intervals of words. Chooses `n_most` documents, and more until `n_target` words are
+    covered, as long as a document adds anything. Ties go to the first document.
+
+    Returns (chosen documents, words that each added), int64. A document's gain only shrinks as
+    others are chosen, so its previous gain is an upper bound, and few gains are recomputed.
+    """
+    n_documents = len(offsets) - 1
+    is_covered = np.zeros(n_words, np.bool_)
+    bounds = np.empty(n_documents, np.int64)
+    for d in range(n_documents):
+        bounds[d] = n_words
+    chosen = np.empty(n_documents, np.int64)
+    gains = np.empty(n_documents, np.int64)
+    seen = np.full(n_words, -1, np.int64)
+    n, n_covered, stamp = 0, 0, 0
+    while n < n_documents and (n < n_most or n_covered < n_target):
+        while True:
+            best = np.argmax(bounds)
+            if bounds[best] <= 0:
+                return chosen[:n], gains[:n]
+            stamp += 1
+            gain = 0
+            for k in range(offsets[best], offsets[best + 1]):
+                for w in range(firsts[k], ends[k]):
+                    if not is_covered[w] and seen[w] != stamp:
+                        seen[w] = stamp
+                        gain += 1
+            if gain == bounds[best]:
+                break
+            bounds[best] = gain
+        if gain == 0:
+            break
+        for k in range(offsets[best], offsets[best + 1]):
+            is_covered[firsts[k] : ends[k]] = True
+        chosen[n], gains[n] = best, gain
+        bounds[best] = 0
+        n += 1
+        n_covered += gain
+    return chosen[:n], gains[:n]

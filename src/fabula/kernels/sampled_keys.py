@@ -17,14 +17,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.kernels.grams import find_mark, pair_bucket, pair_hash, pair_interval, pair_mark
 from fabula.kernels.packed import RARE, ask_for, fixed, unpack
-from fabula.kernels.token_pairs import (  # fmt: skip
-    find_mark,
-    pair_bucket,
-    pair_hash,
-    pair_interval,
-    pair_mark,
-)
 
 BLOCK_SUFFIXES = 80
 """Suffixes for each key of a shard: 0.1 bytes of memory per token."""

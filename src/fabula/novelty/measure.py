@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from fabula.core import __version__
 from fabula.core.errors import FabulaError, InputError, LookupFailed
 from fabula.core.types import Document, Measurement, Signature
-from fabula.kernels.cover import choose_documents
+from fabula.kernels.match import choose_documents
 from fabula.novelty.passages import (
     BorrowedRun,
     RankedRuns,

@@ -38,11 +38,10 @@ from fabula.core.store import (  # fmt: skip
 )
 from fabula.core.types import Document
 from fabula.core.workers import in_order
-from fabula.kernels.grams import BLOCK_WORDS, add_grams, n_gram_blocks
+from fabula.kernels.grams import BLOCK_WORDS, add_grams, list_pairs, n_gram_blocks, pack_pairs
 from fabula.kernels.packed import bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
-from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.backend import year_of
 from fabula.reference.files import (  # fmt: skip
     GRAMS,

@@ -28,9 +28,9 @@ small folder, each time. manifest.json and shard.json contain their own. From an
 fetched if it is not there as the manifest says; the manifest is read each time.
 
 The files that a search reads are as small as fast reading allows (`kernels.packed`,
-`kernels.token_pairs`). The filter saves a search most of its steps and most shards
-(`kernels.grams`), and the keys, which memory holds as well, half of its reads
-(`kernels.sampled_keys`). They change no result.
+`kernels.grams`). The filter (`kernels.grams`) saves a search most of its steps and most shards, and
+the keys (`kernels.sampled_keys`), which memory holds as well, half of its reads. They change no
+result.
 The manifest is written last, atomically, so a corpus is always as before or as after a change.
 """
 
@@ -59,7 +59,7 @@ from fabula.core.errors import DAMAGE, CorpusError, FabulaError
 from fabula.core.store import REFERENCE, checksum, dump_json, write_whole, writer_lock
 from fabula.core.types import Document
 from fabula.core.workers import default_jobs
-from fabula.kernels.grams import BLOCK_WORDS
+from fabula.kernels.grams import BLOCK_WORDS, open_pairs
 from fabula.kernels.packed import (
     BLOCK,
     RARE,
@@ -72,7 +72,6 @@ from fabula.kernels.packed import (
     read_tokens,
 )
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
-from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.backend import Age
 from fabula.text import TOKENISER, TextSettings, open_filesystem
 

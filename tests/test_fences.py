@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document
-from fabula.judging.measurements import to_measurements
 from fabula.judging.plan import Asked, Judged, JudgePlan
 from fabula.judging.prompts import Template, read_template
+from fabula.judging.run import to_measurements
 from fabula.judging.summary import summarise
 from fabula.judging.tables import judge_tables
 from fabula.judging.trust import TrustBook

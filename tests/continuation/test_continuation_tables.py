@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabula.continuation.table import SystemTable, compare_systems
-from fabula.continuation.tables import system_records, system_tables, write_system_page
+from fabula.continuation.tables import (
+    SystemTable,
+    compare_systems,
+    system_records,
+    system_tables,
+    write_system_page,
+)
 from fabula.linguistic.metrics import METRICS
 from fabula.show.sheet import csv_of, latex_of, render
 

@@ -15,8 +15,7 @@ from fabula.continuation.scores import (
     read_continuations,
     score_rows,
 )
-from fabula.continuation.table import compare_systems
-from fabula.continuation.tables import system_tables
+from fabula.continuation.tables import compare_systems, system_tables
 from fabula.core.errors import InputError, MixError, ModelError
 from fabula.linguistic.lexis import read_vocabulary
 from fabula.linguistic.metrics import METRICS, ToolChoice, open_tools

@@ -18,8 +18,7 @@ from fabula.core.store import dump_json, measurement_row
 from fabula.core.types import Measurement, Rubric
 from fabula.judging.agreement import CorrectSettings, correct_measurements
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
-from fabula.judging.measurements import own_story
-from fabula.judging.run import RETEST
+from fabula.judging.run import RETEST, own_story
 from fabula.judging.session import read_run
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict

@@ -11,10 +11,10 @@ from tests.serving import completion, serving
 from fabula.core.errors import InputError
 from fabula.core.store import CHECKSUM
 from fabula.core.types import Document, Measurement, Signature
-from fabula.judging.measurements import own_story
 from fabula.judging.part import write_judging_page
 from fabula.judging.plan import Asked, Judged, JudgePlan, identity, is_identified
 from fabula.judging.prompts import Template
+from fabula.judging.run import own_story
 from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
 from fabula.judging.tables import calibration_tables

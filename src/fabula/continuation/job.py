@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fabula.continuation.corpus import Corpus
     from fabula.continuation.recurrent import Progress as Training
     from fabula.continuation.scores import Example
-    from fabula.continuation.table import SystemTable
+    from fabula.continuation.tables import SystemTable
     from fabula.show.sheet import Block, Sheet
 
 Kind = Literal["random", "unigram", "case", "recurrent"]
@@ -426,8 +426,7 @@ def score(
     from fabula.continuation import scores as system_scores
     from fabula.continuation.generating import AS_LONG
     from fabula.continuation.scores import sample_examples
-    from fabula.continuation.table import compare_systems
-    from fabula.continuation.tables import write_system_page
+    from fabula.continuation.tables import compare_systems, write_system_page
     from fabula.linguistic import lexis, metrics
 
     words = None if settings.vocabulary is None else lexis.read_vocabulary(settings.vocabulary)

@@ -48,10 +48,9 @@ from fabula.core.settings import fields_of
 from fabula.core.types import Document, Estimate, Item, Measurement, Rubric
 from fabula.jobs.models import ModelSettings
 from fabula.judging.job import LabelledSettings, plan_of, with_examples
-from fabula.judging.measurements import to_measurements
 from fabula.judging.plan import WORDING_STEP, Asked, Judged, JudgePlan
 from fabula.judging.prompts import ExampleTemplate, Template, choice_of
-from fabula.judging.run import call_seed, depends_on, is_asked
+from fabula.judging.run import call_seed, depends_on, is_asked, to_measurements
 from fabula.judging.trust import TrustBook
 from fabula.models.base import all_of
 from fabula.models.hosted import answer_of, form_of, is_held, message_of

@@ -13,8 +13,7 @@ from markupsafe import Markup
 from fabula.core.errors import NEVER_CHECKED, explain
 from fabula.core.store import measurement_row
 from fabula.core.types import Document, Measurement, Rubric
-from fabula.judging.measurements import answer_shown, score_range
-from fabula.judging.run import RETEST
+from fabula.judging.run import RETEST, answer_shown, score_range
 from fabula.judging.summary import JudgeSummary
 from fabula.raters.corrected_means import Correction
 from fabula.raters.tables import correction_tables

@@ -20,11 +20,10 @@ from fabula.core.store import (
     write_whole,
 )
 from fabula.core.types import Document, Measurement, Rubric, Signature
-from fabula.judging.measurements import to_measurements
 from fabula.judging.pairs import Pairs, judge_pairs
 from fabula.judging.plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
-from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
+from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, to_measurements, with_retest
 from fabula.models.base import FunctionModel, Model, Usage
 from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens
 from fabula.models.model_spec import ModelOptions, open_model

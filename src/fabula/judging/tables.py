@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from fabula.core.errors import NEVER_CHECKED, explain
 from fabula.core.types import Contrast, Estimate, Measurement, Rubric
 from fabula.judging.judges import JudgeCost, JudgeFigures
-from fabula.judging.measurements import answer_shown, score_range
 from fabula.judging.pairs import PairRanking, PairSummary
 from fabula.judging.plan import is_identified
+from fabula.judging.run import answer_shown, score_range
 from fabula.judging.session import Spent
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import Trust

@@ -27,8 +27,7 @@ from fabula.continuation.scores import (
     sample_examples,
     score_rows,
 )
-from fabula.continuation.table import SystemTable, compare_systems
-from fabula.continuation.tables import example_blocks, system_tables
+from fabula.continuation.tables import SystemTable, compare_systems, example_blocks, system_tables
 from fabula.core.resume import kept_rows
 from fabula.linguistic.metrics import METRICS, Metric, ToolChoice
 from fabula.replicate.claims import Claim, agreement_lines, claim_sheet, claims_of, printed_table

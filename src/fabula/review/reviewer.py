@@ -502,8 +502,7 @@ async def _ask_model(
 
     Raises `ModelError`, `InputError`.
     """
-    from fabula.judging.measurements import to_measurements
-    from fabula.judging.run import judge_stories
+    from fabula.judging.run import judge_stories, to_measurements
     from fabula.models.encoder import Encoder
     from fabula.models.replay import CALLS, CachedModel
 

@@ -17,8 +17,7 @@ from fabula.core.provenance import read_record
 from fabula.core.settings import Between, setting
 from fabula.core.store import write_rows
 from fabula.jobs import registry
-from fabula.jobs.job import Texts
-from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.job import SILENT, Progress, Texts
 from fabula.judging.job import Labels
 from fabula.show.sheet import Block, Column, Sheet
 

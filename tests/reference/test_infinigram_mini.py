@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.infinigram_serving import Body, serving_infinigram
 
 from fabula.core.errors import LookupFailed
-from fabula.jobs.progress import SILENT
+from fabula.jobs.job import SILENT
 from fabula.novelty.job import OriginalityOptions
 from fabula.reference.backend import LocatedText
 from fabula.reference.catalogue import BY_CHARACTERS, MINI_URL

@@ -13,8 +13,8 @@ from fabula.core.errors import CorpusError, InputError
 from fabula.core.settings import SettingsError
 from fabula.core.types import Document
 from fabula.groups.part import DiversityPart
+from fabula.jobs.job import SILENT
 from fabula.jobs.models import NoModelSettings, Spending
-from fabula.jobs.progress import SILENT
 from fabula.judging.agreement import CorrectSettings, correct_measurements
 from fabula.judging.job import Labels
 from fabula.raters.labels import read_labels

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from fabula.core.errors import InputError
 from fabula.core.settings import Between, Settings, SettingsError, part, seed_setting, setting
 from fabula.jobs import models as calls
-from fabula.jobs.job import WholeStream
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.job import SILENT, Confirm, Progress, WholeStream, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import (
     Engine,

@@ -18,8 +18,7 @@ from fabula.core.store import dump_json, read_measurements, write_rows, write_wh
 from fabula.core.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater
 from fabula.jobs import models as calls
 from fabula.jobs.given import Part, Rows, located_in
-from fabula.jobs.job import Texts
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.job import SILENT, Confirm, Progress, Texts, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import (
     plot_setting,

@@ -21,8 +21,7 @@ from fabula.core.settings import (
 from fabula.core.store import measurement_row
 from fabula.core.types import Document, by_rater
 from fabula.jobs.given import GivenSource, Rows, located_in
-from fabula.jobs.job import OneSource, Texts
-from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.job import SILENT, OneSource, Progress, Texts
 from fabula.jobs.result import Result, Row
 from fabula.jobs.shared_settings import Processes, encoder_setting, plot_setting
 

@@ -15,12 +15,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
+from fabula.core.errors import FabulaError
 from fabula.core.settings import Settings
 from fabula.core.types import Document
 from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Reading
+
+if TYPE_CHECKING:
+    from fabula.models.cost import Estimate
 
 Texts = Annotated[Sequence[Document], "texts"]
 """Texts that a job keeps in memory, all of them with ids of their own."""
@@ -132,3 +136,45 @@ class Shape:
         """The docstring without what is only for Python."""
         parts = (inspect.getdoc(self.function) or "").split("\n\n")
         return "\n\n".join(part for part in parts if not part.startswith("Raises"))
+
+
+class Progress(Protocol):
+    """Receives the progress of a job: a bar, log lines, a page, or nothing."""
+
+    def begin(self, stage: str, total: int | None) -> None:
+        """Start a stage of `total` steps; None if their number is unknown."""
+
+    def advance(self, n: int) -> None:
+        """Mark `n` more steps as done."""
+
+    def say(self, stage: str) -> None:
+        """Rename the current stage."""
+
+    def tell(self, sentence: str) -> None:
+        """Show a notice that stays visible."""
+
+
+class _Silent(Progress):
+    """Ignores all progress."""
+
+
+SILENT: Progress = _Silent()  # type: ignore[abstract]
+
+Confirm = Callable[[str, "Estimate"], None]
+"""Called with a model and its estimated cost before its first call; raises to stop."""
+
+
+def agreed(model: str, estimate: Estimate) -> None:
+    """A `Confirm` that accepts everything; cost limits still apply."""
+
+
+class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
+    """The user does not agree to the cost: raised by a `Confirm`."""
+
+
+Agree = Callable[..., None]
+"""Asks a question, below lines if there are any, before what cannot be undone; raises to stop."""
+
+
+def agreed_to(question: str, lines: Iterable[str] = (), /) -> None:
+    """An `Agree` that asks nobody."""

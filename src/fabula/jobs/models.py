@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.core.errors import explain
 from fabula.core.settings import Between, Settings, SettingsError, part, setting
-from fabula.jobs.progress import Confirm
+from fabula.jobs.job import Confirm
 from fabula.jobs.result import Result, Row
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.core.errors import InputError
 from fabula.core.resume import Share
 from fabula.core.settings import Between, Described, Settings, SettingsError, setting
-from fabula.jobs.progress import Progress
 
 if TYPE_CHECKING:
     from fabula.core.types import Document
     from fabula.core.workers import Cluster
+    from fabula.jobs.job import Progress
     from fabula.show.sheet import Block
 
 

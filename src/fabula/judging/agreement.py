@@ -22,9 +22,8 @@ from fabula.core.settings import (
 from fabula.core.store import write_rows
 from fabula.core.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater
 from fabula.jobs.given import GivenSource
-from fabula.jobs.job import Stream
+from fabula.jobs.job import SILENT, Confirm, Progress, Stream, agreed
 from fabula.jobs.models import ModelSettings, Pricing, confirm_prompts
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import page_setting
 from fabula.judging import job as judging

@@ -22,9 +22,8 @@ from fabula.core.settings import (
 )
 from fabula.core.types import Document, Measurement, Rubric, by_rater
 from fabula.jobs.given import located_in, rows_in
-from fabula.jobs.job import Texts
+from fabula.jobs.job import SILENT, Confirm, Progress, Texts, agreed
 from fabula.jobs.models import ModelSettings, max_tokens_setting, temperature_setting
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row
 from fabula.jobs.shared_settings import page_setting, restart_setting
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fabula.core.errors import InputError, ModelError, explain
 from fabula.core.settings import Between, Settings, SettingsError, part, setting
 from fabula.core.types import Rubric
+from fabula.jobs.job import SILENT, Confirm, Progress, agreed
 from fabula.jobs.models import ModelSettings, confirm_prompts
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 
 if TYPE_CHECKING:

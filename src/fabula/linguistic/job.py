@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.core.errors import InputError
 from fabula.core.settings import Settings, part, setting
-from fabula.jobs.job import Stream
-from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.job import SILENT, Progress, Stream
 from fabula.jobs.result import Result, Row, single_values
 from fabula.jobs.shared_settings import (
     Engine,

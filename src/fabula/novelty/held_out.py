@@ -15,8 +15,8 @@ from fabula.core.errors import InputError
 from fabula.core.settings import Between, seed_setting, setting
 from fabula.core.store import dump_json, write_whole
 from fabula.core.types import Document
+from fabula.jobs.job import SILENT, Progress
 from fabula.jobs.job import Corpus as CorpusFolder
-from fabula.jobs.progress import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes, restart_setting
 from fabula.novelty.job import Matching, OriginalityOptions, open_measure

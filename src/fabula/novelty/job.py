@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fabula.core.settings import Between, Settings, SettingsError, changed, of_field, part, setting
-from fabula.jobs.job import Stream
+from fabula.jobs.job import SILENT, Confirm, Progress, Stream, agreed
 from fabula.jobs.models import Spending
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, flat, picked, single_values
 from fabula.jobs.shared_settings import (
     Engine,

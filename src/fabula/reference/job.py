@@ -23,8 +23,7 @@ from fabula.core.settings import (
     setting,
 )
 from fabula.jobs import models as calls
-from fabula.jobs.job import Corpus, Texts, WholeStream
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.job import SILENT, Confirm, Corpus, Progress, Texts, WholeStream, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import (
     Engine,

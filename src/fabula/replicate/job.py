@@ -18,7 +18,7 @@ from fabula.core.settings import (
     setting,
 )
 from fabula.feedback.job import open_encoder, tokens_setting
-from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.job import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes, page_setting, plot_setting
 

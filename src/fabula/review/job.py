@@ -22,9 +22,8 @@ from fabula.core.settings import (
 )
 from fabula.core.store import measurement_row, read_measurements, write_rows
 from fabula.core.types import Document, Measurement
-from fabula.jobs.job import Texts
+from fabula.jobs.job import SILENT, Confirm, Progress, Texts, agreed
 from fabula.jobs.models import NoModelSettings, temperature_setting
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, flat, picked
 from fabula.jobs.shared_settings import Processes, TableFiles, grammar_setting, page_setting
 from fabula.judging.job import Labels, Run, labels_of_some

@@ -20,7 +20,7 @@ from fabula.core.instruments import Instrument, instruments
 from fabula.core.resume import kept_rows
 from fabula.core.types import Document, Measurement, Rubric
 from fabula.feedback.advising import Advice, AdvicePlan, advise, estimate
-from fabula.jobs.progress import SILENT, Confirm, Declined, Progress, agreed
+from fabula.jobs.job import SILENT, Confirm, Declined, Progress, agreed
 from fabula.judging.job import Asking, judging_of, labels_of_some, plan_of
 from fabula.judging.part import JudgedTexts
 from fabula.judging.plan import AnswerBook, JudgePlan

@@ -21,9 +21,8 @@ from fabula.core.settings import (
 )
 from fabula.core.store import write_rows
 from fabula.jobs import models as calls
-from fabula.jobs.job import Stream, Texts
+from fabula.jobs.job import SILENT, Confirm, Progress, Stream, Texts, agreed
 from fabula.jobs.models import WrittenStories
-from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import (
     Reading,

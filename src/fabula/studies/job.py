@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from fabula.core.errors import InputError
 from fabula.core.settings import Between, Settings, SettingsError, changed, seed_setting, setting
-from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
+from fabula.jobs.job import SILENT, Agree, Progress, agreed_to
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import check_kept, plot_setting
 

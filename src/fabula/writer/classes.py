@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fabula.core.errors import InputError
 from fabula.core.store import dump_json, write_whole
-from fabula.jobs.progress import Progress
+from fabula.jobs.job import Progress
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer
 from fabula.text import read_documents

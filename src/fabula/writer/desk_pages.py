@@ -18,7 +18,7 @@ from starlette.datastructures import FormData, UploadFile
 from fabula.core.errors import InputError, ModelError
 from fabula.core.instruments import own_parts
 from fabula.core.types import Document
-from fabula.jobs.progress import Progress
+from fabula.jobs.job import Progress
 from fabula.models.available import check_key, find_models
 from fabula.review.reviewer import estimate_review
 from fabula.text import read_documents

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.core.errors import ModelError
 from fabula.core.settings import Between, SettingsError, setting
 from fabula.core.types import Document
+from fabula.jobs.job import SILENT, Agree, Progress, agreed_to
 from fabula.jobs.models import Pricing
-from fabula.jobs.progress import SILENT, Agree, Progress, agreed_to
 from fabula.jobs.result import Result, Row, picked
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from fabula.core.errors import FabulaError, InputError
 from fabula.core.instruments import names_of_parts
 from fabula.core.store import dump_json, write_whole
 from fabula.core.types import Document
+from fabula.jobs.job import Declined, Progress
 from fabula.jobs.models import NoModelSettings
-from fabula.jobs.progress import Declined, Progress
 from fabula.jobs.result import picked
 from fabula.models.cost import Estimate
 from fabula.reference import search

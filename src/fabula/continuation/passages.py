@@ -14,6 +14,7 @@ from typing import Any
 from fabula.core.types import Document
 from fabula.text import check_documents
 from fabula.text.chapters import is_heading
+from fabula.text.clusters import Components
 from fabula.text.readers import cbt_books, detokenise
 from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.text.words import word_set
@@ -96,21 +97,14 @@ def _books_of_items(items: Sequence[Document]) -> list[str]:
     Items overlap if they share two consecutive sentences with at least `_MIN_SHARED_TOKENS` tokens
     in total: answers such as "Yes." recur in any book.
     """
-    leader = list(range(len(items)))
-
-    def first(k: int) -> int:
-        while leader[k] != k:
-            leader[k] = leader[leader[k]]
-            k = leader[k]
-        return k
-
+    joined = Components(len(items))
     holder: dict[tuple[str, str], int] = {}
     for k, item in enumerate(items):
         for pair in pairwise(map(str, item.meta["sentences"])):
             if sum(len(line.split()) for line in pair) >= _MIN_SHARED_TOKENS:
-                a, b = sorted((first(holder.setdefault(pair, k)), first(k)))
-                leader[b] = a
-    return [items[first(k)].id for k in range(len(items))]
+                first, other = sorted(map(joined.root, (holder.setdefault(pair, k), k)))
+                joined.join(other, first)
+    return [items[joined.root(k)].id for k in range(len(items))]
 
 
 def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:

@@ -170,12 +170,8 @@ def without_headings(document: Document) -> str:
     text = document.text
     marked, markdown, spans = _marked(document)
     # A Markdown heading can be a title, or a paragraph ("### Human: Oh! And...").
-    headings = [
-        head
-        for head in markdown
-        if len(head.title) <= _MAX_HEADING and not _IS_PROSE.search(head.title)
-    ]
-    headings += marked
+    plain = [h for h in markdown if len(h.title) <= _MAX_HEADING and not _IS_PROSE.search(h.title)]
+    headings = plain + marked
     if not _chosen(headings, text):
         typographic = _by_convention(text, spans)
         is_book = len([head for head in typographic if head.style not in ("large", "matter")]) > 1
@@ -275,9 +271,8 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
     heads = _without_contents(text, heads)
     small = [head for head in heads if head.style == "small"]
     if len(small) < 2:
-        small = _numbered(text, [head for head in heads if head.style == "titled"])
-        alone = _numbered(text, [head for head in heads if head.style == "number"])
-        small = small if len(small) >= len(alone) else alone
+        kinds = ([head for head in heads if head.style == style] for style in ("titled", "number"))
+        small = max((_numbered(text, some) for some in kinds), key=len)
     else:
         # With the headings between chapters that continue the numbering without the word.
         rest, small = small, []

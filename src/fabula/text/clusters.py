@@ -110,10 +110,7 @@ class Sketch:
 def sketch_of(text: str) -> Sketch:
     """The sketch of a text. Takes time and memory in proportion to its length."""
     words = _settings.words(text)
-    known: dict[str, int] = {}
-    for word in words:
-        if word not in known:
-            known[word] = zlib.crc32(word.encode("utf-8", "replace"))
+    known = {word: zlib.crc32(word.encode("utf-8", "replace")) for word in set(words)}
     codes = _mixed(np.fromiter((known[word] for word in words), np.uint64, len(words)))
     per_100 = 100 / max(1, len(words))
     runs, window = _grams(codes, _GRAM), RUN_WORDS - _GRAM + 1
@@ -213,7 +210,7 @@ def find_clusters(
     keys: what each text belongs to as far as is known; a text of its own needs a key of its own.
     digests: if given, texts with the same digest are copies too, however short.
     """
-    by_copy, all_ = _Components(len(keys)), _Components(len(keys))
+    by_copy, all_ = Components(len(keys)), Components(len(keys))
     first: dict[str, int] = {}
     for place, key in enumerate(keys):
         all_.join(place, first.setdefault(key, place))
@@ -253,7 +250,9 @@ def joined_keys(keys: list[str], sketches: Sequence[Sketch | None]) -> tuple[lis
     return [joined.names[number] for number in joined.numbers], joined.n_before - len(joined)
 
 
-class _Components:
+class Components:
+    """Things numbered from 0, joined in pairs: the root of each names what it is joined with."""
+
     def __init__(self, n: int) -> None:
         self._parent = list(range(n))
 

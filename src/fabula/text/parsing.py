@@ -146,16 +146,13 @@ def _parsed(doc: Any) -> Parsed:
         for k, t in enumerate(kept)
         for head in [places[t.head.i]]
     )
-    starts: list[int] = []
-    for sentence in doc.sents:
-        starts += _within(places, sentence)[:1]
-    phrases = []
-    for chunk in doc.noun_chunks:
-        inside = _within(places, chunk)
-        if inside and places[chunk.root.i] >= 0:
-            phrases.append(Phrase(inside[0], inside[-1] + 1, places[chunk.root.i]))
-    verbs = tuple(_verb_phrase_words(tokens))
-    return Parsed(doc.text, tokens, tuple(starts), tuple(phrases), verbs)
+    starts = tuple(place for sentence in doc.sents for place in _within(places, sentence)[:1])
+    phrases = tuple(
+        Phrase(inside[0], inside[-1] + 1, places[chunk.root.i])
+        for chunk in doc.noun_chunks
+        if (inside := _within(places, chunk)) and places[chunk.root.i] >= 0
+    )
+    return Parsed(doc.text, tokens, starts, phrases, tuple(_verb_phrase_words(tokens)))
 
 
 def _within(places: Sequence[int], span: Any) -> list[int]:

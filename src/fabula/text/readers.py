@@ -332,8 +332,8 @@ def _xlsx_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
                 yield Row(number, f"{name}, row {number}", values)
 
 
-def _all(element: Any, name: str) -> list[Any]:
-    return list(element.xpath(f".//*[local-name()='{name}']"))
+def _all(element: Any, name: str) -> Any:
+    return element.xpath(f".//*[local-name()='{name}']")
 
 
 def _cell_text(element: Any) -> str:
@@ -461,10 +461,8 @@ def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: F
     if fields.text not in row:
         raise InputError(_no_field(where, fields.text, list(row), "`text`"))
     text = row[fields.text]
-    is_list = isinstance(text, list) and all(isinstance(entry, str) for entry in text)
-    lines = text if is_list else None
-    if lines is not None:
-        text = "\n".join(lines)
+    if is_list := isinstance(text, list) and all(isinstance(entry, str) for entry in text):
+        text = "\n".join(text)
     if text is not None and not isinstance(text, str):
         raise InputError(
             f"{where}: field {fields.text!r} contains {_KINDS.get(type(text), 'no text')}, not "
@@ -474,9 +472,9 @@ def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: F
     if id_ is None and fields.id != "id":
         raise InputError(_no_field(where, fields.id, list(row), "`id_field`"))
     meta = {key: row[key] for key in row if key not in (fields.text, fields.id)}
-    if lines is not None:
+    if is_list:
         # Text as a list is joined from its lines, and the list is kept for those who need it.
-        meta[fields.text] = lines
+        meta[fields.text] = row[fields.text]
     author, prompt = meta.pop("author", None), meta.pop("prompt_id", None)
     return Document(
         id=without_controls(_clean(fallback_id if id_ is None else str(id_))),

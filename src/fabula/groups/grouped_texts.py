@@ -133,8 +133,7 @@ class Pool:
             labels[after] = self.labels[before]
             return labels
         _, first, place = np.unique(self.units, return_index=True, return_inverse=True)
-        mixed: NDArray[np.int64] = rng.permutation(self.labels[first])[place]
-        return mixed
+        return rng.permutation(self.labels[first])[place]
 
 
 def plan_pool(

@@ -155,8 +155,7 @@ class Ngrams:
         """For each n-gram, the sum of the entries' values over the texts that hold it."""
         if not len(self.ends):
             return values[:0]
-        totals: NDArray[Any] = np.add.reduceat(values, np.concatenate([[0], self.ends[:-1]]))
-        return totals
+        return np.add.reduceat(values, np.concatenate([[0], self.ends[:-1]]))
 
     def narrowed(self, kept: NDArray[np.int64]) -> Ngrams:
         """Restrict to these texts, numbered in this (ascending) order."""

@@ -58,8 +58,11 @@ class Statistic:
     """How many independent units all of the prior is worth."""
     n_items: int = 1
 
-    def over(self, items: Sequence[object]) -> Statistic:
-        """Over several items, of which each subject is one: its row moves to its item's columns."""
+    def over(self, items: Sequence[object] | None) -> Statistic:
+        """Over several items, if given, of which each subject is one: its row moves to its item's
+        columns."""
+        if items is None:
+            return self
         places = Units.by(items)
         n, m = self.rows.shape
         blocks = np.zeros((n, max(1, places.n), m))
@@ -120,8 +123,7 @@ def difference(
     units = Units.by([*a[1], *b[1]]).known_sums(sums)
 
     def apart(sums: Sums) -> Floats:
-        gap: Floats = a[0].of_sums(sums[..., :n_a]) - b[0].of_sums(sums[..., n_a:])
-        return gap
+        return a[0].of_sums(sums[..., :n_a]) - b[0].of_sums(sums[..., n_a:])
 
     n_units = int((units[:, :n_a].any(axis=1) & units[:, n_a:].any(axis=1)).sum())
     value = _value(apart, units)
@@ -151,8 +153,7 @@ def _beyond_chance(n: Sums, observed: Sums, by_chance: Sums) -> tuple[Sums, Sums
 
 def ratios(gained: Sums, possible: Sums) -> Floats:
     """What is reached as a share of what could be; NaN where nothing could be."""
-    shares: Floats = gained / np.where(possible > 0, possible, np.nan)
-    return shares
+    return gained / np.where(possible > 0, possible, np.nan)
 
 
 # Kappas.
@@ -176,8 +177,7 @@ def cohen(a: Floats, b: Floats, items: Sequence[object] | None = None) -> Statis
         rows, columns = table.sum(axis=-1) / n[..., None], table.sum(axis=-2) / n[..., None]
         return _beyond_chance(n, observed, (rows * columns).sum(axis=-1))
 
-    kappa = Statistic(rows, parts, np.eye(k**2), int(is_paired.sum()))
-    return kappa if items is None else kappa.over(items)
+    return Statistic(rows, parts, np.eye(k**2), int(is_paired.sum())).over(items)
 
 
 def fleiss(ratings: Floats, items: Sequence[object] | None = None) -> Statistic:
@@ -191,8 +191,7 @@ def fleiss(ratings: Floats, items: Sequence[object] | None = None) -> Statistic:
     """
     rows = fleiss_sums(_with_prior(ratings))
     rows, prior = rows[: len(ratings)], rows[len(ratings) :]
-    kappa = Statistic(rows, fleiss_parts, prior, int(rows[:, 0].sum()))
-    return kappa if items is None else kappa.over(items)
+    return Statistic(rows, fleiss_parts, prior, int(rows[:, 0].sum())).over(items)
 
 
 def fleiss_sums(ratings: Floats) -> Sums:
@@ -234,8 +233,7 @@ def gwet(
         by_chance = (shares * (1 - shares)).sum(axis=-1) / (n_categories - 1)
         return _beyond_chance(n, sums[..., 1] / n, by_chance)
 
-    ac1 = replace(fleiss(ratings), parts=parts)
-    return ac1 if items is None else ac1.over(items)
+    return replace(fleiss(ratings), parts=parts).over(items)
 
 
 # Krippendorff's alpha.
@@ -284,8 +282,7 @@ def alpha(
         rows = np.column_stack([apart, counts, n]).astype(np.float64)
     rows, prior = rows[: len(ratings)], rows[len(ratings) :]
     n_prior = 2.0 if level == "nominal" else 1.0
-    coefficient = Statistic(rows, parts, prior, int(rows.any(axis=1).sum()), n_prior)
-    return coefficient if items is None else coefficient.over(items)
+    return Statistic(rows, parts, prior, int(rows.any(axis=1).sum()), n_prior).over(items)
 
 
 def _interval_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:

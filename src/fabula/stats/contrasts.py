@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -219,12 +219,11 @@ def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
 
     Each group must have a value.
     """
-    kruskal = scipy("stats").kruskal
     data = [np.asarray(group, np.float64) for group in groups]
     if min(group.min() for group in data) == max(group.max() for group in data):
         # All values are equal: no order is more extreme than this one. SciPy would compute 0 / 0.
         return 0.0, 1.0
-    result = kruskal(*data)
+    result = scipy("stats").kruskal(*data)
     return float(result.statistic), float(result.pvalue)
 
 
@@ -270,24 +269,18 @@ class _Design:
         n_holders = Counter(name for group in groups for name in group)
         several = sorted(name for name, n in n_holders.items() if n > 1)
         shared = {name: k for k, name in enumerate(several, 1)}
-        values: list[float] = []
-        blocks: list[int] = []
-        n_values: list[int] = []
-        owners: list[int] = []
-        for group in groups:
-            for name, mean in cell_means(group).items():
-                owners.append(shared.get(name, 0))
-                members = group[name] if name in shared else [mean]
-                values += members
-                blocks += [shared.get(name, 0)] * len(members)
-                n_values.append(len(members))
-        _, block = np.unique(blocks, return_inverse=True)
-        raw = np.array(values, np.float64)
+        cells = [
+            (shared.get(name, 0), group[name] if name in shared else [mean])
+            for group in groups
+            for name, mean in cell_means(group).items()
+        ]
+        self._owners = np.array([owner for owner, _ in cells])
+        self._cell_sizes = np.array([len(members) for _, members in cells])
+        _, block = np.unique(np.repeat(self._owners, self._cell_sizes), return_inverse=True)
+        raw = np.array([value for _, members in cells for value in members], np.float64)
         self._scale = float(np.abs(raw).max())
         self.values = raw - (np.bincount(block, raw) / np.bincount(block))[block]
-        self._cell_sizes = np.array(n_values)
         self._group_sizes = np.array([len(group) for group in groups])
-        self._owners = np.array(owners)
         self._holders = np.repeat(np.arange(len(groups)), self._group_sizes)
         self._n_shared = len(shared)
         self._by_block = np.argsort(block, kind="stable")
@@ -339,13 +332,11 @@ class _Design:
         contrasts = np.eye(k)[:-1] - np.eye(k)[-1]
         apart = means @ contrasts.T
         inverse = np.linalg.pinv(contrasts @ covariances @ contrasts.T, hermitian=True)
-        statistics: Floats = np.einsum("ni,nij,nj->n", apart, inverse, apart)
-        return statistics
+        return np.einsum("ni,nij,nj->n", apart, inverse, apart)
 
 
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    starts: NDArray[np.int64] = np.cumsum(sizes) - sizes
-    return starts
+    return np.cumsum(sizes) - sizes
 
 
 # Words and phrases of two groups.
@@ -434,14 +425,12 @@ def smallest_p(which: NDArray[np.int64], strata: NDArray[np.int64], n_tests: int
         )
         for k in ends
     ]
-    p_values: Floats = np.exp(np.minimum(*logs))
-    return p_values
+    return np.exp(np.minimum(*logs))
 
 
 def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> Floats:
-    gammaln = scipy("special").gammaln
-    logs: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return logs
+    gammaln: Callable[[NDArray[np.int64]], Floats] = scipy("special").gammaln
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
 def can_pass(smallest: Floats, max_p: float) -> NDArray[np.bool_]:
@@ -455,5 +444,4 @@ def can_pass(smallest: Floats, max_p: float) -> NDArray[np.bool_]:
     n = 1
     while n < len(ordered) and np.searchsorted(ordered, max_p / n, "right") > n:
         n += 1
-    passing: NDArray[np.bool_] = smallest <= max_p / n
-    return passing
+    return smallest <= max_p / n

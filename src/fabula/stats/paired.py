@@ -193,9 +193,9 @@ def ratio_estimate(
     n_groups = max(1, min(_N_GROUPS, units.n))
     values, left_out = [], []
     for side in sides:
-        values.append(side.take(kept).ratio())
-        # The ratio with each group of items left out.
         mine = side.take(kept)
+        values.append(mine.ratio())
+        # The ratio with each group of items left out.
         groups = np.repeat(units.of % n_groups, mine.lengths())
         _, numbers = np.unique(mine.types, return_inverse=True)
         n_types = int(numbers.max(initial=-1)) + 1

@@ -133,8 +133,7 @@ def _told(ratings: Floats) -> Floats:
 
 
 def _n_raters(ratings: Floats) -> NDArray[np.intp]:
-    counts: NDArray[np.intp] = (~np.isnan(ratings)).any(axis=1).sum(axis=1)
-    return counts
+    return (~np.isnan(ratings)).any(axis=1).sum(axis=1)
 
 
 def _pool(

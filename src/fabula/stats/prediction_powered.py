@@ -332,14 +332,12 @@ def is_covered(predicted: Floats, others: Floats) -> bool:
     outside the range of the labelled is at most as in Beta(2, n - 1), and ranks are mixed (Mann and
     Whitney); anything that would happen once in 1,000 samples is refused.
     """
-    stats = scipy("stats")
-    beta, mannwhitneyu = stats.beta, stats.mannwhitneyu
-    n = len(predicted)
+    n, stats = len(predicted), scipy("stats")
     if n < 2 or not len(others):
         return True
     outside = float(((others < predicted.min()) | (others > predicted.max())).mean())
-    if outside > float(beta.ppf(1 - _RARE, 2, n - 1)):
+    if outside > float(stats.beta.ppf(1 - _RARE, 2, n - 1)):
         return False
     if np.ptp(np.concatenate([predicted, others])) == 0:
         return True
-    return bool(mannwhitneyu(predicted, others).pvalue >= _RARE)
+    return bool(stats.mannwhitneyu(predicted, others).pvalue >= _RARE)

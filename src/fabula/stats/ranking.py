@@ -358,8 +358,7 @@ class Cells:
     def curvature(self, weights: Floats) -> Floats:
         """Minus the second derivatives, made invertible: weights (b, n_cells) to (b, size, size)"""
         size = len(self.centre)
-        curvature: Floats = (self.squares @ weights.T).T.reshape(-1, size, size) + self.centre
-        return curvature
+        return (self.squares @ weights.T).T.reshape(-1, size, size) + self.centre
 
 
 def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:

@@ -90,8 +90,7 @@ class Units:
 
     def means(self, values: Floats) -> Floats:
         """The mean of the values of each unit: (n_rows,) to (n_units,)."""
-        means: Floats = self.sums(values) / np.bincount(self.of)
-        return means
+        return self.sums(values) / np.bincount(self.of)
 
 
 def estimate(
@@ -292,5 +291,4 @@ def reach(error: float, n_blocks: int) -> float:
 
 def _on_z(values: Floats) -> Floats:
     edge = 1 - 1e-6
-    z: Floats = np.arctanh(np.clip(values, -edge, edge))
-    return z
+    return np.arctanh(np.clip(values, -edge, edge))

@@ -183,9 +183,7 @@ GENERATORS: Registry[Callable[[GeneratorChoice], Generator]] = Registry(
 )
 
 
-@functools.cache
-def _opened(choice: GeneratorChoice) -> Generator:
-    return choice.open()
+_opened = functools.cache(GeneratorChoice.open)
 
 
 def context_digest(story: Story) -> str:

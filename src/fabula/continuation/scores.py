@@ -20,6 +20,7 @@ from fabula.core.errors import InputError
 from fabula.core.resume import Row, RowKind, kept_rows
 from fabula.core.store import read_rows
 from fabula.core.workers import InOrder, in_order
+from fabula.jobs.result import picked
 from fabula.linguistic import metrics
 
 GOLD = "gold"
@@ -240,10 +241,7 @@ class Example:
         return {
             "id": self.story.id,
             "context": list(self.story.context),
-            "systems": {
-                w.system: {"text": w.text, "values": w.values, "missing": w.missing}
-                for w in self.written
-            },
+            "systems": {w.system: picked(w, "text", "values", "missing") for w in self.written},
         }
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fabula.continuation.scores import Example, Written
 from fabula.core.errors import InputError, MixError, explain
 from fabula.core.types import Contrast, Estimate, Signature
+from fabula.jobs.result import picked
 from fabula.linguistic.lexis import MATTR_WINDOW, MTLD_THRESHOLD, mattr, mtld, trigrams
 from fabula.linguistic.metrics import METRICS, Metric
 from fabula.show.charts import COLOURS, LINE, figure_of
@@ -93,20 +94,13 @@ class SystemTable:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "signature": self.signature,
-            "n_passages": self.n_passages,
-            "n_clusters": self.n_clusters,
-            "unit": self.unit,
+            **picked(self, "signature", "n_passages", "n_clusters", "unit"),
             "controls": list(self.controls),
-            "n_permutations": self.n_permutations,
-            "level": self.level,
-            "correction": self.correction,
+            **picked(self, "n_permutations", "level", "correction"),
             "systems": dict(self.n_items),
             "metrics": [
                 {
-                    "id": metric.id,
-                    "number": metric.number,
-                    "title": metric.title,
+                    **picked(metric, "id", "number", "title"),
                     "values": {
                         system: {**c.estimate.ends(), "n": c.estimate.n, "missing": dict(c.missing)}
                         for system in self.systems
@@ -234,8 +228,8 @@ def _ratios(aligned: _Aligned, vocabulary: frozenset[str] | None) -> dict[str, d
         types: dict[str, list[int]] = {_WORDS: [], _TRIGRAMS: []}
         ends: dict[str, list[int]] = {_WORDS: [], _TRIGRAMS: []}
         for row in rows:
-            words = [] if row is None else _words_of(row)
-            bounds = itertools.pairwise([0, *([] if row is None else row["sentence_ends"])])
+            words = _words_of(row)
+            bounds = itertools.pairwise([0, *(row["sentence_ends"] if row else ())])
             threes = [three for start, end in bounds for three in trigrams(words[start:end])]
             if vocabulary is not None:
                 words = [word for word in words if word in vocabulary]
@@ -249,9 +243,8 @@ def _ratios(aligned: _Aligned, vocabulary: frozenset[str] | None) -> dict[str, d
     return ratios
 
 
-def _words_of(row: Mapping[str, Any]) -> list[str]:
-    words: list[str] = row["words"].split(" ") if row["words"] else []
-    return words
+def _words_of(row: Mapping[str, Any] | None) -> list[str]:
+    return str(row["words"]).split(" ") if row and row["words"] else []
 
 
 def _cells(

@@ -38,6 +38,7 @@ from fabula.groups.shared_ngrams import (
     SharedText,
     SimilarPair,
 )
+from fabula.jobs.result import picked
 from fabula.models.encoder import Encoder
 from fabula.stats.resampling import MIN_UNITS, Units
 from fabula.text import TextSettings, TextWords
@@ -182,13 +183,9 @@ class GroupDiversity:
                 values.setdefault(measure, {})[n] = shown
             else:
                 values[measure] = shown
+        sizes = "n", "n_texts", "n_too_short", "n_other_prompts", "n_identical", "n_units"
         return {
-            "n": self.n,
-            "n_texts": self.n_texts,
-            "n_too_short": self.n_too_short,
-            "n_other_prompts": self.n_other_prompts,
-            "n_identical": self.n_identical,
-            "n_units": self.n_units,
+            **picked(self, *sizes),
             **values,
             "phrases": [phrase.to_json() for phrase in self.phrases],
             "templates_shared": [template.to_json() for template in self.templates],

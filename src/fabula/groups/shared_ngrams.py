@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.core.types import Span
+from fabula.jobs.result import picked
 from fabula.kernels import ngram_counts as kernels
 from fabula.kernels.ngram_counts import count_pairs
 from fabula.text import TextWords
@@ -399,18 +400,12 @@ class SimilarPair:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "a": self.a,
-            "b": self.b,
-            "n_words": self.n_words,
+            **picked(self, "a", "b", "n_words"),
             "longest_run": self.longest,
-            "share_a": self.share_a,
-            "share_b": self.share_b,
+            **picked(self, "share_a", "share_b"),
             "runs": [
-                {
-                    "n_words": run.n_words,
-                    "a": {"start": run.a.start, "end": run.a.end},
-                    "b": {"start": run.b.start, "end": run.b.end},
-                }
+                {"n_words": run.n_words}
+                | {side: picked(getattr(run, side), "start", "end") for side in ("a", "b")}
                 for run in self.runs
             ],
         }

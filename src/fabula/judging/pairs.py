@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fabula.core.types import Document, Estimate, Measurement
+from fabula.jobs.result import picked
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
 from fabula.judging.run import MAX_UNREADABLE, Caller
@@ -256,12 +257,11 @@ def rank_groups(
 def ranking_row(pair_ranking: PairRanking, rater: str) -> dict[str, Any]:
     """A ranking as a JSON row, the strongest first."""
     ranking, names = pair_ranking.ranking, pair_ranking.names
-    fields = ("n", "n_units", "units", "p_chance", "is_told_from_chance")
     return {
         "ranking": pair_ranking.of,
         "item": pair_ranking.item,
         "rater": rater,
-        **{name: getattr(ranking, name) for name in fields},
+        **picked(ranking, "n", "n_units", "units", "p_chance", "is_told_from_chance"),
         "place": _ends(ranking.place) | {"missing_reason": ranking.place_reason},
         "strengths": [
             {"name": names[strength.thing], "part": strength.part, **_ends(strength.estimate)}
@@ -279,7 +279,7 @@ def ranking_row(pair_ranking: PairRanking, rater: str) -> dict[str, Any]:
 
 
 def _ends(estimate: Estimate) -> dict[str, Any]:
-    return {name: getattr(estimate, name) for name in ("value", "low", "high", "n", "n_units")}
+    return picked(estimate, "value", "low", "high", "n", "n_units")
 
 
 def _rankable(

@@ -716,7 +716,6 @@ def _detection_parts(analyses: Analyses, mark: _Mark) -> Iterator[Block]:
 
 def analyses_json(found: Analyses) -> dict[str, Any]:
     """As plain values for JSON output."""
-
     return {
         "paper": {
             name: float(printed)

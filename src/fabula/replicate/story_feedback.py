@@ -402,12 +402,6 @@ def rate(
     rows: Sequence[Mapping[str, Any]],
 ) -> Rated:
     """The tables by one rater; `means` by question and document, described by `rows`."""
-
-    def printed(where: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-        """Means and standard errors by question."""
-        of_row = printed_row(row_of_paper(where, is_released=is_people), RATED_TABLES)
-        return {q: (of_row[q], of_row[q + ERROR]) for q in QUESTIONS if q in of_row}
-
     by_id = {row["id"]: row for row in rows}
     documents = {document for of_question in means.values() for document in of_question}
     rated: list[RatedRow] = []
@@ -417,7 +411,9 @@ def rate(
         known = [name for name in order if name in groups]
         for name in known + sorted(set(groups) - set(known)):
             where = {dimension: name}
-            rated.append(RatedRow(where, printed(where), groups[name]))
+            of_row = printed_row(row_of_paper(where, is_released=is_people), RATED_TABLES)
+            printed = {q: (of_row[q], of_row[q + ERROR]) for q in QUESTIONS if q in of_row}
+            rated.append(RatedRow(where, printed, groups[name]))
     n_known = len(documents & by_id.keys())
     return Rated(rater, is_people, n_known, len(documents) - n_known, tuple(rated))
 

@@ -478,8 +478,7 @@ def _ask(
 def _json_rows(form: str | None) -> Iterator[Callable[[Any], None]]:
     """Rows printed as they arrive: one array (`json`), one per line (`jsonl`), or nothing.
 
-    If an error stops them, the array is left unclosed, so that a partial result is not mistaken for
-    a complete one.
+    If an error stops them, the array is left unclosed, so that nobody takes it for a complete one.
     """
     n = 0
 

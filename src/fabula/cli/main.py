@@ -185,8 +185,7 @@ def interrupted_by_signals() -> Iterator[None]:
             before(unraisable)
             return
         # Send it later and from another thread: from here it would be dropped like the first one.
-        # Use SIGTERM if this handler is installed for it, since a shell's background job ignores
-        # SIGINT.
+        # Use SIGTERM if this handler has it, since a shell's background job ignores SIGINT.
         number = taken[0] if taken else signal.SIGINT
         main = threading.main_thread().ident
         timer = threading.Timer(_AGAIN_AFTER_S, signal.pthread_kill, [main, number])

@@ -4,8 +4,7 @@ Where a shard ends depends only on the texts, so the bytes depend neither on the
 nor on an interruption; existing shards are not rebuilt.
 
 Roemmele, Gordon and Swanson 2017, section 3.1: the vocabulary has words that occur at least 25
-times; every other one is the unknown word. Words are lower-cased, and punctuation marks are tokens
-like words.
+times; every other one is the unknown word. Words are lower-cased, and punctuation marks are tokens.
 """
 
 from __future__ import annotations
@@ -249,8 +248,8 @@ def build_corpus(
 ) -> Corpus:
     """Split the documents into stories and sentences (as for passages) and count their words.
 
-    Each chapter is a story. Raises `InputError` if there are no sentences, `BusyError` if another
-    process is building here.
+    Each chapter is a story. Raises `InputError` without sentences, `BusyError` while another
+    builds.
     """
     shards = out / _SHARDS
     with writer_lock(out / ".lock", str(out)):

@@ -106,8 +106,7 @@ class AsLong:
 
     Several metrics depend on length. A difference between gold and this control does not. The
     sentence is drawn from the other passages of the book; the nearest length is taken if none is
-    equal, and the other books if the book has no other sentence. Raises `InputError` if a passage
-    has no gold sentence.
+    equal, and the other books if it has no other sentence. Raises `InputError` without gold.
     """
 
     name = AS_LONG

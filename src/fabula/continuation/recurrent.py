@@ -195,8 +195,7 @@ def train_recurrent(
 ) -> Progress:
     """Train, or resume from the last checkpoint, and write the best weights to the corpus folder.
 
-    Raises `InputError` if there is a checkpoint with other settings, and `ModelError` without
-    torch.
+    Raises `InputError` for a checkpoint with other settings, `ModelError` without torch.
     """
     torch = load_torch()
     shape = shape or Network()

@@ -59,8 +59,7 @@ class SystemTable:
     """Texts that each system produced."""
     n_passages: int
     n_clusters: int
-    """Chapters of these passages, or the passages where chapters are unknown: the units of
-    intervals and tests."""
+    """Chapters, or passages where these are unknown: the units of intervals and tests."""
     unit: str
     """The kind of unit: `chapters` or `passages`."""
     metrics: tuple[Metric, ...]

@@ -70,8 +70,7 @@ def compression_ratio(texts: Sequence[bytes]) -> float:
 class Compression:
     """`compression`: the ratio, of texts in the order given.
 
-    gzip looks back 32 KB, so the order matters: it must be unrelated to the properties of the
-    texts.
+    gzip looks back 32 KB, so the order matters: it must be unrelated to what the texts are like.
     """
 
     texts: tuple[bytes, ...]

@@ -266,8 +266,7 @@ def cut_texts(
     """n_words: by default the length that nine tenths of the texts of every group reach. n_texts:
     how many texts are drawn from each group; without it as many as the smallest has.
 
-    Raises `InputError` if no group has two texts that are long enough, or one has fewer than
-    `n_texts`.
+    Raises `InputError` if no group has two texts of that length, or one has fewer than `n_texts`.
     """
     if n_words is None:
         lengths: dict[str, list[int]] = {}

@@ -83,9 +83,8 @@ class WordTable:
     ) -> None:
         """Takes words in normal form.
 
-        prompt_of: for each text the index of its prompt in `prompts`, or -1; without it no text has
-        one. segments: for each text where its segments end, which n-grams do not cross; without it
-        each text is one segment.
+        prompt_of: each text's index in `prompts`, or -1; without it none has one. segments: where
+        each text's segments end, which n-grams do not cross; without it a text is one.
         """
         both = [*texts, *prompts]
         lengths = np.array([len(words) for words in both], np.int64)
@@ -115,8 +114,7 @@ class WordTable:
         """The n-grams of 1 word, 2 words, ... up to `longest`, and the number of each one.
 
         Numbers are int32, (n_words,), of the n-gram that begins at each word: -1 where it occurs
-        once, or is in the text's prompt. Prompts are checked from three words on: a single word of
-        a prompt is not an echo.
+        once, or is in the text's prompt. Prompts are checked from three words on: less is no echo.
         """
         numbers = self.words
         begins, places = kernels.group_places(numbers, int(numbers.max(initial=-1)) + 1)
@@ -523,8 +521,7 @@ def common_runs(
     """Common runs, from left to right in A: (start in A, start in B, words).
 
     a, b: int32, the number of the n-gram of `n_words` that begins at each word, -1 for one that
-    does not count. At each word of A the longest run of B is taken, and the search continues after
-    it.
+    does not count. At each word of A the longest run of B is taken; the search continues after.
     """
     places: dict[int, list[int]] = {}
     for j in np.flatnonzero(b >= 0).tolist():

@@ -1,8 +1,7 @@
 """Comparing judges on the same documents, and combining them into panels.
 
 Only yes-no items count here; `raters/agreement.py` handles the others. If experts' verdicts are
-given, a judge's biases are measured among verdicts on which the experts agree: what remains is the
-judge's own bias.
+given, a judge's biases are measured where the experts agree: what remains is its own.
 """
 
 from __future__ import annotations
@@ -292,8 +291,7 @@ def _measured(judge: JudgeAnswers, truth: Mapping[Subject, float]) -> list[Subje
 
 
 def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> Contrast:
-    """Compare two judges on what both answered: by kappa with the experts, and with each other
-    (`agreement`)."""
+    """Two judges on what both answered: kappa with experts, and with each other (`agreement`)."""
     common = [subject for subject in first.answers if subject in second.answers]
     signature = f"{first.signature}|against:{second.rater}"
     answers = first.answers, second.answers

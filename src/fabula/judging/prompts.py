@@ -6,8 +6,7 @@ such as the authors' `with_background.txt`, replaces ours.
 
 Few-shot judging shows stories judged by people before the one to be judged. Section 6 tried it for
 some tests and saw no gain; here it can be measured for any rubric. A story is never an example for
-itself, nor for another on the same prompt, so that people's answers about it do not influence its
-own verdict.
+itself, nor for another on the same prompt, so that answers about it do not sway its verdict.
 
 Raters of feedback see a story and a piece of feedback, and for the last question also the story it
 was made from (Rashkin et al. 2025, section 6). Here the recorded change is shown as well.
@@ -266,8 +265,7 @@ def example_template(
     """A prompt with `n` of the labelled documents as examples, in an order given by the seed.
 
     Several answers are combined as the item's scale defines (mean or majority), with the reason of
-    the first person who agrees with the result. Raises `InputError` if too few other documents are
-    left for a document.
+    the first person who agrees with the result. Raises `InputError` if too few are left for one.
     """
     by_question: dict[tuple[str, str], list[Measurement]] = {}
     for label in labels:

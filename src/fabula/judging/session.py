@@ -116,8 +116,7 @@ class RunFolder:
     def _check_same(self) -> None:
         """Samples and wordings may be added, and answers parsed again; all else must be unchanged.
 
-        When truncated answers are asked again, the token limit may grow: complete answers stay
-        valid.
+        When truncated answers are asked again, the token limit may grow: complete ones stay valid.
         """
         try:
             row = json.loads((self.path / "run.json").read_bytes())

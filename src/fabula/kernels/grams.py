@@ -1,19 +1,17 @@
 """Pairs of tokens and the longer grams of a shard: where they are, and which do not occur.
 
 A table leads from pairs to intervals of the suffix array, in about five bytes per pair. Pairs are
-stored in buckets by their hash, on average `PER_BUCKET` in each. An entry holds the place
-where the pair's suffixes begin, the logarithm of their number, rounded up, and eight bits of the
-hash, but not the pair itself. So an entry may belong to another pair; a search notices this, since
-it finds no match of two tokens in that pair's interval. The interval may also be too long: suffixes
-beyond the pair's last one are larger than all that begin with the pair, so a search ends at the
-same place.
+stored in buckets by their hash, on average `PER_BUCKET` in each. An entry holds the place where the
+pair's suffixes begin, the logarithm of their number, rounded up, and eight bits of the hash, but
+not the pair itself. So an entry may belong to another pair; a search notices this, since it finds
+no match of two tokens in that pair's interval. The interval may also be too long: suffixes beyond
+the pair's last one are larger than all of the pair, so a search ends at the same place.
 
 A Bloom filter of the 3-grams and 4-grams rules out most searches. A gram that is not in it does not
 occur, so no match extends across it; one that is in it occurs, or is a false positive. A 3-gram and
-the 4-grams that begin with it share a block of 64 bytes, so a query costs one memory access
-(blocks: Putze, Sanders and Singler 2007). Most words of a text that is not copied begin a match of
-two or three words. Such a search ends as soon as it has found these, and is skipped if an earlier
-shard has a match as long.
+the 4-grams that begin with it share a block of 64 bytes, so a query costs one memory access (Putze,
+Sanders and Singler 2007). Most words of an uncopied text begin a match of two or three words. It
+ends as soon as it has found these, and is skipped if an earlier shard has a match as long.
 """
 
 from __future__ import annotations

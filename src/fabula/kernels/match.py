@@ -132,8 +132,7 @@ def search_in_step(
 ):  # fmt: skip
     """Find the longest match at each of the positions.
 
-    Fills lengths, and witnesses: places in the suffix array with such a match, if it is longer than
-    a word.
+    Fills lengths, and witnesses: places in the suffix array of such matches of several words.
     """
     low = np.empty(WIDTH, np.int64)
     high = np.empty(WIDTH, np.int64)
@@ -354,8 +353,7 @@ def shorten(
     """Shorten `lengths` at the positions to matches outside the excluded documents.
 
     Matches only get shorter with distance from the longest match's witness, so the nearest suffix
-    on either side that is not excluded has the longest remaining match. Single words are looked up
-    by bisection.
+    on either side that is not excluded has the longest remaining match. Single words are bisected.
     """
     for i in positions:
         if lengths[i] == 0:

@@ -37,11 +37,10 @@ def group_places(numbers, n_numbers):
 def extend_ngrams(shorter, begins, places, n_left, n):
     """Number the n-grams that occur at least twice, from those of n - 1 words.
 
-    shorter: int32, shape (n_words,), the number of the (n-1)-gram that begins at each word, -1
-    if it occurs once; begins, places: the same, from `group_places`. n_left: int32, shape
-    (n_words,), the words from each one to the end of its segment. Returns the same as `shorter` for
-    n words (-1 also if the segment ends before), in order of the second appearance, and how many
-    numbers there are.
+    shorter: int32, shape (n_words,), the number of the (n-1)-gram that begins at each word, -1 if
+    it occurs once; begins, places: the same, from `group_places`. n_left: int32, shape (n_words,),
+    the words from each one to the end of its segment. Returns the same as `shorter` for n words (-1
+    also if the segment ends before), in order of the second appearance, and their number.
 
     All places of a (n-1)-gram are looked at together, so that a table of the (n-1)-grams that can
     follow is enough to tell its continuations apart.
@@ -177,8 +176,7 @@ def narrow_holders(ends, texts, counts, firsts, place, n_kept):
 
     ends, texts, counts, firsts: from `list_holders`. place: int32, shape (n_texts,), ascending: the
     number of each text that is kept, from 0 to n_kept - 1, or -1. Returns the same four arrays for
-    the texts kept, and n_alone: int64 (n_kept,), the number of n-grams that are now held by that
-    text alone.
+    the texts kept, and n_alone: int64 (n_kept,), the number of n-grams now held by that text alone.
     """
     size = 0
     for k in range(len(texts)):

@@ -103,8 +103,7 @@ def claims_of(
 ) -> list[Claim]:
     """A claim for each printed number of `tables`; `computed` is by row and column.
 
-    `missing` says why numbers were not computed, and `why` why they differ; `notes` do so for some,
-    by row and column.
+    `missing` says why numbers were not computed, `why` why they differ; `notes` by row and column.
     """
     claims = []
     for (table, row, column), printed in load_printed(paper).items():

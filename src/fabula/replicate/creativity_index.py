@@ -4,8 +4,7 @@ Lu et al. 2024, section "Evaluation": the Creativity Index of people and models,
 near matches (Figure 3a to 3d); L-uniqueness against L (3e), including models before and after
 alignment (3f, 3g); the spread of matches over documents (3h to 3j); and machine-text detection
 (3n). The texts are the authors' own (`creativity_index_release`) or others. The paper's reference
-is RedPajama, 900 million web documents; here it is the user's, so only the ranking of groups can
-agree, not the numbers.
+is RedPajama, 900 million web documents; here the user's, so only the ranking of groups can agree.
 """
 
 from __future__ import annotations
@@ -134,8 +133,7 @@ class Scored:
     """Whether the groups of machines differ at all; None for fewer than two."""
     by_level: tuple[Contrast, ...]
     """Of L-uniqueness at each L, over the clusters that both have, with both `means`: people
-    against machines, people against each group of these, and each group before alignment against
-    the one after it."""
+    against machines and each group of these, and groups before alignment against those after."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,7 @@ def read_release(folder: Path) -> dict[str, list[Document]]:
     writers of the kind share, without any text around it. The prompt at the beginning of a text is
     marked (`shared_prefix_chars`): people's texts begin with it, those of models often do.
 
-    Raises `InputError` if there are none, a file has another format, or a kind has no texts by
-    people.
+    Raises `InputError` if there are none, a format is another, or a kind has no texts by people.
     """
     data = folder / "data"
     if not any((data / kind).is_dir() for kind in KINDS):
@@ -101,8 +100,7 @@ def read_outputs(
     L-uniqueness follows from the spans, which are maximal: a word is unique at L if it lies in none
     of L tokens or more. The number of tokens follows from their `coverage`. Texts that were
     truncated or omitted there are not in these rows; others have the clusters that `texts` have.
-    Raises `InputError` for a file in another format, and for a kind without texts of people or of
-    machines.
+    Raises `InputError` for another format, and for a kind without texts of people or machines.
     """
     known = {
         (kind, document.meta["model"], str(document.meta[_WHOLE])): document

@@ -377,8 +377,7 @@ def _released(rows: Rows) -> dict[str, float | None]:
 def row_of_paper(where: Mapping[str, str], *, is_released: bool) -> str:
     """The name of a subset in the paper's tables; none for a model that is not in the paper.
 
-    For your own feedback, only subsets of a model can be compared with the paper: its others are of
-    its eight models.
+    For your own feedback, only subsets of a model compare: the paper's others are of eight models.
     """
     if is_released:
         return ", ".join(where.values())

@@ -32,8 +32,7 @@ from fabula.stats import resampling
 from fabula.stats.resampling import JACKKNIFE, NONE, Floats, OfSums, Units, estimate
 
 MIN_CHANCE = 15
-"""Several items have no interval if fewer answers would differ by chance: Yes, or No, is then too
-rare for one."""
+"""No interval over several items if fewer answers would differ by chance: Yes or No is too rare."""
 _MAX_PRIOR = 256
 Level = Literal["nominal", "ordinal", "interval", "absolute"]
 Association = Literal["correlation", "slope"]
@@ -59,8 +58,7 @@ class Statistic:
     n_items: int = 1
 
     def over(self, items: Sequence[object] | None) -> Statistic:
-        """Over several items, if given, of which each subject is one: its row moves to its item's
-        columns."""
+        """Over several items, if any, each subject of one: its row moves to its item's columns."""
         if items is None:
             return self
         places = Units.by(items)

@@ -9,8 +9,7 @@ mean of its values in each cluster. If the groups were alike,
 
 - the values of a cluster that several groups share could be assigned to these groups in any way
   that keeps the number in each (a sign flip, if each has one): the test is paired;
-- a cluster with only one group could just as well belong to another, so such clusters are permuted
-  as a whole.
+- a cluster with only one group could as well belong to another, so these are permuted as a whole.
 
 Both are done at once (a permutation in blocks: Good 2005, chapter 6), and p is (b + 1) / (m + 1),
 with b of m random permutations at least as extreme as the observed values (Phipson and Smyth 2010).
@@ -151,8 +150,8 @@ def compare_clusters(
 def _differences(
     a: Floats, b: Floats, n: int, over: str, signature: str, *, are_paired: bool
 ) -> tuple[Estimate, Estimate]:
-    """100 * (mean A - mean B) / mean B, and mean A - mean B. a, b: float64, shape (n,); paired
-    value by value."""
+    """100 * (mean A - mean B) / mean B, and mean A - mean B. a, b: float64 (n,); paired by
+    place."""
     percent, gap, ends, ends_of_gap = None, None, NONE, NONE
     if len(a) and len(b):
         mean_a, mean_b = float(a.mean()), float(b.mean())

@@ -127,8 +127,7 @@ def compare_pairs(
 def mean_estimates(
     means: Means, *, clusters: NDArray[np.int64] | None = None, signature: str = ""
 ) -> dict[tuple[str, str], Estimate]:
-    """The mean of each metric and system with its 95 % interval; arguments as for
-    `compare_pairs`."""
+    """Each metric's and system's mean with its 95 % interval; arguments as for `compare_pairs`."""
     return {
         (metric, system): _mean(column, clusters, "mean", signature)
         for metric, columns in means.items()
@@ -149,8 +148,7 @@ def _mean(values: Floats, clusters: NDArray[np.int64] | None, of: str, signature
 def _effect(
     a: Floats, b: Floats, clusters: NDArray[np.int64] | None, signature: str
 ) -> tuple[Estimate, Estimate]:
-    """The mean difference over the passages that both have, and their Cohen's d, each with its
-    95 % interval."""
+    """The mean difference over the passages of both, and Cohen's d, each with its 95 % interval."""
     gaps = a - b
     difference = _mean(gaps, clusters, "mean paired difference", signature)
     kept = ~np.isnan(gaps)
@@ -181,8 +179,7 @@ def ratio_estimate(
     clusters: NDArray[np.int64] | None = None,
     minus: Tokens | None = None,
 ) -> Estimate:
-    """The type-token ratio, or the difference of two over the items that both have, with its 95 %
-    interval.
+    """The type-token ratio, or the difference of two over shared items, with its 95 % interval.
 
     By leaving out each of 50 groups of clusters of passages. A bootstrap would be biased: passages
     drawn twice repeat their words, which lowers the ratio.
@@ -325,9 +322,8 @@ def _signs(n_clusters: int, n_permutations: int, seed: int) -> tuple[NDArray[np.
     """Which clusters are not swapped: uint64, shape (n_words, n_clusters), one bit per permutation;
     the number of permutations; and whether they are all.
 
-    Opposite permutations are equivalent in a two-sided test, so if all are tried, the first cluster
-    is never swapped. Pairs with the same number of clusters share permutations, which leaves each
-    test valid.
+    Opposite permutations are equivalent in a two-sided test, so if all are tried the first cluster
+    is never swapped. Pairs with as many clusters share permutations, which leaves each test valid.
     """
     if n_clusters - 1 <= np.log2(n_permutations):
         n_ways = 1 << (n_clusters - 1)

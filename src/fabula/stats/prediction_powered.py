@@ -30,8 +30,7 @@ _N_DRAWS = 20_000
 
 
 def clopper_pearson_high(n_hits: int, n: int, confidence: float = 0.95) -> float:
-    """One-sided upper bound of a share, given n_hits in n independent cases (Clopper and Pearson
-    1934)."""
+    """One-sided upper bound of a share of n independent cases (Clopper and Pearson 1934)."""
     beta = scipy("stats").beta
     return float(beta.ppf(confidence, n_hits + 1, n - n_hits)) if n_hits < n else 1.0
 
@@ -56,8 +55,7 @@ def share_high(shares: Floats, confidence: float = 0.95) -> float:
 MIN_LABELS = 4
 """Minimum labelled units for an interval."""
 MIN_VERDICTS = 8
-"""The same if each label is Yes or No and they differ; with fewer it would hold the truth in 89 to
-93 % only."""
+"""The same if labels are Yes and No; with fewer it would hold the truth in 89 to 93 % only."""
 
 _RARE, _RARE_SIDE = 0.001, 0.025
 _NORMAL = 1.959964
@@ -108,8 +106,7 @@ def corrected_mean(
     predictions of the rest. clusters: of all n + m, a prompt or author that makes documents alike,
     or that was drawn for labelling as a whole; by default each document is one. `weight` is by
     default chosen as in PPI++: the covariance of labels and predictions over the variance of
-    predictions, times m / (n + m), between 0 and 1. The labelled documents are assumed to be a
-    random sample of all.
+    predictions, times m / (n + m), between 0 and 1. Those labelled must be a random sample.
     """
     n, m = len(labels), len(others)
     if n == 0:

@@ -175,8 +175,7 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     # Anything that one side always wins is certain in the limit, and does not affect finite ones.
     inner = answers.take(groups[answers.first] == groups[answers.second])
     estimates = _Estimates(inner, groups, signature)
-    # Only the largest group of a part, of at least two, has strengths: those of two groups would
-    # be on different scales.
+    # Only the largest group of a part, of at least two, has strengths: two would have two scales.
     is_ranked = np.zeros(n_things, np.bool_)
     for part in range(int(parts.max(initial=-1)) + 1):
         members = np.unique(groups[parts == part])
@@ -276,8 +275,7 @@ class _Estimates:
             left = np.eye(size) - weight[places][:, :, None] * by_row.transpose(0, 2, 1)
             left_out = np.linalg.pinv(left, rcond=_SINGULAR) @ residual[places][:, :, None]
             influence[alike] = (moves * left_out).sum(axis=1)
-            # Without a unit that alone connects others, their strengths would be unknown, and so
-            # is their error.
+            # Without a unit that alone connects others, strengths and their errors are unknown.
             is_bridge[alike] = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
         self.is_known = np.ones(len(bread), np.bool_)
         bridged = np.unique(groups[tally.first[cell_of[is_bridge[unit_of]]]])
@@ -411,8 +409,7 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
 
     The statistic is that of the score test: wins beyond those explained by the place alone,
     weighted by how often things met. Things of a unit are swapped; if both orders of each pair were
-    asked equally often, p is exact. (b + 1) / (m + 1) as in Phipson and Smyth 2010. None without
-    answers.
+    asked as often, p is exact. (b + 1) / (m + 1), Phipson and Smyth 2010. None without answers.
     """
     if not len(answers.first):
         return None

@@ -16,8 +16,7 @@ truth; docs/reliability.md has its table.
   weights of the units and of a prior worth one or two units, spread evenly over what raters could
   have said, so that rare answers which nobody gave are not taken for impossible. Over several
   items: the jackknife over units, its bias removed.
-- An AUROC: Newcombe's score interval (2006, method 5), which also says something of perfect
-  separation.
+- An AUROC: Newcombe's score interval (2006, method 5), which holds for perfect separation too.
 """
 
 from __future__ import annotations
@@ -175,8 +174,7 @@ def ratio_interval(a: float, b: float, *samples: tuple[Floats, Floats]) -> Ends:
 def share_interval(parts: Floats, wholes: Floats) -> Ends:
     """Of a share over units: shape (n_units,) twice, how many of each unit's answers count.
 
-    If the units are answers themselves this is Wilson's interval. If nothing varies, a unit counts
-    as one answer.
+    If the units are answers this is Wilson's interval. If nothing varies, a unit counts as one.
     """
     n_units, n = len(wholes), float(wholes.sum())
     if n_units < MIN_UNITS:
@@ -250,8 +248,7 @@ def agreement_interval(
 def jackknife_interval(units: Floats, of_sums: OfSums, *, on_z: bool = True) -> Ends:
     """Of a statistic of sums over units, its bias removed; on the scale of Fisher's z, or its own.
 
-    units as above. None with too few units, if it is undefined without one of them, or if no unit
-    makes a difference.
+    units as above. None with too few, if undefined without one, or if none makes a difference.
     """
     n = len(units)
     if n < MIN_UNITS:

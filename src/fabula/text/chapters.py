@@ -10,8 +10,7 @@ What counts as a heading, most reliable first:
 
 "Prologue" and "Epilogue" are chapters; a preface, contents and notes around the story are not. A
 table of contents is recognised by headings without text between them that recur later. A scene ends
-at a line without words (`* * *`, `#`), or at a gap that is wider than those between other
-paragraphs of the text.
+at a line without words (`* * *`, `#`), or at a gap wider than those between other paragraphs.
 """
 
 from __future__ import annotations

@@ -264,8 +264,7 @@ def open_checker(name: str) -> Checker | None:
 def faults_each(checker: Checker, parsed: Iterable[Parsed]) -> Iterator[tuple[Fault, ...]]:
     """The errors of each parsed text, in order: names are never misspelt, and past tense is known.
 
-    Cached, also on disk: profile and line notes check the same sentences, and so does the next
-    draft.
+    Cached, also on disk: profile, line notes and the next draft check the same sentences.
     """
 
     def piece_of(parsed: Parsed) -> str:
@@ -287,8 +286,7 @@ def parsed_and_checked(
 ) -> tuple[list[Parsed], list[tuple[Fault, ...]]]:
     """All parsed texts, and the errors of each; none without a checker.
 
-    A thread checks while the next texts are parsed, two if there are many. An interrupt waits for
-    their current batches.
+    A thread (two if many) checks while the next are parsed; an interrupt waits for their batches.
     """
     if checker is None:
         parsed = list(parsed)

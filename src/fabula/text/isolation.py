@@ -5,8 +5,7 @@ one chapter 300 times, a Word document of 300 KB with two million paragraphs. So
 expand are read by a helper process, which the system kills when it exceeds its limits. The calling
 process gets documents, or an error message; a desk continues to serve.
 
-The helper is reused for the next file, and exits when it has been idle, or when the process that
-started it has ended.
+The helper is reused, and exits when it has been idle, or the process that started it has ended.
 """
 
 from __future__ import annotations

@@ -220,8 +220,7 @@ def _odt_words(element: Any) -> list[str]:
 def parse_rtf(data: bytes, name: str) -> ParsedText:
     """Parse the paragraphs of a rich text; notes, headers and footers are left out.
 
-    A heading is a paragraph with an outline level (RTF 1.9.1, paragraph formatting). Raises
-    `InputError`.
+    A heading has an outline level (RTF 1.9.1, paragraph formatting). Raises `InputError`.
     """
     from striprtf.striprtf import rtf_to_text
 

@@ -187,8 +187,7 @@ def _form(text: str) -> tuple[bool, str]:
 
 
 def _to_json(parsed: Parsed) -> list[Any]:
-    """What the pipeline found in a text, without its characters: columns of its tokens, and where
-    sentences and phrases are."""
+    """What the pipeline found: columns of tokens, and where sentences and phrases are."""
     rows = [(t.start, len(t.text), t.pos, t.tag, t.dep, t.head) for t in parsed.tokens]
     columns = list(zip(*rows, strict=True)) or [()] * 6
     return [columns, parsed.sentence_starts, parsed.noun_phrases, parsed.verb_phrase_words]

@@ -38,8 +38,7 @@ _opened = threading.local()
 def _stubbed() -> Iterator[None]:
     """Keep spaCy from importing torch, which takes seconds, and the client of its command line.
 
-    Neither is used by this pipeline. `spacy.info`, all that spaCy itself takes of its command line,
-    works as ever.
+    Neither is used here. `spacy.info`, all that spaCy takes of its command line, works as ever.
     """
     line, info = ModuleType("spacy.cli"), ModuleType("spacy.cli.info")
     info.info = lambda *args, **more: (  # type: ignore[attr-defined]

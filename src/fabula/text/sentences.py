@@ -30,9 +30,7 @@ in all but 6 of 633 poems; but 0.65 and more in all but 4 of 335 parts of novels
 per line.
 """
 _WIDE = 120
-"""Lines are never wrapped at this width: a text with a longer median line has one paragraph per
-line.
-"""
+"""Lines are never wrapped so wide: a text with a longer median line has one paragraph per line."""
 _WIDTHS = range(45, 101)
 
 
@@ -135,8 +133,7 @@ def sentence_spans(text: str, nlp: Any) -> Spans:
     """The span of each sentence of a text, half-open in characters; the text is not modified.
 
     `nlp` is a pipeline that finds sentences. None crosses a blank line, and what begins in lower
-    case continues the sentence before. Paragraphs that this pipeline has already split are cached,
-    also on disk.
+    case continues the sentence before. Paragraphs split before are cached, also on disk.
     """
     paragraphs = list(_plain_paragraphs(text))
 

@@ -102,8 +102,7 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
     A source is a file, a folder (searched recursively for known suffixes, skipping hidden files), a
     pattern with `*`, `?` or `[...]`, an fsspec URL of any of these, or `-` for standard input.
 
-    Raises `InputError` if a source matches nothing, or a file has an unknown suffix and there is no
-    `format_`.
+    Raises `InputError` if a source matches nothing, or without `format_` a suffix is unknown.
     """
     readable: list[FileSource] = []
     for source in sources:
@@ -139,9 +138,8 @@ def read_documents(
 ) -> Iterator[Document]:
     """Stream the documents of `sources`, one at a time, in order.
 
-    In tables (JSON Lines, CSV, Parquet) a row is a document; the row's other fields become its
-    `meta`. A row without `id_field` is named after its file and line. Any other file is one
-    document.
+    In tables (JSON Lines, CSV, Parquet) a row is a document; its other fields are its `meta`. A row
+    without `id_field` is named after its file and line. Any other file is one document.
 
     Raises `InputError`, naming file, line and remedy, at the first unreadable file; or, with
     `on_unreadable`, passes the error to it and continues with the next file. If none of the files

@@ -262,8 +262,7 @@ class _Reader:
                 poor = j
         if poor is None or kind != "single":
             return poor
-        # An unlikely closing apostrophe may close after up to three words, or before a verb of
-        # saying.
+        # An unlikely apostrophe may close after up to three words, or before a verb of saying.
         n_words = len(WORD.findall(self.text[marks[k].end : marks[poor].start]))
         after = WORD.findall(self.after(marks[poor].end, len(self.text)))[:3]
         may_close = n_words <= _MAX_SCARE_WORDS or any(word.lower() in SAYING for word in after)
@@ -382,9 +381,8 @@ class _Reader:
 def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:
     """All quotations of a text in order, without nesting.
 
-    Without `has_paragraphs`, the text is consecutive sentences from a longer one: an opening mark
-    at the start of a sentence may begin a paragraph of the same speech, and the text may begin and
-    end within speech.
+    Without `has_paragraphs`, the text is sentences from a longer one: an opening mark at the start
+    of a sentence may begin a paragraph of the same speech, and the text may begin and end in one.
     """
     reader = _Reader(text, has_paragraphs)
     pairs = {kind: reader.quotations(kind) for kind in reader.marks}

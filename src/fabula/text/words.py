@@ -3,8 +3,7 @@
 A word is a run of letters, marks and digits, joined by an apostrophe, a middle dot or, between
 digits, a point or comma: *don't*, *l'homme*, *3.14*. Scripts without spaces between words (Han,
 kana, Thai, Lao, Khmer, Burmese) give a token for each character with its marks. An emoji, with its
-modifiers, is a token. Hyphens separate words, so that *well-known* and *well known* match each
-other.
+modifiers, is a token. Hyphens separate words, so *well-known* and *well known* match.
 
 Each word is compared in a normal form: Unicode NFKC, so that composed and combining accents,
 ligatures and full-width letters agree; one kind of apostrophe; invisible characters (soft hyphen,
@@ -139,8 +138,7 @@ def word_set(*lines: str) -> frozenset[str]:
 def count_words(text: str) -> int:
     """The length of a text in words, wherever a page, a table or a limit states it.
 
-    As in the search of a reference: *don't* is one word, *well-known* two, a number one, and a dash
-    none; headings count.
+    As searched: *don't* is one word, *well-known* two, a number one, a dash none; headings count.
     """
     return len(TextSettings().raw_words(text))
 

@@ -248,8 +248,8 @@ def build_corpus(
 ) -> Corpus:
     """Split the documents into stories and sentences (as for passages) and count their words.
 
-    Each chapter is a story. Raises `InputError` without sentences, `BusyError` while another
-    builds.
+    Each chapter is a story. Raises `InputError` if there are no sentences, `BusyError` if another
+    process is building here.
     """
     shards = out / _SHARDS
     with writer_lock(out / ".lock", str(out)):

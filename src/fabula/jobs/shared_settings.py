@@ -156,11 +156,8 @@ WRITTEN = (
 
 def is_output(described: Described) -> bool:
     """Whether a setting names a file that the job writes."""
-    return (
-        described.path[-1] in WRITTEN
-        and described.field.unit != "DIR"
-        and (described.type == Path or described.type == Path | None)
-    )
+    is_file = described.field.unit != "DIR" and described.type in (Path, Path | None)
+    return described.path[-1] in WRITTEN and is_file
 
 
 def is_folder(place: object) -> str | None:

@@ -4,8 +4,8 @@ Chakrabarty et al. 2024, section 4.1: measures are grouped by meaning, the longe
 represents its group, a measure that is not a question is turned into one, and the group gets a
 name. There people did this by discussion; here it is done with sentence embeddings, so the draft is
 only a starting point. Section 5.2.1: an expert's question alone is ambiguous to other experts and
-to models, so a model writes out its meaning, and experts verify and edit that; existing fields
-stay.
+to models, so a model writes out its meaning, and experts verify and edit that; an item's existing
+fields are not changed.
 """
 
 from __future__ import annotations

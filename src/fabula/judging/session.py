@@ -139,11 +139,6 @@ class RunFolder:
                 "another `out`, or start over with `restart`"
             )
 
-    def finish(self, measurements: Sequence[Measurement]) -> None:
-        """Write the measurements atomically."""
-        rows = map(measurement_row, measurements)
-        write_rows(self.path / "measurements.jsonl", rows, are_results=True)
-
 
 def read_run(path: Path) -> tuple[Rubric, list[Measurement]]:
     """The rubric and the measurements of a finished run. Raises `InputError`."""
@@ -244,7 +239,8 @@ def run_session(
             measurements += judged
             spent.append(cost)
         if folder is not None:
-            folder.finish(measurements)
+            rows = map(measurement_row, measurements)
+            write_rows(folder.path / "measurements.jsonl", rows, are_results=True)
     return measurements, spent
 
 

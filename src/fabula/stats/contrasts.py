@@ -150,8 +150,7 @@ def compare_clusters(
 def _differences(
     a: Floats, b: Floats, n: int, over: str, signature: str, *, are_paired: bool
 ) -> tuple[Estimate, Estimate]:
-    """100 * (mean A - mean B) / mean B, and mean A - mean B. a, b: float64 (n,); paired by
-    place."""
+    """100 * (mean A - mean B) / mean B, and mean A - mean B. a, b: float64 (n,), paired or not."""
     percent, gap, ends, ends_of_gap = None, None, NONE, NONE
     if len(a) and len(b):
         mean_a, mean_b = float(a.mean()), float(b.mean())

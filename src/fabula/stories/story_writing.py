@@ -161,7 +161,6 @@ async def write_stories(
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
     """Return the last round of each plot's story; every round is kept as it arrives."""
-
     calls = [partial(_write, plot, model, plan, rows) for plot in plots]
     # A call that fails ends that story's rounds; the next run resumes from there.
     failed: Row = {"missing_reason": "failed", "text": None}

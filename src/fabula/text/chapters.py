@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
@@ -153,8 +153,7 @@ def chapters_of(document: Document) -> list[Chapter]:
             part = head.title
         elif head.style != "matter":
             body = head.end + len(text[head.end : end]) - len(text[head.end : end].lstrip())
-            scenes = tuple(_scenes(text, body, end, spans, usual))
-            if scenes:
+            if scenes := tuple(_scenes(text, body, end, spans, usual)):
                 number = len(chapters) + 1
                 chapters.append(Chapter(number, head.title, head.start, body, end, part, scenes))
     return chapters if len(chapters) > 1 else []
@@ -472,21 +471,19 @@ def _usual_gap(text: str, spans: Sequence[Place]) -> int:
     return gaps.most_common(1)[0][0] if gaps else 2
 
 
-def _scenes(text: str, start: int, end: int, spans: Sequence[Place], usual: int) -> Iterator[Place]:
+def _scenes(text: str, start: int, end: int, spans: Sequence[Place], usual: int) -> list[Place]:
     """The spans of text between separators and wide gaps."""
-    inside = [(max(a, start), min(b, end)) for a, b in spans if a < end and b > start]
-    first = last = None
-    for a, b in inside:
-        is_separator = _SEPARATOR.fullmatch(text[a:b]) is not None
-        is_apart = last is not None and text[last:a].count("\n") > usual + 1
-        if (is_separator or is_apart) and first is not None and last is not None:
-            yield first, last
-            first = None
-        if not is_separator:
-            first = a if first is None else first
-            last = b
-    if first is not None and last is not None:
-        yield first, last
+    scenes: list[Place] = []
+    is_new = True
+    for a, b in ((max(a, start), min(b, end)) for a, b in spans if a < end and b > start):
+        if _SEPARATOR.fullmatch(text[a:b]):
+            is_new = True
+        elif is_new or text[scenes[-1][1] : a].count("\n") > usual + 1:
+            scenes.append((a, b))
+            is_new = False
+        else:
+            scenes[-1] = scenes[-1][0], b
+    return scenes
 
 
 def sections_of(text: str, n_chars: int) -> list[Chapter]:

@@ -106,10 +106,7 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
     """
     readable: list[FileSource] = []
     for source in sources:
-        if source == "-":
-            readable.append(FileSource("-", None))
-            continue
-        files = _expand(source)
+        files = [FileSource("-", None)] if source == "-" else _expand(source)
         if not files:
             raise InputError(
                 f"{source}: contains no readable texts; known extensions are "

@@ -128,9 +128,7 @@ class Trust:
     @property
     def shown(self) -> str:
         """For a table: `0.12 [-0.05, 0.31], n 36; people 0.20`."""
-        mode = ""
-        if self.is_other_mode:
-            mode = f"; measured in another mode ({self.how or self.mode})"
+        mode = f"; measured in another mode ({self.how or self.mode})" if self.is_other_mode else ""
         people = "" if self.people is None else f"; people {self.people:.2f}"
         details = f", n {self.n}{people}{mode}"
         if self.kappa is None:

@@ -145,8 +145,7 @@ def _beyond_chance(n: Sums, observed: Sums, by_chance: Sums) -> tuple[Sums, Sums
     """What is reached beyond chance, and could be: shape (..., n_items) three times to (...)."""
     counts = (n > 0) & (by_chance < 1)
     gained = np.where(counts, n * (observed - by_chance), 0.0).sum(axis=-1)
-    possible = np.where(counts, n * (1 - by_chance), 0.0).sum(axis=-1)
-    return gained, possible
+    return gained, np.where(counts, n * (1 - by_chance), 0.0).sum(axis=-1)
 
 
 def ratios(gained: Sums, possible: Sums) -> Floats:
@@ -449,8 +448,7 @@ def percent_agreement(ratings: Floats) -> float | None:
     """
     is_given = ~np.isnan(ratings)
     n_pairs = float((is_given.sum(axis=1) * (is_given.sum(axis=1) - 1)).sum())
-    categories = np.unique(ratings[is_given])
-    counts = (ratings[:, :, None] == categories).sum(axis=1)
+    counts = (ratings[:, :, None] == np.unique(ratings[is_given])).sum(axis=1)
     n_equal = float((counts * (counts - 1)).sum())
     return 100 * n_equal / n_pairs if n_pairs else None
 

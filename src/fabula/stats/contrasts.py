@@ -381,8 +381,7 @@ def exact_p(strata: Sequence[Stratum], n_holders_a: int) -> float:
     values = first + np.arange(len(chances))
     mean = float(values @ chances)
     distance = abs(n_holders_a - fixed - mean)
-    is_as_far = np.abs(values - mean) >= distance - SLACK
-    return min(1.0, math.fsum(chances[is_as_far].tolist()))
+    return min(1.0, math.fsum(chances[np.abs(values - mean) >= distance - SLACK].tolist()))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -334,8 +334,7 @@ def _signs(n_clusters: int, n_permutations: int, seed: int) -> tuple[NDArray[np.
         return np.bitwise_or.reduce(bits, axis=1), n_ways, True
     rng = np.random.default_rng([seed, 3])
     n_words = -(-n_permutations // 64)
-    drawn = rng.integers(1 << 64, size=(n_words, n_clusters), dtype=np.uint64)
-    return drawn, n_permutations, False
+    return rng.integers(1 << 64, size=(n_words, n_clusters), dtype=np.uint64), n_permutations, False
 
 
 _drawn_labels = functools.lru_cache(maxsize=2)(draw_labels)

@@ -159,8 +159,7 @@ def _pool(
             variance = max(0.0, float(means.var(ddof=1)) - averaged_out)
             means = means.mean() + (means - means.mean()) * np.sqrt(variance / means.var())
         n_sums = 6 if is_graded else 4 * ratings.shape[1]
-        nothing = np.full((len(means), n_sums), np.nan)
-        return np.column_stack([means, means**2, nothing]), len(means)
+        return np.column_stack([means, means**2, np.full((len(means), n_sums), np.nan)]), len(means)
     n_choices = max(1, min(_N_CHOICES, _MAX_ROWS // len(able)))
     chosen = np.repeat(able, n_choices, axis=0)
     # Raters in random order, those that rated nothing last.

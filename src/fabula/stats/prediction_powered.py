@@ -31,8 +31,7 @@ _N_DRAWS = 20_000
 
 def clopper_pearson_high(n_hits: int, n: int, confidence: float = 0.95) -> float:
     """One-sided upper bound of a share of n independent cases (Clopper and Pearson 1934)."""
-    beta = scipy("stats").beta
-    return float(beta.ppf(confidence, n_hits + 1, n - n_hits)) if n_hits < n else 1.0
+    return float(scipy("stats").beta.ppf(confidence, n_hits + 1, n - n_hits)) if n_hits < n else 1.0
 
 
 def share_high(shares: Floats, confidence: float = 0.95) -> float:

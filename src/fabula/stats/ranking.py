@@ -388,8 +388,7 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
         # The gain in log-likelihood, plus rounding.
         gain = y * (log_expit(after) - log_expit(before))
         gain += (n - y) * (log_expit(-after) - log_expit(-before))
-        is_gain = gain.sum(axis=1, keepdims=True) + SLACK >= 0
-        step *= np.where(is_gain, 1.0, safe)
+        step *= np.where(gain.sum(axis=1, keepdims=True) + SLACK >= 0, 1.0, safe)
         theta[active] += step
         active = active[np.abs(step).max(axis=1) > _TOLERANCE]
         if not len(active):

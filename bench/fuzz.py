@@ -375,7 +375,7 @@ _ARCHIVES: dict[str, dict[str, str]] = {
 def settings_targets() -> dict[str, Target]:
     """Files that users write by hand."""
     from fabula.feedback.eliciting import load_prompts
-    from fabula.jobs.config import read_config
+    from fabula.jobs.shared_settings import read_config
     from fabula.raters.labels import read_labels
     from fabula.reference.catalogue import read_catalogue
     from fabula.rubrics.load import load_rubric, parse_rubric

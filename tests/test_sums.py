@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
         "sum((stamps[file][0] for file in new))",
     },
     "replicate/creativity_index.py": {"sum(cleared.values())"},
-    "replicate/study_tables.py": {"sum(row.values())"},
+    "replicate/tables.py": {"sum(row.values())"},
     "review/reviewer.py": {"sum((e.usage for e in expected), start=Usage())"},
     "stories/job.py": {"sum(sizes.values())"},
     "stories/random_draw.py": {
@@ -65,8 +65,8 @@ ALLOWED: dict[str, set[str]] = {
         "sum(shares)",
     },
     "text/grammar.py": {"sum((overlaps(word, marked) for word in words))"},
-    "text/language.py": {"sum(map(str.isalpha, part))"},
     "text/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
+    "text/sentences.py": {"sum(map(str.isalpha, part))"},
     "text/sources.py": {"sum(sizes)"},
     "text/speech.py": {
         "sum((closed and (not inside) and (reader.text[start:end].rstrip(marks)[-1:] in "

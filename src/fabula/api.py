@@ -24,12 +24,11 @@ from fabula.core.errors import FabulaError, InputError
 from fabula.core.provenance import recording
 from fabula.core.settings import Described, Settings, SettingsError, build, fields_of, in_names
 from fabula.core.types import Document
-from fabula.jobs.config import NAME, addresses_in, read_config
 from fabula.jobs.given import documents_of
 from fabula.jobs.job import Input
 from fabula.jobs.registry import OTHERS, Job, jobs, sections
 from fabula.jobs.result import Made
-from fabula.jobs.shared_settings import Reading, TableFiles
+from fabula.jobs.shared_settings import NAME, Reading, TableFiles, addresses_in, read_config
 
 S = TypeVar("S", bound=Settings)
 _TEXTS = "a frame, a list, a mapping from id to text, a dataset, a file or a folder"

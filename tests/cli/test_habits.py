@@ -23,9 +23,9 @@ from fabula.core.errors import (
     MixError,
     ModelError,
 )
-from fabula.jobs.config import Config, read_config
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.registry import jobs
+from fabula.jobs.shared_settings import Config, read_config
 
 
 @pytest.mark.parametrize(

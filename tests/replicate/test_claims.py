@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import pytest
 
-from fabula.replicate.claims import Claim, agreement_lines, claim_sheet, claims_of, load_printed
+from fabula.replicate.tables import Claim, agreement_lines, claim_sheet, claims_of, load_printed
 from fabula.show.sheet import csv_of, latex_of, render
 
 PAPERS = ("ttcw", "linguistic_metrics", "creativity_index", "story_feedback")

@@ -13,8 +13,8 @@ from fabula.core.store import dump_json
 from fabula.feedback.released import METHODS, MODELS, PROMPTS, SHOTS, known_model
 from fabula.feedback.scores import VALIDATED
 from fabula.replicate import story_feedback as paper
-from fabula.replicate.claims import load_printed, printed_table
 from fabula.replicate.story_feedback import PAPER
+from fabula.replicate.tables import load_printed, printed_table
 from fabula.rubrics.load import load_rubric, rubric_toml
 from fabula.show.sheet import render
 

@@ -7,7 +7,7 @@ from tests.commands import write_rows
 
 from fabula.core.errors import InputError
 from fabula.raters.agreement import read_experts
-from fabula.replicate.claims import load_printed, printed_table
+from fabula.replicate.tables import load_printed, printed_table
 from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replica_tables, replicate_ttcw
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import split_story_id

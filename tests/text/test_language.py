@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.text.language import _has_english_words, language_gate, not_english
+from fabula.text.sentences import _has_english_words, language_gate, not_english
 
 # The first article of the Universal Declaration of Human Rights, prose of ours, and first lines of
 # books in the public domain; some without their accents, as they are typed in haste.
@@ -92,7 +92,7 @@ def test_words_that_only_english_has_do_not_take_a_relative_for_it(language: str
 
 @pytest.mark.parametrize("kind", OUR_ENGLISH)
 def test_english_is_told_by_its_words_alone(kind: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fabula.text.language._identifier", lambda: pytest.fail("opened"))
+    monkeypatch.setattr("fabula.text.sentences._identifier", lambda: pytest.fail("opened"))
     assert not_english(OUR_ENGLISH[kind] + f"\n\n{RELATED['Danish'][:100]}") is None
 
 

@@ -31,11 +31,19 @@ from fabula.core.settings import (
 )
 from fabula.core.store import dump_json
 from fabula.core.types import Document
-from fabula.jobs.config import NAME, addresses_in, read_config
 from fabula.jobs.job import Declined, OneSource, Shape, WholeStream
 from fabula.jobs.registry import Job
 from fabula.jobs.result import Result, has
-from fabula.jobs.shared_settings import Reading, TableFiles, is_output, read_stories, rows_file
+from fabula.jobs.shared_settings import (
+    NAME,
+    Reading,
+    TableFiles,
+    addresses_in,
+    is_output,
+    read_config,
+    read_stories,
+    rows_file,
+)
 
 if TYPE_CHECKING:
     from fabula.models.cost import Estimate

@@ -36,9 +36,9 @@ from fabula.feedback.written_faults import (
     edits_between,
 )
 from fabula.text import check_documents
-from fabula.text.language import language_gate, not_english
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.reading import Reading
+from fabula.text.sentences import language_gate, not_english
 from fabula.text.speech import READER
 from fabula.text.words import ORDINALS, UNITS
 

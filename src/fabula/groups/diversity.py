@@ -43,7 +43,7 @@ from fabula.models.encoder import Encoder
 from fabula.stats.resampling import MIN_UNITS, Units
 from fabula.text import TextSettings, TextWords
 from fabula.text.clusters import own_field
-from fabula.text.language import language_gate, not_english
+from fabula.text.sentences import language_gate, not_english
 
 _LEVEL = 9
 _NAME_BYTES = 11

@@ -9,7 +9,7 @@ follows, and are part of the signature:
 - A metric with nothing to measure (the length of noun phrases where there are none) is missing,
   with its reason; the Jaccard similarity with an empty set is 0.
 - Trigrams, of words and of categories, do not cross sentences or continuations.
-- A continuation that is not English (`text/language.py`) is not measured, nor is one whose context
+- A continuation that is not English (`text/sentences.py`) is not measured, nor is one whose context
   is not English.
 """
 
@@ -32,10 +32,10 @@ from fabula.linguistic.coreference import RULES, in_context
 from fabula.linguistic.lexis import FLOOR, frequencies, trigrams
 from fabula.text.chapters import CHAPTER_RULES
 from fabula.text.grammar import Checker, Fault, faults_each, open_checker, share_correct
-from fabula.text.language import language_gate, not_english
 from fabula.text.parsing import CONTENT, Parsed, Parser
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.reading import Reading
+from fabula.text.sentences import language_gate, not_english
 from fabula.text.speech import READER
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from fabula.linguistic.lexis import trigrams
 from fabula.linguistic.metrics import TextTools, alone
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings
-from fabula.text.language import not_english
 from fabula.text.reading import ReadSentence
-from fabula.text.sentences import encodable, paragraphs_of
+from fabula.text.sentences import encodable, not_english, paragraphs_of
 
 _MIN_REPEATED = 3
 """Minimum words of a phrase that is worth showing."""

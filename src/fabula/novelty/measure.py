@@ -49,8 +49,7 @@ from fabula.reference.exclude import Copies, Copy, CopyRule, find_copies, maxima
 from fabula.reference.search import Reference
 from fabula.text import TextWords, check_documents
 from fabula.text.clusters import own_field
-from fabula.text.language import not_english
-from fabula.text.sentences import encodable
+from fabula.text.sentences import encodable, not_english
 
 if TYPE_CHECKING:
     from fabula.novelty.near import Counterpart, NearSearch, PaperSearch

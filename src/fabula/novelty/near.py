@@ -56,7 +56,7 @@ from fabula.reference.exclude import maximal_spans
 from fabula.reference.parts import ShardWords, Walk, WalkTerms
 from fabula.reference.search import Reference
 from fabula.text import TextWords
-from fabula.text.language import language_gate
+from fabula.text.sentences import language_gate
 from fabula.text.words import StopWords
 
 if TYPE_CHECKING:

@@ -43,8 +43,8 @@ from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule
 from fabula.reference.files import text_digest
 from fabula.reference.search import Reference
-from fabula.replicate.claims import Claim, agreement_lines, claims_of, load_printed
 from fabula.replicate.creativity_index_release import read_outputs, read_release
+from fabula.replicate.tables import Claim, agreement_lines, claims_of, load_printed
 from fabula.show.charts import COLOURS, LINE, SOFT, figure_of
 from fabula.show.sheet import Block, Cell, Column, Sheet, number, omnibus_lines
 from fabula.stats.contrasts import Omnibus, adjusted, cell_means, compare_clusters

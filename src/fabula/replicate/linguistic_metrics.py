@@ -30,7 +30,7 @@ from fabula.continuation.scores import (
 from fabula.continuation.tables import SystemTable, compare_systems, example_blocks, system_tables
 from fabula.core.resume import kept_rows
 from fabula.linguistic.metrics import METRICS, Metric, ToolChoice
-from fabula.replicate.claims import Claim, agreement_lines, claim_sheet, claims_of, printed_table
+from fabula.replicate.tables import Claim, agreement_lines, claim_sheet, claims_of, printed_table
 from fabula.show.sheet import Block, number
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import SENTENCES, load_pipeline

@@ -52,7 +52,7 @@ from fabula.jobs.result import picked
 from fabula.judging.session import read_run
 from fabula.models.encoder import Encoder
 from fabula.raters.ratings import GroupMean, group_means, mean_scores, score_table
-from fabula.replicate.claims import Claim, claims_of, load_printed, printed_table, section
+from fabula.replicate.tables import Claim, claims_of, load_printed, printed_table, section
 from fabula.show.sheet import Block, Cell, Column, Sheet, interval_shown
 from fabula.stats.agreement import pearson
 from fabula.text.feedback_pieces import check_feedback_row, feedback_id

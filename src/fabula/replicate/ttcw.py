@@ -29,8 +29,7 @@ from fabula.raters.agreement import (
     read_experts,
     tests_passed,
 )
-from fabula.replicate.claims import Claim, claim_sheet, claims_of, section
-from fabula.replicate.study_tables import by_author
+from fabula.replicate.tables import Claim, by_author, claim_sheet, claims_of, section
 from fabula.rubrics.load import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.show.sheet import Block

@@ -826,7 +826,7 @@ def _of_stories(
     """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, of yes-no items."""
     from fabula.raters import agreement as measures
     from fabula.replicate import ttcw
-    from fabula.replicate.study_tables import save_study, study_tables
+    from fabula.replicate.tables import save_study, study_tables
 
     tests = tuple(item for item in design.rubric.items if item.scale.is_test)
     rubric, known = replace(design.rubric, items=tests), {item.id for item in tests}
@@ -883,7 +883,7 @@ def analyse_pairs(
     """
     from fabula.judging.pairs import rank_groups, rank_stories, ranking_row
     from fabula.judging.tables import ranking_tables
-    from fabula.replicate.study_tables import PairItem, pair_items
+    from fabula.replicate.tables import PairItem, pair_items
     from fabula.studies.quality import compared_answers
     from fabula.studies.units import pairs_within
 

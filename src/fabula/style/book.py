@@ -35,9 +35,9 @@ from fabula.show.parts import MeasuredPart, Review, TextReview
 from fabula.show.sheet import Block, Column, Sheet, known
 from fabula.text import TextSettings, TextWords, count_words
 from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, sections_of
-from fabula.text.language import not_english
 from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts
 from fabula.text.reading import Reading
+from fabula.text.sentences import not_english
 from fabula.text.speech import READER, flags_within
 from fabula.web import visible
 

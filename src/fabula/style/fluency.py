@@ -21,9 +21,8 @@ from fabula.core.types import Document, Measurement, Signature
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.text import TextSettings, check_documents
 from fabula.text.chapters import CHAPTER_RULES, without_headings
-from fabula.text.language import language_gate, not_english
 from fabula.text.pipeline import pipeline_parts
-from fabula.text.sentences import sentence_spans
+from fabula.text.sentences import language_gate, not_english, sentence_spans
 
 _WORDS = TextSettings()
 _NO_TOKENS = TokenSurprisal(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))

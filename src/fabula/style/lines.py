@@ -39,9 +39,9 @@ from fabula.show.parts import line_of
 from fabula.text import check_documents, count_words
 from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.grammar import Fault
-from fabula.text.language import not_english
 from fabula.text.parsing import Token
 from fabula.text.reading import Reading, ReadSentence
+from fabula.text.sentences import not_english
 from fabula.text.words import word_set
 
 LINE_RULES = "6"

@@ -321,9 +321,7 @@ class Config:
         tables = {name.partition(".")[0] for name in options if "." in name}
         others = {name for name in self.sets if name.partition(".")[0] in tables} - options.keys()
         if others:
-            from fabula.core.settings import fields_of
             from fabula.jobs.registry import jobs
-            from fabula.jobs.shared_settings import Reading
 
             # What can be set, of all jobs.
             kinds: set[type[Settings]] = {Reading}

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from fabula.core.errors import InputError
 from fabula.core.resume import Share
-from fabula.core.settings import Between, Described, Settings, SettingsError, setting
+from fabula.core.settings import Between, Described, Settings, SettingsError, fields_of, setting
 
 if TYPE_CHECKING:
     from fabula.core.types import Document

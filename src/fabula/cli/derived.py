@@ -199,7 +199,6 @@ class Command(click.Command):
                     )
                 click.echo(self.help_of(ctx, name))
                 ctx.exit()
-        # `--set models.timeout=30` is `--models.timeout=30`.
         words, args = iter(args), []
         for word in words:
             if word == "--":

@@ -319,7 +319,6 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
     text = bytearray()
     ends: dict[str, list[int]] = {"sentence": [], "story": [], "token": []}
     tokens: list[int] = []
-    # Words are numbered as they appear.
     known: dict[str, int] = {}
     cased = Counter[str]()
     for chapter in book_chapters(documents, load_pipeline(SENTENCES)):

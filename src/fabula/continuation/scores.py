@@ -69,7 +69,6 @@ def read_contexts(path: Path) -> list[Story]:
             raise InputError(f"{where}: gold is not a string; use a sentence, or leave it out")
         if name in stories:
             raise InputError(f"{where}: the passage {name!r} occurs twice; ids must differ")
-        # Book and chapter of a passage, or its book alone.
         named = [str(row[key]) for key in ("book", "chapter") if row.get(key) is not None]
         book = None if row.get("book") is None else named[0]
         stories[name] = Story(name, tuple(context or ()), gold, "/".join(named) or None, book)

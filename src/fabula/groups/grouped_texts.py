@@ -160,7 +160,6 @@ def plan_pool(
             design, units = "own-prompts", labels * n_prompts + of_text
             quota = np.ones(n_groups * n_prompts, np.int64)
     pool = Pool(design, labels, units, quota, 0)
-    # The same number from every group: as many as the smallest can give, or `most`.
     n_drawn = min((pool.n_available(group) for group in range(n_groups)), default=0)
     return replace(pool, n_drawn=n_drawn if most is None else min(n_drawn, most))
 

@@ -148,7 +148,6 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
         for row, where in located_in(source):
             measured.add({**row, **extra}, where)
     for folder in folders:
-        # The answers of judges, and what each adds up to.
         rubric, measurements = read_run(folder)
         once = [answer for answer in measurements if not answer.document_id.endswith(RETEST)]
         for answer in once:
@@ -485,7 +484,6 @@ def phrases(
     elif a.names and a.names == b.names:
         raise SettingsError("by", f"is missing: {a.names[0]} was given for both groups")
     else:
-        # Two sources, named after them.
         usual = ["A", "B"]
         if a.names and b.names:
             usual = [Path(source.names[0]).stem for source in (a, b)]

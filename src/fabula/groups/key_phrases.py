@@ -233,7 +233,6 @@ class _Groups:
         self.in_a, self.in_b, self.weights = pool.labels == a, pool.labels == b, pool.weights()
         # One text per prompt is tested where groups have prompts of their own.
         self.is_tested = self.in_a | self.in_b
-        # The strata within which texts are permuted.
         self.strata = np.zeros(len(self.is_tested), np.int64)
         if pool.design == "prompts":
             self.strata = pool.units
@@ -365,7 +364,6 @@ def _passing(tested: Sequence[_Candidate], groups: _Groups, plan: KeynessPlan) -
     overlaps are folded too: a sentence of ten words contains six runs of five.
     """
     for phrase in tested:
-        # The p of which texts contain it.
         texts = phrase.texts[groups.is_tested[phrase.texts]]
         strata = [
             (int(groups.sizes[k, 0]), int(groups.sizes[k, 1]), n)

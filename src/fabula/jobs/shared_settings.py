@@ -323,7 +323,6 @@ class Config:
         if others:
             from fabula.jobs.registry import jobs
 
-            # What can be set, of all jobs.
             kinds: set[type[Settings]] = {Reading}
             for job in jobs().values():
                 kinds.update(job.load().settings.values())

@@ -227,7 +227,6 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     if wordings.value is None:
         one_way = "each question was asked in one wording"
         why["wordings"] = "all answers are the same" if judge.wordings else one_way
-    # The partial rank correlation of Yes with the number of words.
     measured = dict.fromkeys(document for document, _ in _measured(judge, truth))
     documents = [document for document in measured if document in yardstick.n_words]
     ranked = scipy("stats").rankdata([yardstick.n_words[d] for d in documents])
@@ -237,7 +236,6 @@ def judge_figures(judge: JudgeAnswers, yardstick: Yardstick) -> JudgeFigures:
     if length.value is None:
         known = "answers or lengths never differ" if documents else "the texts were not given"
         why["length"] = known if judge.answers else nothing
-    # How much more often it says Yes to documents by models of its own family.
     of_known = {document for document in measured if document in judge.own}
     sides = Counter(judge.own[document] for document in of_known)
     measure = "difference in the share of Yes, own family and others"

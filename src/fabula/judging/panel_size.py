@@ -202,7 +202,6 @@ class Plan(Result):
                 Sheet.of("plan", self._sizes(item), columns, about=about),
                 "",
             ]
-            # For each target, the smallest size that reaches it with each number of raters.
             settings = self.settings
             kappa = "quadratic-weighted kappa" if item.item else "Fleiss's kappa"
             targets = {

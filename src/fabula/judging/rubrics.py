@@ -97,7 +97,6 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
         rubric = load_rubric(names[0])
         if settings.toml:
             return Rubrics([rubric_toml(rubric).removesuffix("\n")], [], rubric)
-        # The items by dimension, with the question of each.
         width = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
         lines += [f"{rubric.title} ({rubric.key})", rubric.citation]
         lines += [f"Wording: {rubric.wording}", ""]
@@ -204,7 +203,6 @@ def make(
         rubric, n = published, len(published.items)
         summary, content = f"{rubric.key}, {n} items", {"key": rubric.key, "n_items": n}
     elif ending == ".csv":
-        # Yes/no tests from experts' measures, and which measures each is from.
         (spec, *_), terms = settings.models.models, settings.models.options()
         rows = read_measures(Path(source))
         rubric, comments = draft_rubric(

@@ -384,7 +384,6 @@ def run_analyses(
             fits = calibrate_rows([*sides[True], *some], plan.label, str(file), **how)
             detectors += [Detector(name, f"{reference}, {match}", group, fit) for fit in fits]
     if plan.model is not None:
-        # What a language model's probabilities say about the same texts.
         with SurprisalModel(plan.model) as model:
             for name, texts in plan.texts.items():
                 file = out / "scores" / f"{name}-probability.jsonl"

@@ -331,7 +331,6 @@ def _automatic(
             values.append((order.index(value) if value in order else len(order), value))
         return _CROSSES.index(tuple(row.where)), values
 
-    # Our measures compared with the authors', answer by answer.
     matches = {}
     for metric, mine in ours.items():
         columns = [row.get("columns", {}).get(metric) for row in answered]
@@ -544,7 +543,6 @@ def _automatic_parts(replica: Replica, tables: Automatic, claims: Claims) -> Ite
     for title, crosses, metrics in _TABLES:
         rows = [row for row in tables.rows if tuple(row.where) in crosses]
         table = title.partition(":")[0]
-        # A line for each metric and subset for which either was measured.
         sources = ("released", "ours") if replica.is_released else ("ours",)
         cells: list[list[Cell]] = []
         for metric in metrics:

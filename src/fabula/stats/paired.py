@@ -92,8 +92,8 @@ def compare_pairs(
     for a, b in pairs:
         # Sorted, so that the order of the systems does not change the draws.
         first, second = sorted((a, b))
-        for pool in _pools(means, ratios, first, second, clusters, design):
-            p_values = pool.p_values(n_permutations, seed)
+        for pool in _pools(means, ratios, first, second, clusters):
+            p_values = pool.p_values(design, n_permutations, seed)
             p_by_pair.update({(metric, a, b): p for metric, p in p_values})
     tests: list[Contrast] = []
     for metric in [*means, *ratios]:
@@ -192,7 +192,6 @@ def ratio_estimate(
     for side in sides:
         mine = side.take(kept)
         values.append(mine.ratio())
-        # The ratio with each group of items left out.
         groups = np.repeat(units.of % n_groups, mine.lengths())
         _, numbers = np.unique(mine.types, return_inverse=True)
         n_types = int(numbers.max(initial=-1)) + 1
@@ -225,14 +224,13 @@ def _pools(
     a: str,
     b: str,
     clusters: NDArray[np.int64] | None,
-    design: Design,
 ) -> Iterator[_Pool]:
     """The items that two systems have in common; metrics with the same items share a pool."""
     pools: dict[bytes, _Pool] = {}
 
     def pool_of(kept: NDArray[np.bool_]) -> _Pool:
         units = np.arange(len(kept)) if clusters is None else clusters
-        return pools.setdefault(kept.tobytes(), _Pool(units[kept], design))
+        return pools.setdefault(kept.tobytes(), _Pool(units[kept]))
 
     for metric, columns in means.items():
         kept = ~(np.isnan(columns[a]) | np.isnan(columns[b]))
@@ -248,14 +246,14 @@ def _pools(
 class _Pool:
     """Items of two systems, the first system's before the second's."""
 
-    def __init__(self, clusters: NDArray[np.int64], design: Design) -> None:
-        self.n = len(clusters)
-        self.units = Units.by(clusters)
-        self.design = design
+    def __init__(self, clusters: NDArray[np.int64]) -> None:
+        self.n, self.units = len(clusters), Units.by(clusters)
         self.means: dict[str, Floats] = {}
         self.ratios: dict[str, tuple[Tokens, Tokens]] = {}
 
-    def p_values(self, n_permutations: int, seed: int) -> Iterator[tuple[str, tuple[float, float]]]:
+    def p_values(
+        self, design: Design, n_permutations: int, seed: int
+    ) -> Iterator[tuple[str, tuple[float, float]]]:
         """Two-sided p-values of all metrics, each with the smallest that is possible."""
         columns = list(self.means.values())
         shared = []
@@ -281,7 +279,7 @@ class _Pool:
         observed = np.zeros((1, 2 * self.n), np.uint64)
         observed[0, : self.n] = ~np.uint64(0)
         seen = self._differences(observed, table, shared)[:, 0]
-        if self.design == "two-sample":
+        if design == "two-sample":
             n_words, n_ways, is_exact = -(-n_permutations // 64), n_permutations, False
             labels = _drawn_labels(2 * self.n, self.n, n_words, seed)
         else:

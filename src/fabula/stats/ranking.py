@@ -181,7 +181,6 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
         members = np.unique(groups[parts == part])
         largest = members[np.argmax(sizes[members])]
         is_ranked |= (groups == largest) & (sizes[largest] > 1)
-    # How often each thing was compared, and preferred.
     both = np.concatenate([answers.first, answers.second])
     won = np.concatenate([answers.outcome, 1 - answers.outcome])
     n_shown, n_won = np.bincount(both, minlength=n_things), np.bincount(both, won, n_things)

@@ -263,7 +263,6 @@ def write(
         effort=settings.models.reasoning_effort,
     )
     n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in wanted) / len(wanted))
-    # Every round is kept beside `out`.
     rounds = out.with_name(f"{out.stem}.rounds.jsonl")
     with kept_rows(rounds, story_writing.ROUNDS, restart=settings.restart, share=share) as kept:
         progress.begin("stories", len(wanted) * settings.models.n_models)
@@ -278,7 +277,6 @@ def write(
     for row in last:
         if not row["missing_reason"] and not row["is_done"]:
             row["missing_reason"] = "not_converged"
-    # People's stories and those of models in their last round, in the order of the plots.
     places = {p.id: place for place, p in enumerate(wanted)}
     finished: list[Row] = [
         {

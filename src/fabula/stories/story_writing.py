@@ -176,7 +176,6 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
         key = {"id": plot.id, "model": model.name, "round": number}
         kept = rows.find(key | {"plot": plot.text, "target_words": plot.n_words, "sampling": drawn})
         if kept is None:
-            # The story is written, or rewritten closer to its length.
             n_tokens = max(_MIN_TOKENS, round(n_most))
             sampling = Sampling(plan.temperature, plan.top_p, n_tokens, plan.seed + number)
             if row is None:

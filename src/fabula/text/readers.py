@@ -87,7 +87,6 @@ def detokenise(tokens: Sequence[str]) -> str:
             if is_closed and is_capital and (k == 0 or whole[k - 1] in (",", ":", ";", "--")):
                 token = "`"
         if token == '"':
-            # A straight quote opens and closes alternately.
             token = "''" if is_open else "``"
             is_open = not is_open
         sticks = token in _CLOSES or _CLITIC.fullmatch(token)
@@ -133,7 +132,6 @@ def _items(text: str, name: str, stem: str) -> Iterator[Document]:
             )
         sentence = match[2]
         if expected == _N_LINES:
-            # The answer is filled in on the last line.
             sentence, *rest = sentence.split("\t")
             answer = rest[0].strip() if rest else ""
             if "XXXXX" not in sentence or not answer:

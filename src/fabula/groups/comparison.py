@@ -147,13 +147,11 @@ class MeasuredTexts:
         self._check(self.cluster, "cluster", "")
         return joined_keys([str(fields[self.cluster]) for fields in self.fields], self.sketches)
 
-    def _check(self, field: str, purpose: str, remedy: str) -> None:
+    def _check(self, field: str, what: str, remedy: str) -> None:
         for place, fields in zip(self.places, self.fields, strict=True):
             if field not in fields:
                 has = ", ".join(sorted(fields)) or "none of the usual ones"
-                raise InputError(
-                    f"{place}: no field {field!r} to {purpose} by (it has {has}){remedy}"
-                )
+                raise InputError(f"{place}: no field {field!r} to {what} by (it has {has}){remedy}")
 
     def shared_field(self) -> str | None:
         """A usual cluster field that several texts share, if texts were not clustered."""

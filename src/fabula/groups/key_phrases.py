@@ -209,21 +209,19 @@ def find_key_phrases(
 def _remarks(
     texts: GroupedTexts, cut: CutTexts, sizes: Sequence[GroupSize], extras: Extras
 ) -> list[str]:
-    remarks: list[str] = []
+    lines: list[str] = []
     for size in sizes:
-        remarks += remark_on(size.name, size.n_too_short, size.n_texts, SHORT.format(cut.n_words))
+        lines += remark_on(size.name, size.n_too_short, size.n_texts, SHORT.format(cut.n_words))
     for size in sizes:
-        remarks += remark_on(size.name, texts.counts(size.name)[2], size.n_texts, IDENTICAL)
+        lines += remark_on(size.name, texts.counts(size.name)[2], size.n_texts, IDENTICAL)
     for size in sizes:
         n = size.n_texts - size.n_too_short - size.n_compared
         lacking = "are of prompts that the other group lacks, and were left out"
-        remarks += remark_on(size.name, n, size.n_texts, lacking)
-    remarks += [
-        f"without {name}: {why}" for name, why in extras.left_out.items() if why != NOT_ASKED
-    ]
+        lines += remark_on(size.name, n, size.n_texts, lacking)
+    lines += [f"without {name}: {why}" for name, why in extras.left_out.items() if why != NOT_ASKED]
     if cut.pool.design == "own-prompts":
-        remarks.append("groups have prompts of their own: tests are of one text of each prompt")
-    return remarks
+        lines.append("groups have prompts of their own: tests are of one text of each prompt")
+    return lines
 
 
 class _Groups:

@@ -268,12 +268,11 @@ class TableFiles(Settings):
         """Raise `InputError` if the LaTeX file was not written by Fabula."""
         from fabula.show.sheet import LATEX_BEGIN
 
-        if self.latex is not None and self.latex.exists() and self.latex.stat().st_size:
-            with self.latex.open("rb") as file:
+        path = self.latex
+        if path is not None and path.exists() and path.stat().st_size:
+            with path.open("rb") as file:
                 if not file.read(64).startswith(LATEX_BEGIN.encode()):
-                    raise InputError(
-                        f"{self.latex}: was not written by Fabula; choose another name"
-                    )
+                    raise InputError(f"{path}: was not written by Fabula; choose another name")
 
     def write(self, parts: Sequence[Block], records: Sequence[Block] = ()) -> list[Path]:
         """Write the requested files; returns their paths.

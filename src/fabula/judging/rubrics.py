@@ -97,13 +97,11 @@ def show(settings: ShowSettings, names: Annotated[Sequence[str], "NAME|FILE"] = 
         rubric = load_rubric(names[0])
         if settings.toml:
             return Rubrics([rubric_toml(rubric).removesuffix("\n")], [], rubric)
-        width = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
+        wide = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
         lines += [f"{rubric.title} ({rubric.key})", rubric.citation]
         lines += [f"Wording: {rubric.wording}", ""]
         dimension = ""
-        fill = partial(
-            textwrap.fill, width=width, initial_indent=" " * 5, subsequent_indent=" " * 5
-        )
+        fill = partial(textwrap.fill, width=wide, initial_indent=" " * 5, subsequent_indent=" " * 5)
         for item in rubric.items:
             if item.dimension != dimension:
                 dimension = item.dimension
@@ -235,12 +233,8 @@ def _expanded(
     from fabula.models.model_spec import open_model
     from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 
-    rubric = load_rubric(source)
-    prompts = [
-        prompt
-        for item in rubric.items
-        for prompt in expansion_prompts(item, settings.n_paraphrases).values()
-    ]
+    rubric, n_more = load_rubric(source), settings.n_paraphrases
+    prompts = [p for item in rubric.items for p in expansion_prompts(item, n_more).values()]
     if not prompts:
         raise InputError(
             f"{source}: every item already has its background, what to list first and as many "
@@ -253,9 +247,7 @@ def _expanded(
     async def ask() -> Expanded:
         async with open_model(spec, terms) as model:
             progress.begin("writing", len(prompts))
-            return await expand_rubric(
-                rubric, model, settings.n_paraphrases, meter=progress.advance
-            )
+            return await expand_rubric(rubric, model, n_more, meter=progress.advance)
 
     expanded = asyncio.run(ask())
     if not expanded.n_written:

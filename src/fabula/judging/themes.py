@@ -145,11 +145,10 @@ def read_rationales(
                 if v.rationale and v.index in ids
             ]
             continue
+        file = source / "measurements.jsonl" if source.is_dir() else source
         reasons += [
             Rationale(each.document_id, each.item, each.rater, each.value > 0.5, each.rationale)
-            for each in read_measurements(
-                source / "measurements.jsonl" if source.is_dir() else source
-            )
+            for each in read_measurements(file)
             if each.rationale
             and isinstance(each.value, float)
             and each.value != 0.5

@@ -47,9 +47,7 @@ def read_release(folder: Path) -> dict[str, list[Document]]:
     texts: dict[str, list[Document]] = {}
     for kind in KINDS:
         end = f"_{kind}.json"
-        paths = {
-            path.name.removesuffix(end): path for path in sorted((data / kind).glob(f"*{end}"))
-        }
+        paths = {p.name.removesuffix(end): p for p in sorted((data / kind).glob(f"*{end}"))}
         if paths and _PEOPLE not in paths:
             raise InputError(f"{data / kind}: lacks {_PEOPLE}_{kind}.json")
         if paths:

@@ -254,10 +254,8 @@ def creativity_index(
     label = Label.parse(settings.label)
     plan = paper.Plan({}, {}, label)
     if settings.texts:
-        texts = {
-            path.stem: paper.read_set(path, n_words, label, cluster) for path in settings.texts
-        }
-        whole = (paper.read_set(path, None, label, cluster) for path in settings.texts)
+        texts = {p.stem: paper.read_set(p, n_words, label, cluster) for p in settings.texts}
+        whole = (paper.read_set(p, None, label, cluster) for p in settings.texts)
         references = {} if settings.references else {"machine": paper.machines(label, whole)}
         plan = paper.Plan(texts, references, label)
     elif folder is not None:

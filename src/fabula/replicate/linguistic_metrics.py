@@ -127,10 +127,8 @@ def replicate_table(
         for cut in passages_of(book_chapters(documents, load_pipeline(SENTENCES)), 20, stride)
     ]
     report("reading the training texts", 0, 1)
-    texts = read_documents(find_files(training))
-    corpus = build_corpus(
-        texts, out / "generators", n_jobs=n_jobs, report=lambda s: report(s, 0, 1)
-    )
+    read = read_documents(find_files(training))
+    corpus = build_corpus(read, out / "generators", n_jobs=n_jobs, report=lambda s: report(s, 0, 1))
     index_cases(corpus, lambda s: report(s, 0, 1))
     if recurrent:
         from fabula.continuation.recurrent import Progress, Training, train_recurrent

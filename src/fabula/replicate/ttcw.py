@@ -375,14 +375,12 @@ def replica_tables(replica: Replica) -> list[Block]:
     return [*parts, NOT_MADE]
 
 
-def _judge_parts(
-    replica: Replica, tests: Mapping[str, str], claims: Sequence[Claim]
-) -> list[Block]:
+def _judge_parts(found: Replica, tests: Mapping[str, str], claims: Sequence[Claim]) -> list[Block]:
     printed = {claim.column for claim in claims}
     more = {"answers": "answers", "says_yes": "says Yes, %", "balanced": "balanced accuracy"}
     sheets = []
     for name, is_printed in (("judges", True), ("other-judges", False)):
-        judges = [judge for judge in replica.judges if (judge.name in printed) == is_printed]
+        judges = [judge for judge in found.judges if (judge.name in printed) == is_printed]
         cells = with_average({judge.name: judge.kappa for judge in judges})
         for judge in judges:
             cells["answers", judge.name] = judge.n_answers
@@ -399,7 +397,7 @@ def _judge_parts(
         remarks=[
             f"{judge.name}: no verdict in "
             + ", ".join(f"{n} ({reason})" for reason, n in judge.missing.items())
-            for judge in replica.judges
+            for judge in found.judges
             if judge.missing
         ],
     )

@@ -235,15 +235,15 @@ def permutation_f(
     if len(groups) < 2 or not all(groups):
         raise ValueError("needs at least two groups, each with a cluster")
     design = _Design(groups)
-    n_clusters = len({name for group in groups for name in group})
+    n_units = len({name for group in groups for name in group})
     f = float(design.ratios(design.values[None])[0])
     # With two groups both are the same.
     statistic = design.ratios
-    if len(groups) > 2 and n_clusters > 2 * len(groups) and math.isfinite(f):
+    if len(groups) > 2 and n_units > 2 * len(groups) and math.isfinite(f):
         statistic = design.wald
     observed = float(statistic(design.values[None])[0])
     p: float | None = None
-    if n_clusters >= MIN_UNITS:
+    if n_units >= MIN_UNITS:
         rng = np.random.default_rng([seed, 4])
         step = max(1, _BLOCK // len(design.values))
         n_extreme = 0
@@ -251,9 +251,7 @@ def permutation_f(
             drawn = design.permuted(min(step, n_permutations - start), rng)
             n_extreme += int(np.count_nonzero(statistic(drawn) >= observed * (1 - SLACK)))
         p = (n_extreme + 1) / (n_permutations + 1)
-    return Omnibus(
-        "permutation F", f if math.isfinite(f) else None, p, len(groups), n_clusters, True
-    )
+    return Omnibus("permutation F", f if math.isfinite(f) else None, p, len(groups), n_units, True)
 
 
 class _Design:

@@ -236,14 +236,12 @@ def _interval(
         reach = factor * clopper_pearson_high(0, n_units, 1 - _RARE_SIDE) * float(np.ptp(labels))
         low, high = mean.value - reach, mean.value + reach
     elif set(np.unique(labels)) <= {0.0, 1.0} and 0 < mean.value < 1 and mean.variance > 0:
-        known = mean.value * (1 - mean.value) / mean.variance
+        n = mean.value * (1 - mean.value) / mean.variance
         if n_units < mean.n_labelled:
             wider = stats.t.ppf(0.975, mean.n_labelled - 1) / stats.t.ppf(0.975, n_units - 1)
-            known *= float(wider) ** 2
-        hits = mean.value * known
-        low, high = stats.beta.ppf(
-            [0.025, 0.975], [hits, hits + 1], [known - hits + 1, known - hits]
-        )
+            n *= float(wider) ** 2
+        hits = mean.value * n
+        low, high = stats.beta.ppf([0.025, 0.975], [hits, hits + 1], [n - hits + 1, n - hits])
         return float(low), float(high)
     else:
         ends = influence_interval(mean.value, *samples, least=3)

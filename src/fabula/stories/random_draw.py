@@ -98,11 +98,8 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
         raise InputError(f"`pieces` {n:,}: there are only {len(pieces):,} pieces to sample from")
     pools: dict[tuple[str, ...], list[int]] = {}
     for place, row in enumerate(pieces):
-        lacking = [name for name in by if row.get(name) is None]
-        if lacking:
-            raise InputError(
-                f"{feedback_id(row)}: has no {lacking[0]!r}, which even sampling needs"
-            )
+        if lack := [name for name in by if row.get(name) is None]:
+            raise InputError(f"{feedback_id(row)}: has no {lack[0]!r}, which even sampling needs")
         pools.setdefault(tuple(str(row[name]) for name in by), []).append(place)
     ranks = [_draw(seed, feedback_id(row)) for row in pieces]
     left = {cell: sorted(places, key=ranks.__getitem__) for cell, places in pools.items()}

@@ -410,12 +410,10 @@ def _without_contents(text: str, heads: Sequence[_Heading]) -> list[_Heading]:
     return kept
 
 
-def _last_of_each(
-    heads: Sequence[_Heading], others: Sequence[_Heading], text: str
-) -> list[_Heading]:
+def _last_of_each(heads: Sequence[_Heading], more: Sequence[_Heading], text: str) -> list[_Heading]:
     """Remove those that recur, as in a table of contents, and those that nothing follows."""
     last = {head.key: head.start for head in heads}
-    ends = dict(pairwise([*sorted(head.start for head in (*heads, *others)), len(text)]))
+    ends = dict(pairwise([*sorted(head.start for head in (*heads, *more)), len(text)]))
     return [h for h in heads if last[h.key] == h.start and ends[h.start] - h.end >= _EMPTY]
 
 

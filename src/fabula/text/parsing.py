@@ -27,9 +27,7 @@ _BATCH = 256
 _REMEMBERED_CHARS = 1_200_000
 """Two drafts of a novel of 100,000 words, which take 100 MB when parsed."""
 # Dependents of a verb outside its phrase: its subject, and coordinated phrases.
-_OUTSIDE = word_set(
-    "nsubj nsubjpass csubj csubjpass expl mark cc conj punct parataxis intj preconj"
-)
+_OUTER = word_set("nsubj nsubjpass csubj csubjpass expl mark cc conj punct parataxis intj preconj")
 _HELPS = frozenset(("aux", "auxpass"))
 
 
@@ -214,7 +212,7 @@ def _verb_phrase_words(tokens: Sequence[Token]) -> Iterator[int]:
             n_words[tokens[k].head] += n_words[k]
     outside = [0] * len(tokens)
     for k, token in enumerate(tokens):
-        if token.dep in _OUTSIDE and token.head != k:
+        if token.dep in _OUTER and token.head != k:
             outside[token.head] += n_words[k]
     for k, token in enumerate(tokens):
         if token.pos in ("VERB", "AUX") and token.dep not in _HELPS and token.is_word:

@@ -63,7 +63,7 @@ class Pipeline:
     def __init__(self, folder: Path, parts: Sequence[str]) -> None:
         self.pipe_names = [name for name in _PARTS if name in parts]
         self.meta: dict[str, Any] = json.loads((folder / "meta.json").read_bytes())
-        self._others = [name for name in _PARTS if name not in parts]
+        self._off = [name for name in _PARTS if name not in parts]
 
     @property
     def _language(self) -> Any:
@@ -83,13 +83,11 @@ class Pipeline:
 
     def __call__(self, text: str) -> Any:
         """spaCy's `Doc` of a text."""
-        return self._language(text, disable=self._others)
+        return self._language(text, disable=self._off)
 
     def pipe(self, texts: Iterable[str], batch_size: int = 256) -> Iterator[Any]:
         """spaCy's `Doc` of each text, in order."""
-        docs: Iterator[Any] = self._language.pipe(
-            texts, batch_size=batch_size, disable=self._others
-        )
+        docs: Iterator[Any] = self._language.pipe(texts, batch_size=batch_size, disable=self._off)
         return docs
 
 

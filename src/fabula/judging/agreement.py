@@ -230,10 +230,8 @@ class Calibration(Result):
                 panel_agreement(p, plan.rubric, "item", seed=plan.seed) for p in (shared, panel)
             )
             correlation = expert_correlation(panel, plan.rubric, seed=plan.seed)
-            counts = _n_documents(shared), _n_documents(panel)
-            blocks += calibration_tables(
-                self.judges, ours, everywhere, correlation, plan.rubric, counts
-            )
+            n = _n_documents(shared), _n_documents(panel)
+            blocks += calibration_tables(self.judges, ours, everywhere, correlation, plan.rubric, n)
         return blocks + (graded_tables(self.graded) if self.graded.people else [])
 
     def notices(self) -> Sequence[str]:

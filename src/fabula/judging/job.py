@@ -567,10 +567,8 @@ def ask_judges(
         again=_names(settings.again),
         max_unreadable=settings.judging.asking.max_unreadable,
     )
-    measurements, spent = run_session(
-        session, agree=confirm, begin=progress.begin, meter=progress.advance
-    )
-    return Judged(documents, plan, measurements, spent)
+    said, spent = run_session(session, agree=confirm, begin=progress.begin, meter=progress.advance)
+    return Judged(documents, plan, said, spent)
 
 
 def plan_of(

@@ -336,9 +336,7 @@ def story_feedback(
         )
     count = sentence_counter(load_pipeline(SENTENCES))
     means = paper.Means(count, open_encoder(settings.encoder), settings.tokens)
-    released = (
-        paper.replicate_released(folder, means=means, seed=seed) if folder is not None else None
-    )
+    released = paper.replicate_released(folder, means=means, seed=seed) if folder else None
     run = paper.replicate_run(runs, settings.ratings, means=means, seed=seed) if runs else None
     replicas = [replica for replica in (released, run) if replica is not None]
     content = {

@@ -241,9 +241,7 @@ def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) ->
 
         by_question = {question: column("ratings", question) for question in QUESTIONS}
         rated = (rate("people", True, by_question, ratings),)
-        measured["released"] = {
-            metric: column("columns", metric) for metric in ("perfect", "repetition")
-        }
+        measured["released"] = {m: column("columns", m) for m in ("perfect", "repetition")}
         validations = validate_rater("people", by_question, measured, ratings, seed)
     lacking = tuple(name for name in RELEASED_FILES if name not in files)
     return Replica(str(folder), True, tables, rated, validations, names, lacking)

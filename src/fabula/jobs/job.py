@@ -112,20 +112,14 @@ class Shape:
     @cached_property
     def settings(self) -> dict[str, type[Settings]]:
         """Its settings, by parameter."""
-        return {
-            name: hint
-            for name, hint in self._hints.items()
-            if isinstance(hint, type) and issubclass(hint, Settings)
-        }
+        kinds = {name: hint for name, hint in self._hints.items() if isinstance(hint, type)}
+        return {name: kind for name, kind in kinds.items() if issubclass(kind, Settings)}
 
     @cached_property
     def handed(self) -> frozenset[str]:
         """What is handed in: `progress`, `confirm`, `each`, `agree`, `announce`, `warn`."""
-        return frozenset(
-            name
-            for name, p in inspect.signature(self.function).parameters.items()
-            if p.kind is p.KEYWORD_ONLY
-        )
+        parameters = inspect.signature(self.function).parameters
+        return frozenset(name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY)
 
     @cached_property
     def result(self) -> type[Result]:

@@ -177,11 +177,7 @@ def picked(thing: object, *names: str) -> dict[str, Any]:
 
 def single_values(row: Row, but: Collection[str] = ()) -> Row:
     """The fields of a row that are neither lists nor dicts, without those named in `but`."""
-    return {
-        name: value
-        for name, value in row.items()
-        if name not in but and not isinstance(value, dict | list | tuple)
-    }
+    return {k: v for k, v in row.items() if k not in but and not isinstance(v, dict | list | tuple)}
 
 
 def nested(row: Row) -> Row:

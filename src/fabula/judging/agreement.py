@@ -551,10 +551,8 @@ def agreement(settings: AgreementSettings, runs: Sequence[Run] = ()) -> Agreemen
         if {item.id for item in own_rubric.items} != {item.id for item in rubric.items}:
             raise MixError(f"{name}: judged on different items ({own_rubric.key}) from {names[0]}")
         costs = run.costs(settings.prices())
-        judged += [
-            (name, rater, answers, costs.get(rater))
-            for rater, answers in by_rater(sides(measurements)).items()
-        ]
+        by_judge = by_rater(sides(measurements)).items()
+        judged += [(name, rater, answers, costs.get(rater)) for rater, answers in by_judge]
     rubric = rubric or load_rubric("ttcw")
     if not any(item.scale.level for item in rubric.items):
         raise InputError(f"{names[0]}: has only free-text items, which cannot be compared")

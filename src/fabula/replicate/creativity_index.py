@@ -325,12 +325,8 @@ def release_plan(folder: Path, n_words: int = 256, cluster: str | None = None) -
 
 def machines(label: Label, sets: Iterable[Sequence[Document]]) -> list[Document]:
     """Machine texts, used as a reference."""
-    return [
-        replace(d, id=f"machine-{d.id}")
-        for texts in sets
-        for d in texts
-        if str(d.meta.get(label.field)) != label.human
-    ]
+    some = (d for texts in sets for d in texts if str(d.meta.get(label.field)) != label.human)
+    return [replace(d, id=f"machine-{d.id}") for d in some]
 
 
 def run_analyses(

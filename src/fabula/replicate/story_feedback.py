@@ -524,11 +524,8 @@ def _columns(what: str, *numbers: Column) -> list[Column]:
 
 def _of(claims: Claims, *tables: str, by: str = "") -> list[Claim]:
     """The claims of some tables; `by` is the rater whose claims these are."""
-    return [
-        claim
-        for claim in claims.values()
-        if claim.table in tables and f"{claim.by}, ".startswith(by and f"{by}, ")
-    ]
+    some = (claim for claim in claims.values() if claim.table in tables)
+    return [claim for claim in some if f"{claim.by}, ".startswith(by and f"{by}, ")]
 
 
 def _automatic_parts(replica: Replica, tables: Automatic, claims: Claims) -> Iterator[Block]:

@@ -114,10 +114,7 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
             used[str(pieces[place]["story_id"])] += 1
             drawn.add(place)
         turns = [cell for cell in turns if left[cell]]
-    cells = [
-        Cell(cell, len(places), sum(place in drawn for place in places))
-        for cell, places in sorted(pools.items())
-    ]
+    cells = [Cell(c, len(some), len(drawn.intersection(some))) for c, some in sorted(pools.items())]
     return Sample(
         rows=[pieces[place] for place in sorted(drawn)],
         cells=cells,

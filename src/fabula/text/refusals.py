@@ -173,11 +173,8 @@ def is_refusal(answer: str) -> bool:
         return n_words <= _LONG
     n_offers = len({match[0].casefold() for match in _OFFERS.finditer(text)})
     sentences = [part for part in _SENTENCE.split(text) if part and part.strip()][:_N_FIRST]
-    return any(
-        _is_refused_in(sentence, text, n_words, n_offers)
-        for sentence in sentences
-        if not _NARRATED.search(sentence)
-    )
+    own = (sentence for sentence in sentences if not _NARRATED.search(sentence))
+    return any(_is_refused_in(sentence, text, n_words, n_offers) for sentence in own)
 
 
 def _is_refused_in(sentence: str, text: str, n_words: int, n_offers: int) -> bool:

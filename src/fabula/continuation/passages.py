@@ -116,12 +116,8 @@ def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
     """
     number, title, kept = 1, "", list[str]()
     # Rows of stars end a sentence: what follows them is often a heading.
-    parts = (
-        list(part)
-        for sentence in sentences
-        for is_star, part in groupby(sentence.split(), lambda token: not token.strip("*"))
-        if not is_star
-    )
+    runs = (groupby(line.split(), lambda token: not token.strip("*")) for line in sentences)
+    parts = (list(part) for run in runs for is_star, part in run if not is_star)
     for tokens in parts:
         heading = _heading_tokens(tokens)
         if heading:

@@ -268,10 +268,8 @@ def compare_groups(
     if baseline is not None and baseline not in names:
         raise InputError(f"`baseline` {baseline}: no such group; the groups are {', '.join(names)}")
     clusters, n_joined = measured.clusters()
-    signatures = {
-        number: signature if clusters is None else f"{signature}|cluster:{measured.cluster}"
-        for number, signature in measured.signatures.items()
-    }
+    clustered = "" if clusters is None else f"|cluster:{measured.cluster}"
+    signatures = {number: part + clustered for number, part in measured.signatures.items()}
     groups: list[ComparedGroup] = []
     contrasts, omnibus = list[Contrast](), dict[str, Omnibus]()
     for number, signature in signatures.items():

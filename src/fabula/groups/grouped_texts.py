@@ -232,11 +232,8 @@ class GroupedTexts:
         """Texts of a group, those with fewer words, and those with the words of another of it."""
         texts = [t.words for g, t in zip(self.groups, self.located, strict=True) if g == name]
         # Of equal texts only a digest is kept.
-        times = Counter(
-            hashlib.blake2b(" ".join(words).encode(errors="surrogatepass"), digest_size=12).digest()
-            for words in texts
-            if words
-        )
+        joined = (" ".join(words).encode(errors="surrogatepass") for words in texts if words)
+        times = Counter(hashlib.blake2b(text, digest_size=12).digest() for text in joined)
         n_short = sum(len(words) < n_words for words in texts)
         return len(texts), n_short, sum(n for n in times.values() if n > 1)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -624,12 +625,8 @@ def compare_runs(
     panel = panel_of_labels(labels, rubric, source)
     yardstick = Yardstick(panel if labels else None, n_words, seed)
     everybody = [*judges, *judge_panels(judges)]
-    pairs = [
-        pair_of(first, second, yardstick)
-        for k, first in enumerate(everybody)
-        for second in everybody[k + 1 :]
-        if first.answers and second.answers
-    ]
+    answering = [judge for judge in everybody if judge.answers]
+    pairs = [pair_of(first, second, yardstick) for first, second in combinations(answering, 2)]
     figures = [judge_figures(judge, yardstick) for judge in everybody]
     corrected = {
         name: row for name, rows in answers_of.items() if (row := _corrected(rows, labels, rubric))

@@ -133,21 +133,15 @@ def summarise(
     summaries = []
     for answers in by_rater(measurements).values():
         first = [answer for answer in answers if not answer.document_id.endswith(RETEST)]
-        again = {
-            (answer.document_id.removesuffix(RETEST), answer.item): _side(answer, rubric)
-            for answer in answers
-            if answer.document_id.endswith(RETEST)
-        }
+        second = [answer for answer in answers if answer.document_id.endswith(RETEST)]
+        again = {(m.document_id.removesuffix(RETEST), m.item): _side(m, rubric) for m in second}
         signature = answers[0].signature
         trust = book.of_judge(signature, rubric.key)
-        ratings = {
-            (answer.document_id, answer.item): side
-            for answer in first
-            if isinstance(side := _side(answer, rubric), float)
-        }
+        sides = [((answer.document_id, answer.item), _side(answer, rubric)) for answer in first]
+        ratings = {key: side for key, side in sides if isinstance(side, float)}
         counted = aggregates(ratings, rubric, {answer.item for answer in first})
         scores = {answer.document_id: counted.get(answer.document_id) for answer in first}
-        pairs = [(_side(each, rubric), again.get((each.document_id, each.item))) for each in first]
+        pairs = [(side, again.get(key)) for key, side in sides]
         flips = [before != after for before, after in pairs if None not in (before, after)]
         # A story's measurements have the same author.
         kin = {m.document_id: str(kind) for m in first if (kind := m.details.get("own_story"))}

@@ -278,11 +278,8 @@ class TrustBook:
 
         Best means most answers, then highest kappa; None if it was never checked.
         """
-        trusts = [
-            trust
-            for trust in self._known.values()
-            if trust.item == "all" and trust.rubric == rubric and _is_model(trust.model, model)
-        ]
+        whole = (t for t in self._known.values() if t.item == "all" and t.rubric == rubric)
+        trusts = [trust for trust in whole if _is_model(trust.model, model)]
         return max(trusts, key=lambda t: (t.n, -1.0 if t.kappa is None else t.kappa), default=None)
 
     def add(self, trusts: Iterable[Trust]) -> None:

@@ -384,11 +384,8 @@ def row_of_paper(where: Mapping[str, str], *, is_released: bool) -> str:
 
 def printed_row(name: str, tables: Sequence[str]) -> dict[str, float]:
     """The printed numbers of a subset, by the names of the columns."""
-    return {
-        column: float(printed)
-        for (table, row, column), printed in load_printed(PAPER).items()
-        if row == name and table in tables
-    }
+    of_row = {key: printed for key, printed in load_printed(PAPER).items() if key[1] == name}
+    return {column: float(n) for (table, _, column), n in of_row.items() if table in tables}
 
 
 def rate(

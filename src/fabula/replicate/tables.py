@@ -84,10 +84,8 @@ class Claim:
 def load_printed(paper: str) -> Mapping[tuple[str, str, str], Decimal]:
     """A paper's printed numbers, by table, row and column, in the order of its file."""
     text = (files("fabula.replicate") / "printed" / f"{paper}.csv").read_text(encoding="utf-8")
-    return {
-        (record["table"], record["row"], record["column"]): Decimal(record["printed"])
-        for record in csv.DictReader(text.splitlines())
-    }
+    rows = csv.DictReader(text.splitlines())
+    return {(r["table"], r["row"], r["column"]): Decimal(r["printed"]) for r in rows}
 
 
 def printed_table(paper: str, table: str) -> dict[str, dict[str, float]]:

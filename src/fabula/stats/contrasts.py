@@ -328,7 +328,8 @@ class _Design:
         contrasts = np.eye(k)[:-1] - np.eye(k)[-1]
         apart = means @ contrasts.T
         inverse = np.linalg.pinv(contrasts @ covariances @ contrasts.T, hermitian=True)
-        return np.einsum("ni,nij,nj->n", apart, inverse, apart)
+        statistics: Floats = np.einsum("ni,nij,nj->n", apart, inverse, apart)
+        return statistics
 
 
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -410,16 +411,10 @@ def smallest_p(which: NDArray[np.int64], strata: NDArray[np.int64], n_tests: int
     """
     n, n_a, n_holders = strata.T
     ends = np.maximum(0, n_a + n_holders - n), np.minimum(n_a, n_holders)
-    logs = [
-        np.bincount(
-            which,
-            _log_choices(n_holders, k)
-            + _log_choices(n - n_holders, n_a - k)
-            - _log_choices(n, n_a),
-            minlength=n_tests,
-        )
-        for k in ends
-    ]
+    logs = []
+    for k in ends:
+        ways = _log_choices(n_holders, k) + _log_choices(n - n_holders, n_a - k)
+        logs.append(np.bincount(which, ways - _log_choices(n, n_a), minlength=n_tests))
     return np.exp(np.minimum(*logs))
 
 

@@ -100,11 +100,8 @@ def compare_pairs(
         # By Bonferroni, by Holm, and the smallest by Bonferroni.
         corrected: dict[tuple[str, str], tuple[float, float | None, float]] = {}
         for with_control in (False, True):
-            family = [
-                pair
-                for pair in pairs
-                if (metric, *pair) in p_by_pair and any(s in controls for s in pair) == with_control
-            ]
+            tested = (pair for pair in pairs if (metric, *pair) in p_by_pair)
+            family = [pair for pair in tested if any(s in controls for s in pair) == with_control]
             by_holm = holm([p_by_pair[metric, *pair][0] for pair in family])
             for pair, p_holm in zip(family, by_holm, strict=True):
                 of_pair, smallest = (min(1.0, p * len(family)) for p in p_by_pair[metric, *pair])

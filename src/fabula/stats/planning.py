@@ -133,7 +133,8 @@ def _told(ratings: Floats) -> Floats:
 
 
 def _n_raters(ratings: Floats) -> NDArray[np.intp]:
-    return (~np.isnan(ratings)).any(axis=1).sum(axis=1)
+    counts: NDArray[np.intp] = (~np.isnan(ratings)).any(axis=1).sum(axis=1)
+    return counts
 
 
 def _pool(

@@ -194,11 +194,8 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
         share = float(n_won[item] / n) if n else None
         strengths.append(Strength(item, int(parts[item]), estimate, reason, share))
     strengths.sort(key=lambda s: (s.part, n_above[s.thing], -(s.estimate.value or 0.0), s.thing))
-    gaps = [
-        estimates.gap(upper, lower)
-        for upper, lower in pairwise(strengths)
-        if upper.part == lower.part and not (upper.missing_reason or lower.missing_reason)
-    ]
+    known = (two for two in pairwise(strengths) if not any(each.missing_reason for each in two))
+    gaps = [estimates.gap(upper, lower) for upper, lower in known if upper.part == lower.part]
     place = estimates.place(), estimates.place_reason
     p = _p_of_chance(answers, n_things, seed)
     kind = "pairs" if answers.cluster is None else "clusters"
@@ -355,7 +352,8 @@ class Cells:
     def curvature(self, weights: Floats) -> Floats:
         """Minus the second derivatives, made invertible: weights (b, n_cells) to (b, size, size)"""
         size = len(self.centre)
-        return (self.squares @ weights.T).T.reshape(-1, size, size) + self.centre
+        curvature: Floats = (self.squares @ weights.T).T.reshape(-1, size, size) + self.centre
+        return curvature
 
 
 def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:

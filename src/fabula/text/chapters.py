@@ -225,11 +225,8 @@ def _chosen(headings: Sequence[_Heading], text: str) -> list[_Heading]:
         return []
     level = named.most_common(1)[0][0] if named and named.most_common(1)[0][1] > 1 else levels[0]
     # Parts, if most headings of a level precede one of the next without text between.
-    follows = [
-        len(text[a.end : b.start].strip()) < _EMPTY and b.level > level
-        for a, b in pairwise(headings)
-        if a.level == level
-    ]
+    beside = (pair for pair in pairwise(headings) if pair[0].level == level)
+    follows = [len(text[a.end : b.start].strip()) < _EMPTY and b.level > level for a, b in beside]
     if not named and len(levels) > 1 and 2 * follows.count(True) > len(follows):
         level = levels[1]
     kept = []
@@ -280,11 +277,8 @@ def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
             elif small and head.number and small[-1].number and head.number == small[-1].number + 1:
                 follows = rest[0].number if rest else None
                 small += [head] if follows is None or follows > head.number else []
-    large = [
-        head
-        for head, after in pairwise(heads)
-        if head.style == "large" and len(text[head.end : after.start].strip()) < _MAX_EPIGRAPH
-    ]
+    parts = (pair for pair in pairwise(heads) if pair[0].style == "large")
+    large = [h for h, after in parts if len(text[h.end : after.start].strip()) < _MAX_EPIGRAPH]
     for style in ("capitals", "wide"):
         if len(small) < 2:
             weak = _last_of_each([head for head in by_look if head.style == style], large, text)

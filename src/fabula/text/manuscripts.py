@@ -112,10 +112,8 @@ def parse_epub(data: bytes, name: str) -> ParsedText:
         package_path = container.xpath("string(//*[local-name()='rootfile']/@full-path)")
         package = part(package_path)
         folder = PurePosixPath(package_path).parent
-        hrefs = {
-            item.get("id"): item.get("href")
-            for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
-        }
+        items = package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
+        hrefs = {item.get("id"): item.get("href") for item in items}
         spine = package.xpath("//*[local-name()='spine']/*[local-name()='itemref']")
         paths = (unquote(hrefs[reference.get("idref")]) for reference in spine)
         # A chapter occurs in a book once, however often it is listed (EPUB 3.3, 5.7.3.1).

@@ -120,11 +120,8 @@ def encodable(text: str) -> str:
 
 def sentences_of(paragraphs: Iterable[str], nlp: Any) -> Iterator[list[str]]:
     """The sentences of each paragraph, with single spaces, split as by `sentence_spans`."""
-    lines = (
-        encodable(line[start:end])
-        for line in (" ".join(paragraph.split()) for paragraph in paragraphs)
-        for start, end in _bounded(line, 0, len(line))
-    )
+    plain = (" ".join(paragraph.split()) for paragraph in paragraphs)
+    lines = (encodable(line[a:b]) for line in plain for a, b in _bounded(line, 0, len(line)))
     for doc in nlp.pipe(lines, batch_size=_BATCH):
         yield [" ".join(doc.text[a:b] for a, b in parts) for parts in _sentences(doc)]
 
@@ -163,11 +160,8 @@ def sentence_spans(text: str, nlp: Any) -> Spans:
             yield [(parts[0][0], parts[-1][1]) for parts in _sentences(doc)]
 
     spans_of = _spans_memo(nlp).each((plain for _, plain in paragraphs), find, _BATCH)
-    return [
-        (begin + start, begin + end)
-        for (begin, _), spans in zip(paragraphs, spans_of, strict=True)
-        for start, end in spans
-    ]
+    both = zip(paragraphs, spans_of, strict=True)
+    return [(begin + a, begin + b) for (begin, _), spans in both for a, b in spans]
 
 
 @functools.cache

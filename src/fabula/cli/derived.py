@@ -111,10 +111,8 @@ class Command(click.Command):
     ) -> None:
         hints = get_type_hints(callback)
         # A parameter whose type is a class of settings gets an option for each of their fields.
-        types = {place: kind for place, kind in hints.items() if isinstance(kind, type)}
-        parts = {
-            p: (kind, fields_of(kind)) for p, kind in types.items() if issubclass(kind, Settings)
-        }
+        types = ((place, kind) for place, kind in hints.items() if isinstance(kind, type))
+        parts = {p: (kind, fields_of(kind)) for p, kind in types if issubclass(kind, Settings)}
         declared = {param.name for param in params}
         asked_for: list[click.Parameter] = []
         for place, kind in hints.items():

@@ -315,11 +315,5 @@ def _planned(
     sizes = plan_sizes(
         arrays, _numbers(settings.stories), raters, is_graded=item is not None, seed=settings.seed
     )
-    return PlannedItem(
-        item=item,
-        groups=groups,
-        n_pilot=tuple(map(len, arrays)),
-        n_raters=n_raters,
-        mean_width=settings.mean_width * span,
-        sizes=tuple(sizes),
-    )
+    n_pilot, mean_width = tuple(map(len, arrays)), settings.mean_width * span
+    return PlannedItem(item, groups, n_pilot, n_raters, mean_width, tuple(sizes))

@@ -109,14 +109,10 @@ def plan_sizes(
                     t = np.abs(difference) / np.sqrt(squares.sum(axis=0))
                     freedom = squares.sum(axis=0) ** 2 / (squares**2 / (n - 1)).sum(axis=0)
                     is_found = t > scipy("stats").t.ppf(0.975, freedom)
-            yield Size(
-                n_stories=n,
-                n_raters=m,
-                mean_width=_width(means.mean(axis=0)),
-                kappa_width=None if kappa_width is None else kappa_width * float(wider),
-                difference_width=None if difference is None else _width(difference),
-                power=None if is_found is None else float(is_found.mean()),
-            )
+            kappa_width = None if kappa_width is None else kappa_width * float(wider)
+            difference_width = None if difference is None else _width(difference)
+            power = None if is_found is None else float(is_found.mean())
+            yield Size(n, m, _width(means.mean(axis=0)), kappa_width, difference_width, power)
 
 
 def _width(values: Floats) -> float | None:

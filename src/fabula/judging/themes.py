@@ -61,15 +61,13 @@ def names_by_words(groups: Sequence[Sequence[str]], n_phrases: int = 2) -> list[
         everywhere.update(counts)
     names = []
     for counts in inside:
-
-        def weight(phrase: str, counts: Counter[str] = counts) -> float:
-            n = counts[phrase]
-            return n**2 / everywhere[phrase] * (_PHRASE if " " in phrase and n > 1 else 1)
-
+        weights = {
+            phrase: n**2 / everywhere[phrase] * (_PHRASE if " " in phrase and n > 1 else 1)
+            for phrase, n in counts.items()
+        }
         chosen: list[str] = []
-        for phrase in sorted(counts, key=lambda name: (-weight(name), name)):
-            used = content_words(" ".join(chosen))
-            if not content_words(phrase) & used:
+        for _, phrase in sorted((-weight, phrase) for phrase, weight in weights.items()):
+            if not content_words(phrase) & content_words(" ".join(chosen)):
                 chosen.append(phrase)
             if len(chosen) == n_phrases:
                 break
@@ -201,19 +199,9 @@ def find_themes(
             groups = [central(vectors, ids) for ids in group_vectors(vectors, n_groups=n_themes)]
         labels = names_by_words([[general[place] for place in group] for group in groups])
         for group, label in zip(groups, labels, strict=True):
-            of_theme = tuple(reasons[place] for place in group)
-            drafted.append(
-                Theme(
-                    item=item,
-                    side=side,
-                    label=label,
-                    drafted=label,
-                    drafted_by="words",
-                    n_rationales=len({(entry["document"], entry["rater"]) for entry in of_theme}),
-                    n_of=len(of_side),
-                    reasons=of_theme,
-                )
-            )
+            some = tuple(reasons[place] for place in group)
+            n, n_of = len({(entry["document"], entry["rater"]) for entry in some}), len(of_side)
+            drafted.append(Theme(item, side, label, label, "words", n, n_of, some))
         meter(len(of_side))
     if model is None:
         return drafted

@@ -116,10 +116,7 @@ class Theme:
 def read_rationales(
     sources: Sequence[Path], items: Sequence[str] | None = None
 ) -> tuple[Rubric, list[Rationale]]:
-    """The rubric, and the reasons given on its items (only on `items`, if given).
-
-    Raises `InputError`.
-    """
+    """The rubric, and the reasons given on its items, or only on `items`. Raises `InputError`."""
     rubric = load_rubric("ttcw")
     for source in sources:
         if (source / "rubric.toml").exists():

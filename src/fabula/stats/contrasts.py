@@ -213,10 +213,7 @@ def cell_means(group: Clustered) -> dict[str, float]:
 
 
 def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """H of Kruskal and Wallis 1952, corrected for ties, and p by chi-squared.
-
-    Each group must have a value.
-    """
+    """H of Kruskal and Wallis 1952, corrected for ties, and p by chi-squared; no group is empty."""
     data = [np.asarray(group, np.float64) for group in groups]
     if min(group.min() for group in data) == max(group.max() for group in data):
         # All values are equal: no order is more extreme than this one. SciPy would compute 0 / 0.

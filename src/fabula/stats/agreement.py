@@ -153,9 +153,6 @@ def ratios(gained: Sums, possible: Sums) -> Floats:
     return gained / np.where(possible > 0, possible, np.nan)
 
 
-# Kappas.
-
-
 def cohen(a: Floats, b: Floats, items: Sequence[object] | None = None) -> Statistic:
     """Cohen's kappa (1960), unweighted, over the subjects that both rated. a, b: float64, (n,).
 
@@ -233,9 +230,6 @@ def gwet(
     return replace(fleiss(ratings), parts=parts).over(items)
 
 
-# Krippendorff's alpha.
-
-
 def alpha(
     ratings: Floats, level: Level = "nominal", items: Sequence[object] | None = None
 ) -> Statistic:
@@ -309,9 +303,6 @@ def _ordinal_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
     apart = (places[..., :, None] - places[..., None, :]) ** 2
     by_chance = np.einsum("...i,...ij,...j->...", totals, apart, totals) / (sums[..., -1] - 1)
     return by_chance - (pairs * apart).sum(axis=(-2, -1)), by_chance
-
-
-# Numbers.
 
 
 def pearson(a: Floats, b: Floats) -> Statistic:
@@ -406,9 +397,6 @@ def _icc_parts(sums: Sums, _: int) -> tuple[Sums, Sums]:
     return coefficient, np.ones(coefficient.shape)
 
 
-# What raters could say.
-
-
 def _with_prior(ratings: Floats) -> Floats:
     """The ratings, and below them what as many raters as a subject has could say of it."""
     is_given = ~np.isnan(ratings)
@@ -436,9 +424,6 @@ def _could_be(values: Floats, n_raters: int, *, in_order: bool = False) -> Float
         rows = list(combinations_with_replacement(kept, n_raters))
     step = -(-len(rows) // _MAX_PRIOR)
     return np.array(rows[::step], np.float64)
-
-
-# Other figures of raters.
 
 
 def percent_agreement(ratings: Floats) -> float | None:

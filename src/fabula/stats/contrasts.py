@@ -85,9 +85,6 @@ def pooled_estimate(
     return estimate(value, ends, n, len(units), of=method, by=by, signature=signature)
 
 
-# Two groups.
-
-
 def compare_means(
     number: str, groups: Mapping[str, Sequence[float]], *, signature: str
 ) -> Contrast:
@@ -188,9 +185,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         running = max(running, min(1.0, p * (len(tests) - rank)))
         corrected[k] = running
     return corrected
-
-
-# Several groups.
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,9 +325,6 @@ class _Design:
 
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.cumsum(sizes) - sizes
-
-
-# Words and phrases of two groups.
 
 
 def log_odds(

@@ -203,9 +203,6 @@ def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> R
     return Ranking(tuple(strengths), tuple(adjusted(gaps)), *place, p, n, n_units, kind)
 
 
-# Which strengths are finite.
-
-
 def _components(
     first: Ints, second: Ints, n_things: int, connection: Literal["strong", "weak"]
 ) -> Ints:
@@ -213,9 +210,6 @@ def _components(
     graph = scipy("sparse").csr_array((np.ones(len(first)), (first, second)), (n_things, n_things))
     labels: Ints = scipy("sparse.csgraph").connected_components(graph, connection=connection)[1]
     return labels.astype(np.int64)
-
-
-# Answers, and the fit to them.
 
 
 class _Estimates:
@@ -321,9 +315,6 @@ class _Estimates:
         return Estimate(value, *ends, n, self.method, self.signature, n_units), p
 
 
-# The fit: Newton's method, for many sets of answers at once. The log-likelihood is concave.
-
-
 class Cells:
     """The orders in which two things were shown, with the contribution of each to the log-odds,
     and to the score and the curvature of the log-likelihood.
@@ -360,8 +351,9 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
     """Strengths, and the place effect if the cells have one: float64, shape (b, size).
 
     shown, preferred: float64, shape (b, n_cells), how often each cell was asked, and how often the
-    first was preferred; all b sets of answers are fitted at once. The strengths of a set are NaN if
-    there is no finite maximum: Newton's steps would then continue by about 1 indefinitely.
+    first was preferred; all b sets are fitted at once, whose likelihood is concave. The strengths
+    of a set are NaN if there is no finite maximum: Newton's steps would then continue by about 1
+    indefinitely.
     """
     theta = np.zeros((len(shown), len(cells.centre)))
     active, log_expit = np.arange(len(shown)), scipy("special").log_expit
@@ -395,9 +387,6 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
         # A place effect this large has no finite maximum: only rounding ended its steps.
         theta[np.abs(theta[:, -1]) > _LARGEST_PLACE] = np.nan
     return theta
-
-
-# The test.
 
 
 def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None:
@@ -440,9 +429,6 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
             block += rng.permuted(drawn, axis=2).reshape(len(block), -1) @ to_things
     statistics = np.einsum("bi,ij,bj->b", totals, inverse, totals)
     return float((int((statistics >= least).sum()) + 1) / (_N_RESAMPLES + 1))
-
-
-# Which pairs to compare, when the budget does not allow all.
 
 
 Pair = tuple[int, int]

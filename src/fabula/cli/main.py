@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # 1 means partial success; commands set it themselves.
 USAGE, INPUT, BUSY, SERVICE, INTERRUPTED = 2, 3, 4, 5, 130
 """Exit codes. `docs/exit_codes.md` explains them for scripts."""
-
 _AGAIN_AFTER_S = 0.01
 _RUN_AGAIN = "and run the same command again: finished work is kept"
 _CODES = ((BusyError, BUSY), (ModelError, SERVICE), (LookupFailed, SERVICE), (FabulaError, INPUT))

@@ -46,10 +46,8 @@ UNKNOWN = 0
 """The number of every word that is not in the vocabulary."""
 END_MARKS = (".", "!", "?")
 """A sentence that is written word by word ends with one of these (section 3.3)."""
-
 MAX_TOKENS = 120
 """Maximum length of a generated sentence, in case its end does not come."""
-
 _PLAIN = str.maketrans("“”‘’", "\"\"''")
 
 

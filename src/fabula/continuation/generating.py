@@ -37,7 +37,6 @@ from fabula.text.sentences import sentences_of
 CONTINUATIONS = RowKind(
     "the continuation", ("id", "system"), ("missing_reason", "text", "context_digest")
 )
-
 _BLOCK = 16
 AS_LONG = "as-long"
 

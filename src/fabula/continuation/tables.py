@@ -38,7 +38,6 @@ ADDITIONS = (
     Metric("mtld", 17, f"MTLD, threshold {MTLD_THRESHOLD}", is_of_all=True, n_digits=1),
 )
 """Beyond the paper: type-token ratios that do not depend on length. Not tested."""
-
 _WORDS, _TRIGRAMS = "type_token_ratio", "unique_trigram_ratio"
 
 

@@ -50,7 +50,6 @@ _NAME_BYTES = 11
 """Size of the file name in the header that the package's file has."""
 _BUDGET_BYTES = 40_000_000
 """Approximate limit of what a pair's permutations compress: half a dozen seconds."""
-
 GZIP = f"gzip{_LEVEL}-{zlib.ZLIB_RUNTIME_VERSION}"
 """For signatures: other versions of zlib give other sizes."""
 
@@ -126,7 +125,6 @@ ALL_TEXTS = "all"
 """The group of all texts, if they are not split."""
 _N_PAIRS = 5
 _N_PAIRS_OF_A_CLASS = 20
-
 NOT_ASKED = "not asked for (see `extras`)"
 
 

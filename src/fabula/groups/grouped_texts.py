@@ -42,10 +42,8 @@ from fabula.text import TextSettings, TextWords
 Design = Literal["texts", "prompts", "own-prompts"]
 """The unit drawn: texts, equally many per group for each prompt that all groups share; or, where
 groups have prompts of their own, prompts, with one text of each."""
-
 _MIN_SHARED = 0.5
 """Groups share prompts if all have this share of the prompts of the group with the fewest."""
-
 _MOST_FIT = 0.9
 """The share of each group's texts that are long enough, if no length is requested."""
 _MIN_WORDS = 10

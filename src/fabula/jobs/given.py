@@ -16,7 +16,6 @@ from fabula.core.types import Document
 from fabula.jobs.shared_settings import Reading, read_stories
 
 Row = dict[str, Any]
-
 FrameKind = Literal["pandas", "polars", "arrow"]
 _FRAMES: Mapping[tuple[str, str], FrameKind] = {
     ("pandas", "DataFrame"): "pandas",
@@ -27,7 +26,6 @@ _FRAMES: Mapping[tuple[str, str], FrameKind] = {
 Texts = Any
 """A frame (pandas, Polars, Arrow), a list of documents, of strings or of dicts, one dict with a
 `text`, a mapping from id to text, or the path of a file, a folder or a pattern."""
-
 _LONGEST_NAME = 255
 """Of a file: longer strings are texts."""
 

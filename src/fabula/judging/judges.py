@@ -26,7 +26,6 @@ from fabula.raters.agreement import Panel, people_agreement
 from fabula.stats.agreement import Confusion, association_within, cohen, difference, fleiss
 
 Subject = tuple[str, str]
-
 MIN_JUDGES = 3
 """Minimum size of a panel: two judges can only agree or be split."""
 

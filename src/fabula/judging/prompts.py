@@ -59,7 +59,6 @@ You have answered this:
 Which verdict does your answer come to? Reply with {what} and nothing else, or with "none" if it \
 comes to none.
 """
-
 _MARKS = "[STORY]", "[BACKGROUND]", "[QUESTION]"
 _FENCE_MARK = "[FENCE]"
 _MARK = re.compile(r"(\[(?:STORY|BACKGROUND|INSTRUCTION|QUESTION|FENCE)\])")

@@ -33,13 +33,10 @@ from fabula.web import visible
 
 RETEST = "#retest"
 """Suffix of a story's second id, if it is judged twice to see whether verdicts flip."""
-
 _MAX_FAILURES = 10
 """After this many failed calls in a row, the run stops and says why."""
-
 MAX_UNREADABLE = 10
 """Answers in a row without a readable verdict before a run stops, rather than pay for more."""
-
 _UNCLEAR = ("no_verdict", "contradictory", "out_of_scale")
 """Of such an answer the model is asked what it meant."""
 _UNREADABLE = (*_UNCLEAR, "no_answer", "truncated")

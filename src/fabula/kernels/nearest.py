@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 STEPS = 255
 """A share is stored as a number of steps, rounded up."""
-
 _SLACK = 1 - 1e-12
 
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 DEPTH = 32
 """Ties of this many tokens are rare, unless text repeats."""
-
 _DEEP = 1024
 """Depth to which a few ties are sorted before building ranks, which cost memory."""
 _FEW = 64

@@ -36,7 +36,6 @@ from fabula.show.sheet import Block
 from fabula.stats.agreement import Confusion, cohen, fleiss
 
 AUTHORS = ("GPT3.5", "GPT4", "Claude", "NewYorker")
-
 OUTLIER_GROUP = "2"
 """The group ("The Facade Renovation That's Going Well") without which all 14 kappas are as printed.
 
@@ -54,7 +53,6 @@ NOT_MADE = (
     "Tables 7 to 9 and 11 to 14 (what people and models wrote, in their words: an export has every "
     "reason and remark, and `fabula judge themes` groups them)"
 )
-
 _AVERAGE = "The printed average of GPT4, 27.9, is not the mean of its own printed column, 27.8."
 _LATER_RUN = (
     "The released answers are of a later run (March 2024) with a prompt that asks for the verdict "

@@ -45,7 +45,6 @@ from fabula.stats.resampling import MIN_UNITS, NONE, SLACK, Floats, Units, estim
 
 Clustered = Mapping[str, Sequence[float]]
 """The values of a group by cluster, with at least one value each."""
-
 _BLOCK = 1 << 22
 
 

@@ -31,7 +31,6 @@ from fabula.stats.resampling import NONE, Floats, Units, estimate
 
 _N_GROUPS = 50
 _UNITS = "clusters of passages"
-
 Design = Literal["paired", "two-sample"]
 Means = Mapping[str, Mapping[str, Floats]]
 """By metric and system: float64, shape (n_items,), NaN if an item has no value. Item k belongs to

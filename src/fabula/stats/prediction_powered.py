@@ -55,7 +55,6 @@ MIN_LABELS = 4
 """Minimum labelled units for an interval."""
 MIN_VERDICTS = 8
 """The same if labels are Yes and No; with fewer it would hold the truth in 89 to 93 % only."""
-
 _RARE, _RARE_SIDE = 0.001, 0.025
 _NORMAL = 1.959964
 

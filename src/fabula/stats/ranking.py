@@ -38,7 +38,6 @@ METHOD = "bradley-terry-1"
 """The ranking method, for signatures."""
 ALPHA = 0.05
 """Below this p, preferences differ from chance, and neighbours from each other."""
-
 _N_RESAMPLES = 2_000
 _BLOCK = 1 << 22
 _MAX_STEPS = 40
@@ -49,7 +48,6 @@ CHOICE = "cycles-1"
 """How pairs are drawn, for signatures."""
 _N_CYCLES = 2
 _SINGULAR = 1e-7
-
 Ints = NDArray[np.int64]
 
 
@@ -352,8 +350,7 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
 
     shown, preferred: float64, shape (b, n_cells), how often each cell was asked, and how often the
     first was preferred; all b sets are fitted at once, whose likelihood is concave. The strengths
-    of a set are NaN if there is no finite maximum: Newton's steps would then continue by about 1
-    indefinitely.
+    of a set are NaN if there is no finite maximum: Newton's steps would never end.
     """
     theta = np.zeros((len(shown), len(cells.centre)))
     active, log_expit = np.arange(len(shown)), scipy("special").log_expit

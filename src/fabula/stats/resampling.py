@@ -45,7 +45,6 @@ _MANY = 2000
 """With more units the prior makes no difference, and the jackknife is faster."""
 _MIN_KNOWN = 0.5
 _LEAST = 1e-12
-
 Floats = NDArray[np.float64]
 OfSums = Callable[[Floats], Floats]
 Ends = tuple[float | None, float | None]

@@ -30,7 +30,6 @@ ROUNDS = RowKind(
     ("id", "model", "round"),
     ("missing_reason", "text", "n_words", "target_words", "is_cut", "plot"),
 )
-
 _TOKENS_PER_WORD = 1.5
 _MIN_TOKENS = 256
 _AT_ONCE = "Begin with the story at once: no title, no remark before or after it."

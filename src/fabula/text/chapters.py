@@ -28,10 +28,8 @@ from fabula.text.words import ORDINALS, UNITS, word_set
 
 CHAPTER_RULES = "1"
 """Changes with any rule below; part of the signature of results by chapter."""
-
 Place = tuple[int, int]
 _Key = tuple[str, int | None, str]
-
 _MAX_HEADING = 110
 _MAX_TITLE = 220
 """In characters, over all its lines."""

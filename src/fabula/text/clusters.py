@@ -45,10 +45,8 @@ from fabula.text.words import TextSettings
 
 SKETCH = 1
 """Version of these rules; sketches of different versions are not compared."""
-
 RUN_WORDS = 25
 """Two texts that share a run of this many words are always detected (as in `CopyRule`)."""
-
 _GRAM = 20
 _SHINGLE = 3
 _OPENING = 10
@@ -157,7 +155,6 @@ def _unpacked(text: str, kind: str) -> NDArray[Any]:
 
 USUAL_FIELDS = ("prompt_id", "pair_id", "author")
 """Fields that define clusters; the first one present is used."""
-
 _MIN_SHARED = 0.2
 """Share of three-word runs that makes texts near-duplicates. Texts to one prompt share 0.03."""
 _BAND = 2

@@ -13,7 +13,6 @@ from fabula.text.refusals import is_refusal
 
 OWN_FEEDBACK = "own_feedback"
 """The rubric for the feedback that people in a study would have given the writer themselves."""
-
 _TEXTS = ("id", "story_id", "method", "prompt", "model", "story")
 _KNOWN = ("story", "original", "change", "story_id", "method", "prompt", "shots", "model")
 _ADVICE = "use the output of `fabula feedback elicit`"

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
 Read = Callable[[Callable[[int], None]], Iterator[Document]]
 """Reads a file, and reports the number of bytes read to its argument; must be picklable."""
-
 _Message = tuple[str, int, list[Document], str]
 """Its kind, the bytes read, documents, and an error message."""
-
 _IDLE_S = 30
 _SERVER = ("fabula.text.isolation", "serve")
 _BATCH_CHARS = 1 << 16

@@ -22,7 +22,6 @@ from fabula.text.words import word_set
 
 CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
 """Categories of content words (section 4.2 includes pronouns)."""
-
 _BATCH = 256
 _REMEMBERED_CHARS = 1_200_000
 """Two drafts of a novel of 100,000 words, which take 100 MB when parsed."""

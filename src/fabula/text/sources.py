@@ -40,7 +40,6 @@ _UNKNOWN_SIZE_BYTES = 64 << 20
 _CPU_S_A_BYTE = 1e-6
 _DAY = (1980, 1, 1, 0, 0, 0)
 _WANTED = "expected documents: a list of Document(id, text), or the result of read_documents([...])"
-
 Meter = Callable[[int], None]
 Read = Callable[[IO[bytes], str], Iterator[Document]]
 """Reads the documents of an open file with a given name; must be picklable."""

@@ -33,7 +33,6 @@ from fabula.text.words import word_set
 
 READER = "marks-and-dashes-1"
 """Name of this reader in signatures; it changes when its results change."""
-
 _SMALL = word_set("a an and at by for from in into of on or the to with")
 _SPOKEN_ENDS = frozenset(",!?…—–-―")
 _SPEECH_ENDS = _SPOKEN_ENDS | {"."}

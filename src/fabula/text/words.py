@@ -35,7 +35,6 @@ from fabula.core.errors import InputError
 
 TOKENISER = "word1"
 """Name of these rules; it changes when they do, and is part of every signature."""
-
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _DASHES = "‐‑‒–—―−﹘﹣－"

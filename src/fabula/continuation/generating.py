@@ -3,8 +3,7 @@
 Two baselines do not read the story, a random sentence and words drawn by frequency (Roemmele,
 Gordon and Swanson 2017, section 3.4); a control knows how the story goes on.
 
-Each sentence has its own random stream (seed, system, passage), so it depends neither on the order
-nor on the number of processes.
+Each sentence has its own random stream (seed, system, passage), whatever the order or processes.
 """
 
 from __future__ import annotations

@@ -141,8 +141,7 @@ def score_rows(
 
     `spread` runs the work elsewhere than in `n_jobs` local processes.
 
-    Existing rows of an interrupted run are kept; raises `InputError` if they belong to other texts
-    or were measured in another way.
+    Rows of an interrupted run are kept; raises `InputError` if they are of other texts or settings.
     """
     by_story: dict[str, list[Continuation]] = {}
     # Sorted, so that the order of the arguments does not change the output.
@@ -178,8 +177,7 @@ def score_rows(
 
 
 def _expected(story: Story, text: Continuation, signature: str) -> Row:
-    """What a row of this continuation must contain to be reused; the digest is of what was
-    measured, the context and the text."""
+    """What a row must have to be reused; the digest is of what was measured: context and text."""
     parts = "\x1f".join([*story.context, repr(text.text)])
     return {
         "id": story.id,

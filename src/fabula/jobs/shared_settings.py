@@ -314,8 +314,7 @@ class Config:
     def values_of(self, options: Mapping[str, bool]) -> dict[str, Any]:
         """The values of a job's options by name, as in `models.timeout`.
 
-        options: whether each takes several values. Raises `InputError` for a name in one of the
-        job's tables that no job has.
+        options: whether each takes several values. Raises `InputError` for a name that no job has.
         """
         tables = {name.partition(".")[0] for name in options if "." in name}
         others = {name for name in self.sets if name.partition(".")[0] in tables} - options.keys()

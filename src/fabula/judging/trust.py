@@ -344,8 +344,7 @@ def calibrate(
 ) -> list[tuple[JudgeAgreement, list[Trust]]]:
     """Each judge's agreement with the experts, stored in the book with the date, as 2026-05-31.
 
-    The agreement is not stored for a URL whose server does not say which model it serves: another
-    model could be there tomorrow.
+    It is not stored for a URL whose server names no model: another could be there tomorrow.
     """
     results = []
     for verdicts in by_rater(measurements).values():

@@ -261,8 +261,7 @@ def alpha(
         apart = ((n**2 - (counts**2).sum(axis=1)) / others)[:, None]
         parts = _nominal_parts
         if level == "ordinal":
-            # Distances depend on how often each value was given, so each subject has the whole
-            # table of its pairs of values.
+            # Distances depend on the counts of values, so each subject has its table of pairs.
             k = len(values)
             pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(k)) / others[:, None, None]
             apart, parts = pairs.reshape(len(pairs), k * k), _ordinal_parts
@@ -333,8 +332,7 @@ def spearman(a: Floats, b: Floats) -> Statistic:
 def _of_pairs(a: Floats, b: Floats, parts: Parts, n_prior: float) -> Statistic:
     """Of the count, sums, squares and products of pairs: rows of shape (n, 6).
 
-    The overall mean is subtracted from values, to avoid cancellation when squares of sums are
-    subtracted from sums of squares.
+    The overall mean is subtracted, lest squares of sums cancel sums of squares.
     """
     is_paired = ~(np.isnan(a) | np.isnan(b))
     prior, middle = np.zeros((1, 6)), 0.0

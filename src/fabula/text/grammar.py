@@ -201,8 +201,7 @@ def _rules(tree: Any) -> Iterator[str]:
 class LanguageTool:
     """The paper's tool, via its own server, started with `java -jar languagetool-server.jar`.
 
-    Raises `ModelError` if the server cannot be reached or its answer is unexpected: an
-    unchecked text is not free of errors.
+    Raises `ModelError` without a proper answer: an unchecked text is not free of errors.
     """
 
     def __init__(self, url: str = "") -> None:
@@ -306,8 +305,7 @@ def parsed_and_checked(
 
 @functools.cache
 def _faults_memo(checker: Checker) -> Memo[tuple[Fault, ...]]:
-    """The errors that a checker found in sentences; those of a server, whose configuration is not
-    known, do not outlive the process."""
+    """What a checker found in sentences; a server's, of unknown settings, stays in memory."""
     if not isinstance(checker, Harper):
         return Memo(_REMEMBERED_CHARS)
     kept = Kept(

@@ -183,8 +183,7 @@ def first_sentences(text: str, nlp: Any, *, n: int | None = None, n_words: int =
 def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
     """Each paragraph parsed by spaCy, with its start: the offsets add up.
 
-    The last paragraphs are cached, since a story is parsed again when one place of it has changed:
-    do not modify what is returned.
+    The last are cached, since a changed story is parsed again: do not modify what is returned.
     """
     paragraphs = list(_plain_paragraphs(text))
     pieces = (plain for _, plain in paragraphs)

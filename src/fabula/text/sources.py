@@ -138,8 +138,7 @@ def read_documents(
     without `id_field` is named after its file and line. Any other file is one document.
 
     Raises `InputError`, naming file, line and remedy, at the first unreadable file; or, with
-    `on_unreadable`, passes the error to it and continues with the next file. If none of the files
-    can be read, it raises in any case.
+    `on_unreadable`, passes the error to it and goes on. If no file can be read, it raises anyway.
     """
     is_several = hasattr(sources, "__iter__") and not isinstance(sources, str | bytes | dict)
     named: list[Any] = []

@@ -358,10 +358,8 @@ class Extras:
         tagged = list(tagger.tag(texts, stages.advance))
         # A tagged text begins at its first word.
         begins = [words.starts[0] for words in cut.texts.located]
-        placed = [
-            TextWords(text.tags.words, begin + text.tags.starts, begin + text.tags.ends)
-            for text, begin in zip(tagged, begins, strict=True)
-        ]
+        both = zip((text.tags for text in tagged), begins, strict=True)
+        placed = [TextWords(t.words, begin + t.starts, begin + t.ends) for t, begin in both]
         self.tags = Located([document.id for document in cut.texts.documents], placed)
         self.templates = shared_ngrams.templates_of(tagged)
         self.signature_parts |= {**tagger.signature_parts, "lang": language_gate()}

@@ -248,10 +248,8 @@ class CutTexts:
 
     def strings(self) -> list[str]:
         """What remains of each text."""
-        return [
-            document.text[int(words.starts[0]) : int(words.ends[-1])]
-            for document, words in zip(self.texts.documents, self.texts.located, strict=True)
-        ]
+        both = zip(self.texts.documents, self.texts.located, strict=True)
+        return [text.text[int(words.starts[0]) : int(words.ends[-1])] for text, words in both]
 
 
 def cut_texts(

@@ -363,10 +363,8 @@ def _passing(tested: Sequence[_Candidate], groups: _Groups, plan: KeynessPlan) -
     """
     for phrase in tested:
         texts = phrase.texts[groups.is_tested[phrase.texts]]
-        strata = [
-            (int(groups.sizes[k, 0]), int(groups.sizes[k, 1]), n)
-            for k, n in Counter(groups.strata[texts].tolist()).items()
-        ]
+        n_of = Counter(groups.strata[texts].tolist())
+        strata = [(int(groups.sizes[k, 0]), int(groups.sizes[k, 1]), n) for k, n in n_of.items()]
         phrase.p = exact_p(strata, int(np.count_nonzero(groups.in_a[texts])))
     kept: dict[tuple[str, bool], list[_Candidate]] = {}
     over: dict[tuple[str, bool], dict[int, list[int]]] = {}

@@ -158,11 +158,9 @@ def _built_in() -> dict[str, list[Job]]:
 
 def sections() -> dict[str, list[Job]]:
     """The jobs by section; those of other packages are the last section."""
-    installed_ones = [
-        Job(point.name, point.value, f"From {point.value.partition(':')[0]}.", point=point)
-        for point in installed("jobs")
-    ]
-    others = [*installed_ones, *_OWN.values()]
+    found = installed("jobs")
+    others = [Job(p.name, p.value, f"From {p.value.partition(':')[0]}.", point=p) for p in found]
+    others += _OWN.values()
     return {**_built_in(), **({OTHERS: others} if others else {})}
 
 

@@ -145,11 +145,8 @@ def summarise(
         flips = [before != after for before, after in pairs if None not in (before, after)]
         # A story's measurements have the same author.
         kin = {m.document_id: str(kind) for m in first if (kind := m.details.get("own_story"))}
-        lengths = [
-            (score, count_words(document.text))
-            for document in documents
-            if (score := scores.get(document.id)) is not None
-        ]
+        scored = ((scores.get(document.id), document.text) for document in documents)
+        lengths = [(score, count_words(text)) for score, text in scored if score is not None]
         table = np.array(lengths, np.float64)
         items = []
         for item in rubric.items:

@@ -511,14 +511,8 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         halves[side].append(spread["n_to_half"])
     if not (curves["human"] and curves["machine"]):
         return None
-    means = {
-        side: {name: _mean_curve(by_cluster[name]) for name in sorted(by_cluster)}
-        for side, by_cluster in curves.items()
-    }
-    last = {
-        side: {name: [curve[-1] for curve in some] for name, some in by_cluster.items()}
-        for side, by_cluster in curves.items()
-    }
+    means = {side: {c: _mean_curve(of[c]) for c in sorted(of)} for side, of in curves.items()}
+    last = {s: {c: [x[-1] for x in some] for c, some in of.items()} for s, of in curves.items()}
     to_half: dict[str, tuple[float | None, int, int]] = {}
     for side, values in halves.items():
         known = [value for value in values if value is not None]
@@ -565,10 +559,8 @@ def analyses_tables(found: Analyses) -> list[Block]:
     columns_by = [name for name in _CLAIMED if any(claim.column == name for claim in claims)]
     columns = [Column(_CLAIMED[name], ".1f", name=name) for name in columns_by]
     cells = {(claim.by, claim.column): claim for claim in claims}
-    rows: list[list[Cell]] = [
-        [by, *(cells.get((by, name)) for name in columns_by)]
-        for by in dict.fromkeys(claim.by for claim in claims)
-    ]
+    sources = dict.fromkeys(claim.by for claim in claims)
+    rows: list[list[Cell]] = [[s, *(cells.get((s, name)) for name in columns_by)] for s in sources]
     listed = []
     for name, texts in found.texts.items():
         n_joined = texts.n_clusters_before - texts.n_clusters

@@ -124,10 +124,7 @@ def sketch_of(text: str) -> Sketch:
             products = grams[start : start + _BLOCK, None] * factors
             minima = np.minimum(minima, (products ^ (products >> np.uint64(32))).min(axis=0))
         shingles = _mixed(minima).astype(np.uint16)
-    marks = {
-        name: round(per_100 * sum(1 for _ in pattern.finditer(text.strip())), 4)
-        for name, pattern in _MARKS.items()
-    }
+    marks = {k: round(per_100 * len(p.findall(text.strip())), 4) for k, p in _MARKS.items()}
     opening = int(_grams(codes[:_OPENING], _OPENING)[0]) if len(words) >= _OPENING else None
     return Sketch(len(words), marks, runs, shingles, opening, np.unique(codes.astype(np.uint16)))
 
@@ -213,10 +210,8 @@ def find_clusters(
         all_.join(place, first.setdefault(key, place))
     same: dict[str, int] = {}
     equal = [(place, same.setdefault(digest, place)) for place, digest in enumerate(digests)]
-    openings = [
-        [sketch.opening] if human and sketch.opening is not None else []
-        for sketch, human in zip(sketches, is_human, strict=True)
-    ]
+    both = zip(sketches, is_human, strict=True)
+    openings = [[s.opening] if human and s.opening is not None else [] for s, human in both]
     runs = [sketch.runs for sketch in sketches]
     for a, b in [*equal, *_sharing(openings), *_sharing(runs), *_nearly_same(sketches)]:
         by_copy.join(a, b)

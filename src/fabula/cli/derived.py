@@ -151,13 +151,9 @@ class Command(click.Command):
         """The command's own options, then a line for each shared set."""
         shared = self.shared()
         apart = {id(option) for options in shared.values() for option in options}
-        records = [
-            record
-            for option in self.get_params(ctx)
-            if isinstance(option, click.Option)
-            and id(option) not in apart
-            and (record := option.get_help_record(ctx)) is not None
-        ]
+        options = (p for p in self.get_params(ctx) if isinstance(p, click.Option))
+        own = (option for option in options if id(option) not in apart)
+        records = [pair for option in own if (pair := option.get_help_record(ctx))]
         with formatter.section("Options"):
             formatter.write_dl(records)
         with formatter.section("Shared options, shown by --help and their name"):
@@ -213,12 +209,9 @@ class Command(click.Command):
         ctx.default_map = {str(options[name].name): value for name, value in configured.items()}
         rest = super().parse_args(ctx, args)
         if config.is_of_folder and ctx.default_map:
-            taken = [
-                ctx.params[name]
-                for name in ctx.default_map
-                if isinstance(ctx.params[name], tuple)
-                and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
-            ]
+            usual = ParameterSource.DEFAULT_MAP
+            kept = (name for name in ctx.default_map if ctx.get_parameter_source(name) is usual)
+            taken = [ctx.params[name] for name in kept if isinstance(ctx.params[name], tuple)]
             # Texts and keys go to no address that only this folder's file names, unasked.
             if addresses := addresses_in(chain.from_iterable(taken)):
                 from platformdirs import user_config_path

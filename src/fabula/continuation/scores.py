@@ -263,14 +263,9 @@ def sample_examples(
     most = max(map(len, by_story.values()))
     whole = [story for story in stories if len(by_story.get(story.id, ())) == most]
     chosen = sorted(random.Random(seed).sample(range(len(whole)), min(n, len(whole))))
-    return [
-        Example(
-            story,
-            [
-                Written(system, texts[story.id, system], scores["values"], scores["missing"])
-                for system in systems
-                if (scores := by_story[story.id].get(system)) is not None
-            ],
-        )
-        for story in (whole[k] for k in chosen)
-    ]
+    examples = []
+    for story in (whole[k] for k in chosen):
+        rows = ((system, by_story[story.id].get(system)) for system in systems)
+        written = [Written(s, texts[story.id, s], r["values"], r["missing"]) for s, r in rows if r]
+        examples.append(Example(story, written))
+    return examples

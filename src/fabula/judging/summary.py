@@ -210,8 +210,6 @@ def _wordings(measurements: Sequence[Measurement], rubric: Rubric) -> WordingSpr
             of_tests.append(tuple(float(value) for value in answered))
     if not any("wordings" in each.details for each in measurements):
         return None
-    return WordingSpread(
-        n=len(answers),
-        n_same=sum(len(set(answered)) == 1 for answered in answers),
-        shares_yes=tuple(math.fsum(votes) / len(votes) for votes in zip(*of_tests, strict=True)),
-    )
+    n_same = sum(len(set(answered)) == 1 for answered in answers)
+    shares_yes = (math.fsum(votes) / len(votes) for votes in zip(*of_tests, strict=True))
+    return WordingSpread(len(answers), n_same, tuple(shares_yes))

@@ -115,14 +115,8 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
             drawn.add(place)
         turns = [cell for cell in turns if left[cell]]
     cells = [Cell(c, len(some), len(drawn.intersection(some))) for c, some in sorted(pools.items())]
-    return Sample(
-        rows=[pieces[place] for place in sorted(drawn)],
-        cells=cells,
-        n_there=len(pieces),
-        n_stories=len(used),
-        n_of_story=max(used.values()),
-        left_out=count_missing(rows),
-    )
+    chosen, n_of_story = [pieces[place] for place in sorted(drawn)], max(used.values())
+    return Sample(chosen, cells, len(pieces), len(used), n_of_story, count_missing(rows))
 
 
 def _even_cells(

@@ -459,10 +459,8 @@ def system_records(table: SystemTable) -> list[Sheet]:
         for test in table.tests
         for d in [test.details["cohens_d"]]
     ]
-    return [
-        Sheet.of(name, rows, [Column(field) for field in next(iter(rows), ())])
-        for name, rows in (("values", values), ("pairs", pairs))
-    ]
+    named = ("values", values), ("pairs", pairs)
+    return [Sheet.of(name, rows, list(map(Column, next(iter(rows), ())))) for name, rows in named]
 
 
 def write_system_page(path: Path, table: SystemTable, examples: Sequence[Example] = ()) -> None:

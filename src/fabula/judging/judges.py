@@ -297,10 +297,8 @@ def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> 
     judged = [subject for subject in common if subject in truth]
     is_so = np.array([truth[subject] for subject in judged])
     documents, items = [s[0] for s in judged], [s[1] for s in judged]
-    sides = [
-        (cohen(np.array([judge.answers[s] for s in judged]), is_so, items), documents)
-        for judge in (first, second)
-    ]
+    said = (np.array([judge.answers[s] for s in judged]) for judge in (first, second))
+    sides = [(cohen(each, is_so, items), documents) for each in said]
     method = "difference of kappas with the experts' majority"
     signature += f"|experts:{yardstick.source}"
     apart = difference(sides[0], sides[1], method=method, signature=signature)

@@ -345,10 +345,8 @@ def own_story(model: str, author: str | None) -> str | None:
     mistralai/Mistral-7B: Claude McKay and Gabriela Mistral are people.
     """
     # A model's own name, without its provider or URL and the digest of its file.
-    judge, writer = (
-        name.rpartition("#")[2].partition("@")[0].rpartition("/")[2].casefold().strip()
-        for name in (model, author or "")
-    )
+    labels = (name.rpartition("#")[2].partition("@")[0] for name in (model, author or ""))
+    judge, writer = (label.rpartition("/")[2].casefold().strip() for label in labels)
     if not writer:
         return None
     # Words and versions: `gpt`, `4o`.

@@ -122,10 +122,8 @@ def replicate_table(
     # Passages of 20 sentences, from tokenised books (a list of sentences) or from any text.
     field = "sentences" if any(".jsonl" in book for book in books) else "text"
     documents = read_documents(find_files(books), text_field=field)
-    stories = [
-        Story(cut.id, cut.context, cut.gold, f"{cut.book}/{cut.chapter}", cut.book)
-        for cut in passages_of(book_chapters(documents, load_pipeline(SENTENCES)), 20, stride)
-    ]
+    cuts = passages_of(book_chapters(documents, load_pipeline(SENTENCES)), 20, stride)
+    stories = [Story(c.id, c.context, c.gold, f"{c.book}/{c.chapter}", c.book) for c in cuts]
     report("reading the training texts", 0, 1)
     read = read_documents(find_files(training))
     corpus = build_corpus(read, out / "generators", n_jobs=n_jobs, report=lambda s: report(s, 0, 1))
@@ -181,10 +179,8 @@ def beside_paper(replica: Replica) -> list[Block]:
         for a, b in permutations((s for s in PAPER_SYSTEMS if s in replica.table.systems), 2)
         if replica.table.beats(metric.id, a, b) != replica.papers_way.beats(metric.id, a, b)
     ]
-    gold, random = (
-        number(replica.table.cells["sentence_length", system].estimate.value, ".1f")
-        for system in (GOLD, "random")
-    )
+    cells = (replica.table.cells["sentence_length", system] for system in (GOLD, "random"))
+    gold, random = (number(cell.estimate.value, ".1f") for cell in cells)
     corpus = replica.corpus
     return [
         *system_tables(replica.table),

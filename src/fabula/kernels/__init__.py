@@ -7,8 +7,6 @@ Arrays are copied by a loop, not by `a[:] = b`: with the latter numba also compi
 of its shape error, which takes longer than any kernel (8 of 14 s of a first build).
 """
 
-from __future__ import annotations
-
 
 def _spare_linear_algebra() -> None:
     """Make numba assume that scipy's linear algebra is available, without importing it.

@@ -13,8 +13,6 @@ transcription, and only skip what cannot change the answer:
 Cosines are sums of products of 16-bit integers, so they are the same in any order on any machine.
 """
 
-from __future__ import annotations
-
 import numba as nb
 import numpy as np
 

@@ -5,8 +5,6 @@ different n-grams never share a number; nothing is hashed. An n-gram that occurs
 number, nor does anything that contains it.
 """
 
-from __future__ import annotations
-
 import numba as nb
 import numpy as np
 

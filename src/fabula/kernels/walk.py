@@ -13,8 +13,6 @@ Scores are integers, `PARTS` to a bit, and so the same in any order and on any m
 separates documents; nothing extends across it.
 """
 
-from __future__ import annotations
-
 import numba as nb
 import numpy as np
 

@@ -427,9 +427,7 @@ def system_records(table: SystemTable) -> list[Sheet]:
             "number": metric.number,
             "metric": metric.id,
             "system": system,
-            **cell.estimate.ends(),
-            "n": cell.estimate.n,
-            "n_units": cell.estimate.n_units,
+            **picked(cell.estimate, "value", "low", "high", "n", "n_units"),
             "missing": sum(cell.missing.values()),
             "missing_reasons": "; ".join(f"{why} {n}" for why, n in cell.missing.items()),
             "signature": table.signature,
@@ -441,8 +439,7 @@ def system_records(table: SystemTable) -> list[Sheet]:
     pairs = [
         {
             "metric": test.number,
-            "a": test.a,
-            "b": test.b,
+            **picked(test, "a", "b"),
             "difference": test.difference.value,
             "difference_low": test.difference.low,
             "difference_high": test.difference.high,
@@ -452,8 +449,7 @@ def system_records(table: SystemTable) -> list[Sheet]:
             "p": test.p,
             "p_bonferroni": test.details["p_bonferroni"],
             "p_adjusted": test.p_adjusted,
-            "n": test.difference.n,
-            "n_units": test.difference.n_units,
+            **picked(test.difference, "n", "n_units"),
             "signature": table.signature,
         }
         for test in table.tests

@@ -12,6 +12,7 @@ from typing import Any
 
 from fabula.core.errors import InputError
 from fabula.core.types import Contrast, Estimate, Signature
+from fabula.jobs.result import picked
 from fabula.stats import contrasts as stats
 from fabula.stats.contrasts import Clustered, Omnibus, adjusted, cell_means
 from fabula.text.clusters import USUAL_FIELDS, Sketch, has_value, joined_keys
@@ -218,9 +219,7 @@ class Comparison:
                 "number": group.number,
                 "name": group.group,
                 "mean": group.mean.value,
-                "low": group.mean.low,
-                "high": group.mean.high,
-                "n": group.mean.n,
+                **picked(group.mean, "low", "high", "n"),
                 "n_missing": group.n_missing,
             }
             for group in self.groups
@@ -236,8 +235,7 @@ class Comparison:
                     "name": group.group,
                     "mean": group.mean.ends(),
                     "n": group.mean.n,
-                    "n_texts": group.n_texts,
-                    "n_missing": group.n_missing,
+                    **picked(group, "n_texts", "n_missing"),
                     "missing": {why: n for why, n in group.missing.items() if why != NOT_SAID},
                 }
                 for group in self.groups

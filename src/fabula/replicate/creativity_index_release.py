@@ -100,8 +100,8 @@ def read_outputs(
     truncated or omitted there are not in these rows; others have the clusters that `texts` have.
     Raises `InputError` for another format, and for a kind without texts of people or machines.
     """
-    every = ((kind, document) for kind, some in texts.items() for document in some)
-    known = {(kind, d.meta["model"], str(d.meta[_WHOLE])): d for kind, d in every}
+    of_kinds = ((kind, document) for kind, some in texts.items() for document in some)
+    known = {(kind, d.meta["model"], str(d.meta[_WHOLE])): d for kind, d in of_kinds}
     for kind in KINDS:
         every = sorted((folder / "outputs").glob(f"**/*_{kind}.json"))
         for match in ("verbatim", "near"):

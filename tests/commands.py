@@ -19,8 +19,10 @@ def invoke(*words: object, code: int | None = 0) -> Result:
 
 
 def refused(*words: object, error: type[FabulaError] = InputError) -> str:
-    """The sentence with which the command refuses."""
+    """The sentence with which the command refuses, or what click shows of a wrong use."""
     done = invoke(*words, code=None)
+    if done.exit_code == 2:
+        return " ".join(done.stderr.split())
     assert isinstance(done.exception, error), (done.output, done.exception)
     return str(done.exception)
 

@@ -71,9 +71,7 @@ def _trust_few(path: Path) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--timings", type=Path, help="write how long each test took, slowest first")
-    parser.addoption(
-        "--within", type=int, help="seconds; a test that would begin later is left out"
-    )
+    parser.addoption("--within", type=int, help="seconds; what would begin later is left out")
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -96,17 +94,13 @@ def _write_timings(path: Path, reports: Iterable[object]) -> None:
 
     What a worker's tests share counts for the first of them.
     """
-    tests: Counter[str] = Counter()
-    files: Counter[str] = Counter()
+    tests, files = Counter[str](), Counter[str]()
     for report in reports:
         if isinstance(report, pytest.TestReport):
-            tests[report.nodeid] += report.duration  # type: ignore[assignment]
-            files[report.nodeid.partition("::")[0]] += report.duration  # type: ignore[assignment]
-    all_tests = [("all tests", tests.total())]
-    lines = [
-        "".join(f"{seconds:8.1f} s  {name}\n" for name, seconds in part)
-        for part in (all_tests, tests.most_common(20), files.most_common())
-    ]
+            tests[report.nodeid] += report.duration
+            files[report.nodeid.partition("::")[0]] += report.duration
+    parts = [("all tests", tests.total())], tests.most_common(20), files.most_common()
+    lines = ("".join(f"{seconds:8.1f} s  {name}\n" for name, seconds in part) for part in parts)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines), encoding="utf-8")
 

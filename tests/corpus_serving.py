@@ -6,11 +6,10 @@ Below `/huggingface.co/` it also speaks what the client library of Hugging Face'
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -91,33 +90,22 @@ def serving_corpora() -> Iterator[Holdings]:
             ]
 
         def answer(self, status: int, content: Any) -> None:
-            self.respond(status, json.dumps(content).encode(), {"Content-Type": "application/json"})
+            self.reply(status, json.dumps(content).encode(), {"Content-Type": "application/json"})
 
         def file(self, path: str) -> None:
             data = held.files.get(path)
             if data is None:
-                self.respond(404, b"")
+                self.reply(404, b"")
                 return
             span = re.match(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
             headers = {"Accept-Ranges": "bytes", "ETag": '"x"', "X-Repo-Commit": _REVISION}
             if span is None:
-                self.respond(200, data, headers)
+                self.reply(200, data, headers)
                 return
             first, last = int(span[1]), min(int(span[2] or len(data)), len(data) - 1)
             part = data[first : last + 1]
             headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
-            self.respond(206, part, headers)
-
-        def respond(
-            self, status: int, data: bytes, headers: Mapping[str, str] = MappingProxyType({})
-        ) -> None:
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
+            self.reply(206, part, headers)
 
     with on_loopback(Answering) as held.url:
         yield held

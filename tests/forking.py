@@ -111,8 +111,10 @@ _WANTED = (
     # torch, llama.cpp, what speaks to object stores.
     "numpy", "scipy.stats", "numba", "pyarrow.parquet", "jinja2", "lxml.html", "docx", "rich.table",
     "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
-    "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
-    "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
+    "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "inspect_ai._cli.main",
+    "inspect_ai.model._openai_responses", "inspect_ai.model._providers.anthropic",
+    "inspect_ai.model._providers.openai_compatible", "openai", "anthropic", "fabula.evals",
+    "harper", "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
     "fabula.cli.main", "fabula.api", "fabula.judging.job", "fabula.review.job",
     "fabula.judging.session", "fabula.judging.summary", "fabula.novelty.detector",
     "fabula.groups.diversity", "fabula.models.surprisal",
@@ -121,20 +123,19 @@ _WANTED = (
 )  # fmt: skip
 
 
-def fabula_command() -> Path:
+def fabula_command(name: str = INSTALLED.name) -> Path:
     """The program that forks `fabula`; the installed one where forks are unsafe."""
-    return session_folder() / INSTALLED.name if _CAN_FORK else INSTALLED
+    return session_folder() / name if _CAN_FORK else INSTALLED.with_name(name)
 
 
 def inspect_command() -> Path:
     """The same of Inspect AI's `inspect`."""
-    installed = INSTALLED.with_name(_INSPECT)
-    return session_folder() / _INSPECT if _CAN_FORK else installed
+    return fabula_command(_INSPECT)
 
 
 def python_command() -> Path:
     """The same of `python`, for the path of a script and its arguments."""
-    return session_folder() / _ANY if _CAN_FORK else Path(sys.executable)
+    return fabula_command(_ANY) if _CAN_FORK else Path(sys.executable)
 
 
 def write_programs(folder: Path, sources: Path) -> None:

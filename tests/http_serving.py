@@ -24,10 +24,11 @@ class Handler(BaseHTTPRequestHandler):
         self, status: int, data: bytes = b"", headers: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+        for name, value in {"Content-Length": str(len(data)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
 
 class _Files(Handler, SimpleHTTPRequestHandler):

@@ -154,13 +154,11 @@ def serving_infinigram(
             finally:
                 with served.lock:
                     served.n_in_flight -= 1
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
-            self.close_connection |= fault == "cut"
+            if fault == "cut":
+                headers = {**headers, "Content-Length": str(len(data))}
+                data = data[: len(data) // 2]
+                self.close_connection = True
+            self.reply(status, data, headers)
 
     class Server(ThreadingHTTPServer):
         request_queue_size = 64

@@ -1,7 +1,5 @@
 """`fabula reference serve`, really listening on loopback: in this process, or in one of its own."""
 
-import os
-import re
 import socket
 import subprocess
 import threading
@@ -13,11 +11,10 @@ from pathlib import Path
 
 import uvicorn
 
-import fabula
 from fabula.reference.client import Limits, open_served
 from fabula.reference.search import Reference
 from fabula.reference.service import Gate, Served, create_app
-from tests.forking import fabula_command
+from tests.running_commands import running
 
 TOKEN = "a-token-of-the-tests"
 
@@ -70,43 +67,13 @@ class Process:
     said: list[str]
 
 
-def environment(**more: str) -> dict[str, str]:
-    """For commands in processes of their own: the sources under test."""
-    sources = str(Path(fabula.__file__).parents[1].resolve())
-    return {**os.environ, "PYTHONPATH": sources, "COLUMNS": "100", **more}
-
-
-def run_fabula(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [fabula_command(), *arguments], env=environment(**more),
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-
-
 @contextmanager
 def serving_process(*arguments: str, **more: str) -> Iterator[Process]:
     """The command itself, in a process of its own; killed at the end if it still runs."""
-    process = subprocess.Popen(
-        [fabula_command(), "reference", "serve", *arguments],
-        env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
     said: list[str] = []
-    assert process.stdout is not None
-    try:
-        url = ""
-        for line in process.stdout:
-            said.append(line.rstrip("\n"))
-            if found := re.search(r"--reference (http://\S+)", line):
-                url = found[1]
-                break
-        assert url, said
+    with running("reference", "serve", *arguments, said=said, **more) as (process, url):
         _wait_for(url)
         yield Process(url, process, said)
-    finally:
-        process.kill()
-        said += process.stdout.read().splitlines()
-        process.stdout.close()
-        process.wait()
 
 
 def _wait_for(url: str) -> None:

@@ -157,37 +157,40 @@ def test_of_too_much_what_was_not_used_for_longest_is_removed(
     assert sum(one is None for one in cache.find(keys)) == 10
 
 
-def test_results_are_those_of_making_each_piece_and_none_is_made_twice_while_it_is_known():
-    rng = random.Random(2)
-    made: list[str] = []
+class Maker:
+    """Makes results of pieces, and knows of which."""
 
-    def make(pieces: list[str]) -> Iterator[str]:
-        made.extend(pieces)
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def __call__(self, pieces: list[str]) -> Iterator[str]:
+        self.made.extend(pieces)
         return map(str.upper, pieces)
 
-    memo: Memo[str] = Memo(1000)
+
+@pytest.fixture
+def maker() -> Maker:
+    return Maker()
+
+
+def test_each_piece_is_made_once_while_it_is_known(maker: Maker):
+    rng, memo = random.Random(2), Memo[str](1000)
     drafts = [[rng.choice("abcdefgh") * rng.randint(0, 9) for _ in range(50)] for _ in range(8)]
     for n_batch, draft in enumerate(drafts, 1):
-        assert list(memo.each(iter(draft), make, n_batch)) == [piece.upper() for piece in draft]
-    assert sorted(made) == sorted({piece for draft in drafts for piece in draft})
+        assert list(memo.each(iter(draft), maker, n_batch)) == [piece.upper() for piece in draft]
+    assert sorted(maker.made) == sorted({piece for draft in drafts for piece in draft})
 
 
-def test_what_was_asked_for_longest_ago_is_forgotten():
-    made: list[str] = []
-
-    def make(pieces: list[str]) -> list[int]:
-        made.extend(pieces)
-        return [len(piece) for piece in pieces]
-
-    memo: Memo[int] = Memo(10)
+def test_what_was_asked_for_longest_ago_is_forgotten(maker: Maker):
+    memo: Memo[str] = Memo(10)
     for piece in ("aaaa", "bbbb", "aaaa", "cccc"):
-        assert list(memo.each([piece], make, 1)) == [4]
+        assert list(memo.each([piece], maker, 1)) == [piece.upper()]
     # Asked for again, the first outlived the second.
-    assert list(memo.each(["aaaa", "cccc", "bbbb"], make, 1)) == [4, 4, 4]
-    assert made == ["aaaa", "bbbb", "cccc", "bbbb"]
+    assert list(memo.each(["aaaa", "cccc", "bbbb"], maker, 1)) == ["AAAA", "CCCC", "BBBB"]
+    assert maker.made == ["aaaa", "bbbb", "cccc", "bbbb"]
     # A piece that is longer than all that may be remembered is made each time.
-    assert [*memo.each(["d" * 11], make, 1), *memo.each(["d" * 11], make, 1)] == [11, 11]
-    assert made[4:] == ["d" * 11, "d" * 11]
+    assert [*memo.each(["d" * 11], maker, 1), *memo.each(["d" * 11], maker, 1)] == ["D" * 11] * 2
+    assert maker.made[4:] == ["d" * 11, "d" * 11]
 
 
 def test_results_are_kept_for_other_processes_as_they_were(

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from fabula import __version__
-from fabula.cli.main import cli
 from fabula.core.errors import CorpusError, InputError
 from fabula.core.types import Document
 from fabula.core.workers import Cluster
@@ -18,7 +16,7 @@ from fabula.novelty import job as originality
 from fabula.novelty.job import NearOptions, OriginalityOptions, open_measure
 from fabula.novelty.scores import run_measure, to_row
 from fabula.reference.search import Reference
-from tests.commands import rows_of
+from tests.commands import invoke, rows_of
 from tests.test_shares import WORDS, drafts, library, tree, write_documents
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'fabula[cluster]'")
@@ -50,48 +48,31 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(*arguments: object) -> None:
-    """A command in this process, whose connection it takes."""
-    result = CliRunner().invoke(cli, [*map(str, arguments)], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+def on(nodes: Any) -> list[str]:
+    """The options with which a command works on the nodes, by the connection of this process."""
+    return ["--engine", "ray", "--set", f"running.address={nodes.address}"]
 
 
 @pytest.mark.usefixtures("cluster")
 def test_a_build_on_three_nodes_is_the_build_of_one_process(nodes: Any, tmp_path: Path):
     texts = write_documents(tmp_path / "t.jsonl", library(300))
-    plan = ("reference", "build", texts, "--set", "running.shard-tokens=4000", "--out")
-    run(*plan, tmp_path / "here", "--jobs", "1")
-    run(*plan, tmp_path / "there", "--engine", "ray", "--set", f"running.address={nodes.address}")
-    assert len(list((tmp_path / "here" / "shards").iterdir())) > 6
-    assert tree(tmp_path / "there") == tree(tmp_path / "here")
-    run(
-        "reference",
-        "build",
-        "--add",
-        "--out",
-        tmp_path / "here",
-        texts,
-        "--set=running.restart=true",
-        "--jobs",
-        "1",
-    )
-    run("reference", "build", "--add", "--out", tmp_path / "there", texts,
-        "--set=running.restart=true",
-        "--engine", "ray",
-        "--set", f"running.address={nodes.address}")  # fmt: skip
-    assert tree(tmp_path / "there") == tree(tmp_path / "here")
+    here, there = tmp_path / "here", tmp_path / "there"
+    for more in ("--set=running.shard-tokens=4000",), ("--add", "--set=running.restart=true"):
+        plan = ("reference", "build", texts, *more, "--out")
+        invoke(*plan, here, "--jobs", 1)
+        invoke(*plan, there, *on(nodes))
+        assert len(list((here / "shards").iterdir())) > 6
+        assert tree(there) == tree(here)
 
 
 @pytest.mark.usefixtures("cluster")
-def test_scores_of_three_nodes_are_the_scores_of_one_process(
-    nodes: Any, built: Path, tmp_path: Path
-):
+def test_scores_of_three_nodes_are_those_of_one_process(nodes: Any, built: Path, tmp_path: Path):
     texts = write_documents(tmp_path / "t.jsonl", drafts()[:24])
     options = ["--exclude", "auto", "--exclude-same", "author", "--spread", "3"]
-    asked = ["originality", texts, "--reference", built, *options]
+    asked = ["originality", texts, "--reference", built, *options, "--out"]
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
-    run(*asked, "--jobs", "1", "--out", here)
-    run(*asked, "--engine", "ray", "--set", f"running.address={nodes.address}", "--out", there)
+    invoke(*asked, here, "--jobs", 1)
+    invoke(*asked, there, *on(nodes))
     assert here.read_bytes() == there.read_bytes()
     rows = rows_of(here)
     assert len(rows) == 24
@@ -103,31 +84,18 @@ def test_scores_of_three_nodes_are_the_scores_of_one_process(
 def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: Path):
     said = "The lamp went round. She counted nine, and then she put out her hand. Nobody woke."
     rows = [Document(f"{k}", " ".join([said] * (1 + k % 3))) for k in range(12)]
-    texts = write_documents(tmp_path / "t.jsonl", rows)
+    asked = "profile", write_documents(tmp_path / "t.jsonl", rows), "--out"
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
-    run("profile", texts, "--out", here, "--jobs", "1")
-    run(
-        "profile",
-        texts,
-        "--out",
-        there,
-        "--engine",
-        "ray",
-        "--set",
-        f"running.address={nodes.address}",
-    )
+    invoke(*asked, here, "--jobs", 1)
+    invoke(*asked, there, *on(nodes))
     assert here.read_bytes() == there.read_bytes()
-    assert len(here.read_text().splitlines()) == 12
+    assert len(rows_of(here)) == 12
 
 
 def test_a_node_that_is_lost_in_scoring_changes_nothing(
-    nodes: Any,
-    cluster: Cluster,
-    built: Path,
-    vectors: Path,
-    tmp_path: Path,
+    nodes: Any, cluster: Cluster, built: Path, vectors: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-):
+):  # fmt: skip
     """Near matches are verbatim ones too."""
     # A text or two are a batch: some are being measured when the node is lost.
     monkeypatch.setattr(originality, "_NEAR_CHARS", 1 << 12)

@@ -20,10 +20,3 @@ def known() -> dict[str, Target]:
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_what_once_broke_a_parser_no_longer_does(path: Path, known: dict[str, Target]):
     assert defect(known[path.parent.name], path.read_bytes()) is None
-
-
-def test_sound_inputs_are_read(known: dict[str, Target]):
-    """Or the changes of them would end at the first check."""
-    for target in known.values():
-        for data in target.seeds:
-            target.run(data)

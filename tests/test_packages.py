@@ -1,4 +1,4 @@
-"""What the core does without the packages that only extras bring, in a process that lacks them."""
+"""What the core does without the packages that extras bring, and what other packages add to it."""
 
 import json
 import os
@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import fabula
 from fabula.core.errors import InputError
 from fabula.core.packages import pyarrow, scipy
-from tests.commands import write_rows
+from fabula.core.provenance import read_record
+from tests.commands import rows_of, write_rows
+from tests.forking import INSTALLED
 
 ABSENT = """
 import sys
@@ -112,30 +115,25 @@ def test_a_text_is_measured_without_them(said: dict[str, Any]):
     assert "l0" not in said["scores"].splitlines()[0]
 
 
-@pytest.mark.parametrize("name", ["compare", "diversity", "phrases"])
-def test_what_needs_scipy_names_the_extra(said: dict[str, Any], name: str):
-    assert said[name].startswith("InputError: ")
-    assert said[name].endswith(" need SciPy; run: pip install 'fabula[stats]'")
-
-
-@pytest.mark.parametrize("name", ["parquet", "to_arrow"])
-def test_what_needs_pyarrow_names_the_extra(said: dict[str, Any], name: str):
-    assert said[name].startswith("InputError: ")
-    assert said[name].endswith(" needs PyArrow; run: pip install 'fabula[tables]'")
-    if name == "parquet":
-        assert "rows.parquet: reading .parquet" in said[name]
-
-
 @pytest.mark.parametrize(
-    ("name", "library"), [("list", "pandas"), ("pandas", "pandas"), ("polars", "polars")]
+    ("names", "lacks"),
+    [
+        ("compare diversity phrases", " need SciPy; run: pip install 'fabula[stats]'"),
+        ("parquet to_arrow", " needs PyArrow; run: pip install 'fabula[tables]'"),
+    ],
 )
-def test_frames_go_in_and_come_out_without_pyarrow(said: dict[str, Any], name: str, library: str):
-    kind, n_rows, uniqueness = said[name]
-    assert (kind, n_rows) == (library, 1)
-    assert 0 < uniqueness < 1
+def test_what_needs_a_package_names_the_extra(said: dict[str, Any], names: str, lacks: str):
+    for name in names.split():
+        assert said[name].startswith("InputError: ")
+        assert said[name].endswith(lacks)
+    assert "rows.parquet: reading .parquet" in said["parquet"]
 
 
-def test_measurements_become_frames_without_pyarrow(said: dict[str, Any]):
+def test_frames_go_in_and_come_out_without_pyarrow(said: dict[str, Any]):
+    for name, library in ("list", "pandas"), ("pandas", "pandas"), ("polars", "polars"):
+        kind, n_rows, uniqueness = said[name]
+        assert (kind, n_rows) == (library, 1)
+        assert 0 < uniqueness < 1
     assert said["to_pandas"] == said["to_polars"] == [False, True]
 
 
@@ -165,3 +163,161 @@ def test_what_is_installed_is_given(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(InputError, match="intervals need SciPy"):
         scipy("special", "intervals")
+
+
+_PACKAGE = '''
+import hashlib
+from dataclasses import dataclass
+
+from fabula.jobs.job import Texts
+from fabula.jobs.result import Result
+from fabula.reference.backend import Attribution
+from fabula.reference.backend import Age
+from fabula.reference.backend import dj_search
+from fabula.core.scales import NumberScale
+from fabula.text import TextSettings
+from fabula.core.types import Document
+
+
+def read_script(stream, name, fields):
+    lines = stream.read().decode().splitlines()
+    yield Document(name, "\\n".join(line.partition(":")[2].strip() for line in lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Slider(NumberScale):
+    kind: str = "slider"
+    step: float = 1
+
+
+class Proverbs:
+    name = "proverbs"
+    settings = TextSettings()
+    age = Age()
+
+    def __init__(self, path):
+        self.sayings = open(path).read().lower().splitlines()
+        self.fingerprint = hashlib.sha256(repr(self.sayings).encode()).hexdigest()[:12]
+        self.size = f"{len(self.sayings)} proverbs"
+
+    def locate(self, text):
+        return self.settings.locate(text)
+
+    def close(self):
+        pass
+
+    def _holders(self, words):
+        return [saying for saying in self.sayings if " ".join(words) in saying]
+
+    def match_texts(self, texts, *, exclude=(), n_threads=1):
+        return [
+            dj_search(len(text), 1, lambda i, j, text=text: self._holders(
+                text.words.words[i:j])) for text in texts
+        ]
+
+    def cite(self, text, spans, n_sources, *, exclude=()):
+        counts = [len(self._holders(text.words.words[k : k + n])) for k, n in spans]
+        return [Attribution(n, n, is_bounded=False, sources=()) for n in counts]
+
+
+class Echo:
+    name, signature = "echo", "echo|v:1"
+
+    def __init__(self, choice):
+        pass
+
+    def continue_(self, passage, rng):
+        return passage.context[int(rng.integers(len(passage.context)))]
+
+
+@dataclass(frozen=True)
+class Marks(Result):
+    counted: list
+
+    def rows(self):
+        return self.counted
+
+
+def count_marks(texts: Texts) -> Marks:
+    """Count question marks."""
+    return Marks([{"id": text.id, "n": text.text.count("?")} for text in texts])
+'''
+_POINTS = """
+[fabula.readers]
+script = quay:read_script
+[fabula.scales]
+slider = quay:Slider
+[fabula.references]
+proverbs = quay:Proverbs
+[fabula.generators]
+echo = quay:Echo
+[fabula.jobs]
+count marks = quay:count_marks
+"""
+_RUBRIC = """
+id = "pace"
+version = "1"
+title = "Pace"
+[[items]]
+id = "pace"
+index = 1
+title = "Pace"
+question = "How fast is it?"
+scale = { kind = "slider", low = 0, high = 10, step = 2.5 }
+"""
+
+
+PASSAGE = {"id": "b/1", "context": ["The lamp was lit.", "Nobody rowed over."], "gold": "He came."}
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    facts = tmp_path / "site" / "quay-2.1.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: quay\nVersion: 2.1\n")
+    (facts / "entry_points.txt").write_text(_POINTS)
+    (tmp_path / "site" / "quay.py").write_text(_PACKAGE)
+    (tmp_path / "pace.toml").write_text(_RUBRIC)
+    (tmp_path / "play.script").write_text("ANSEL: Who minds the lamp?\nSISTER: Nobody.\n")
+    (tmp_path / "sayings.txt").write_text("A stitch in time saves nine\n")
+    story = "In time, a stitch in time saves nine; in time a stitch saves time."
+    (tmp_path / "story.txt").write_text(story)
+    write_rows(tmp_path / "passages.jsonl", [PASSAGE])
+    return tmp_path
+
+
+def run(folder: Path, words: str) -> str:
+    """What the installed command says, beside which the package is installed."""
+    sources = Path(fabula.__file__).parents[1].resolve()
+    path = os.pathsep.join([str(folder / "site"), str(sources)])
+    done = subprocess.run(
+        [INSTALLED, *words.split()], cwd=folder, env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_its_job_reads_a_format_of_its_own(installed: Path):
+    counted = json.loads(run(installed, "count marks play.script --json"))
+    assert counted == [{"id": "play.script", "n": 1}]
+
+
+def test_a_rubric_has_its_kind_of_question(installed: Path):
+    (item,) = json.loads(run(installed, "rubric show pace.toml --json"))["items"]
+    assert item["scale"]["step"] == 2.5
+
+
+def test_its_reference_is_searched_and_the_record_names_the_package(installed: Path):
+    run(installed, "originality story.txt --reference proverbs:sayings.txt --out o.jsonl")
+    (row,) = rows_of(installed / "o.jsonl")
+    assert row["covered"][0]["n_words"] == 6
+    assert "ref:proverbs" in row["signature"]
+    assert read_record(installed / "o.jsonl")["versions"]["quay"] == "2.1"
+
+
+def test_its_generator_continues_stories(installed: Path):
+    run(installed, "continuation generate --kind echo --contexts passages.jsonl --out c.jsonl")
+    (row,) = rows_of(installed / "c.jsonl")
+    assert row["system"] == "echo"
+    assert row["text"] in PASSAGE["context"]

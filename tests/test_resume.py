@@ -1,6 +1,6 @@
 """One rule says which rows of a job's file are used again, and which are made again."""
 
-import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,7 @@ def job(path: Path, n: int, n_before_crash: int | None = None, made_of: str = "p
 
 
 @given(st.integers(0, 8), st.lists(st.integers(0, 8), max_size=4))
-def test_a_job_that_is_interrupted_makes_each_row_once_and_the_same_bytes(
-    n: int, crashes: list[int]
-):
-    import tempfile
-
+def test_an_interrupted_job_makes_each_row_once_and_the_same_bytes(n: int, crashes: list[int]):
     with tempfile.TemporaryDirectory() as folder:
         whole, often = Path(folder) / "whole.jsonl", Path(folder) / "often.jsonl"
         job(whole, n)
@@ -58,12 +54,10 @@ def test_a_job_that_is_interrupted_makes_each_row_once_and_the_same_bytes(
 
 
 def test_what_failed_is_made_again_and_stands_there_once_in_its_place(tmp_path: Path):
-    path = tmp_path / "o.jsonl"
     rows = [text(0), text(1, missing_reason="refused", text=None), text(2)]
-    write_rows(path, rows)
+    path = write_rows(tmp_path / "o.jsonl", rows)
     assert job(path, 3) == 1
-    found = rows_of(path)
-    assert [row["text"] for row in found] == ["text 0", "text 1", "text 2"]
+    assert [row["text"] for row in rows_of(path)] == ["text 0", "text 1", "text 2"]
 
 
 def test_what_was_made_of_something_else_is_refused_and_stays(tmp_path: Path):
@@ -77,24 +71,15 @@ def test_what_was_made_of_something_else_is_refused_and_stays(tmp_path: Path):
 
 def test_rows_of_other_runs_stay_before_those_of_this_one(tmp_path: Path):
     path = tmp_path / "o.jsonl"
-    other = text(0, model="other")
-    path.write_text(json.dumps(other) + "\n")
+    write_rows(path, [text(0, model="other")])
     job(path, 2)
-    assert [json.loads(line)["model"] for line in path.read_text().splitlines()] == [
-        "other",
-        "m",
-        "m",
-    ]
+    assert [row["model"] for row in rows_of(path)] == ["other", "m", "m"]
 
 
 def test_a_file_of_another_kind_is_left_alone_also_at_a_restart(tmp_path: Path):
-    path = tmp_path / "scores.jsonl"
-    path.write_text('{"id": "a", "creativity_index": 7.5}\n')
-    before = path.read_bytes()
-    with (
-        pytest.raises(InputError, match=r"line 1: not a row of this command \(it lacks .*model"),
-        kept_rows(path, TEXTS, restart=True),
-    ):
+    path = write_rows(tmp_path / "scores.jsonl", [{"id": "a", "creativity_index": 7.5}])
+    before, said = path.read_bytes(), r"line 1: not a row of this command \(it lacks .*model"
+    with pytest.raises(InputError, match=said), kept_rows(path, TEXTS, restart=True):
         pass
     assert path.read_bytes() == before
 
@@ -119,9 +104,7 @@ def test_a_job_of_one_row_moves_no_other(tmp_path: Path):
     assert path.read_bytes() == before
 
 
-def test_rows_that_a_killed_job_left_in_the_order_of_their_answers_are_put_in_their_own(
-    tmp_path: Path,
-):
+def test_rows_that_a_killed_job_left_are_put_in_order(tmp_path: Path):
     whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     job(whole, 3)
     with kept_rows(killed, TEXTS) as kept:
@@ -144,12 +127,8 @@ def test_of_a_stream_what_is_there_must_be_how_it_begins(tmp_path: Path):
         assert kept.find(score("a")) is not None
         with pytest.raises(InputError, match="line 2: contains the score of another text"):
             kept.check_end()
-    with (
-        kept_rows(path, SCORES) as kept,
-        pytest.raises(
-            InputError, match=r"measured or made with other settings \(v: 0\.0 \| 0\.1\)"
-        ),
-    ):
+    said = r"measured or made with other settings \(v: 0\.0 \| 0\.1\)"
+    with kept_rows(path, SCORES) as kept, pytest.raises(InputError, match=said):
         kept.find(score("a", signature="s|v:0.0"))
 
 

@@ -3,17 +3,16 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from fabula.cli.main import cli
 from fabula.core.errors import InputError
 from fabula.core.scales import KINDS, NumberScale, Scale, register
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_faults, rubric_toml
@@ -22,7 +21,7 @@ from fabula.studies.design import load_study, new_study
 from fabula.studies.participants import invite
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
-from tests.commands import invoke, write_rows
+from tests.commands import invoke, rows_of, write_rows
 from tests.serving import Reply, prompt_of, serving
 from tests.studies_data import feedback_rows
 
@@ -110,6 +109,9 @@ show_if = "pace >= 0.5"
 LETTER = SLIDER.replace('"slider", low = 0, high = 1', '"letter"').replace(">= 0.5", "== 'A'")
 
 
+ENDS = "The end comes at once."
+
+
 def parsed(text: str) -> Scale:
     return parse_rubric(text.encode(), "paced.toml").items[0].scale
 
@@ -145,20 +147,24 @@ def test_answers_are_the_conditions_of_later_items():
     assert (parsed(LETTER).named(4.0), parsed(SLIDER).named(0.3)) == ("A", 0.3)
 
 
-def judged(tmp_path: Path, rubric: str, answer: Callable[[str, int], str], *more: str) -> str:
-    """What `judge` prints of three stories that a scripted model judges."""
+def judged(tmp_path: Path, rubric: str, said: dict[str, str], *more: object, ask: str = "") -> str:
+    """What `judge` prints of three stories, to which a model says these, asked again the next."""
     (tmp_path / "paced.toml").write_text(rubric)
-    stories = tmp_path / "stories.jsonl"
     rows = [{"id": name, "text": f"This is story {name}."} for name in ("one", "two", "three")]
-    write_rows(stories, rows)
-    asked: dict[str, int] = {}
+    stories = write_rows(tmp_path / "stories.jsonl", rows)
+    asked: Counter[str] = Counter()
 
     def reply(body: dict[str, Any], _: int) -> Reply:
         prompt = prompt_of(body)
-        asked[prompt] = asked.get(prompt, -1) + 1
         if "hurries" in prompt:
-            return "The end comes at once."
-        return answer(prompt, asked[prompt])
+            return ENDS
+        if "Does it end?" in prompt:
+            return "Yes. So."
+        assert f"Begin your answer with {ask}" in prompt
+        (story,) = re.findall(r"story (\w+)\.", prompt)
+        asked[story] += 1
+        answer = said[story].split()
+        return f"{answer[(asked[story] - 1) % len(answer)]}. So."
 
     with serving(reply) as server:
         done = invoke("judge", stories, "--rubric", tmp_path / "paced.toml", "--model",
@@ -168,34 +174,20 @@ def judged(tmp_path: Path, rubric: str, answer: Callable[[str, int], str], *more
 
 
 def values(tmp_path: Path, item: str = "pace") -> dict[str, Any]:
-    rows = (tmp_path / "run" / "measurements.jsonl").read_text().splitlines()
-    found = (json.loads(row) for row in rows)
-    return {
-        row["id"]: row["missing_reason"] or row["value"] for row in found if row["item"] == item
-    }
+    rows = rows_of(tmp_path / "run" / "measurements.jsonl")
+    return {one["id"]: one["missing_reason"] or one["value"] for one in rows if one["item"] == item}
 
 
 def test_a_model_is_asked_in_its_words_and_its_answers_are_read_and_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("COLUMNS", "120")
-    page = tmp_path / "page.html"
-
-    def answer(prompt: str, _: int) -> str:
-        assert "Begin your answer with a number from 0 to 1 in steps of 0.1, and" in prompt
-        return (
-            "0.3. Slow."
-            if "story one" in prompt
-            else "0.8. Fast."
-            if "story two" in prompt
-            else "0.35. So."
-        )
-
-    shown = " ".join(judged(tmp_path, SLIDER, answer, "--html", str(page)).split())
+    page, said = tmp_path / "page.html", {"one": "0.3", "two": "0.8", "three": "0.35"}
+    asked = "a number from 0 to 1 in steps of 0.1, and"
+    shown = " ".join(judged(tmp_path, SLIDER, said, "--html", page, ask=asked).split())
     assert values(tmp_path) == {"one": 0.3, "two": 0.8, "three": "out_of_scale"}
-    assert values(tmp_path, "why") == {
-        "one": "not_asked", "two": "The end comes at once.", "three": "gate_missing"
-    }  # fmt: skip
+    why = values(tmp_path, "why")
+    assert (why["one"], why["two"], why["three"]) == ("not_asked", ENDS, "gate_missing")
     assert "Pace mean 0.55, median 0.55 (0 to 1) 2 1" in shown
     # The rubric's mean is of this kind as of any number.
     assert "Mean pace, 0 to 1 one 0.3 two 0.8" in shown
@@ -207,15 +199,7 @@ def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
     tmp_path: Path, *, has_test: bool
 ):
     test = '[[items]]\nid = "ends"\nindex = 3\ntitle = "Ends"\nquestion = "Does it end?"\n'
-
-    def answer(prompt: str, _: int) -> str:
-        if "Does it end?" in prompt:
-            return "Yes. So."
-        return {"one": "0.2", "two": "0.4", "three": "0.9"}[
-            re.findall(r"story (\w+)\.", prompt)[0]
-        ] + ". So."
-
-    judged(tmp_path, SLIDER + test * has_test, answer)
+    judged(tmp_path, SLIDER + test * has_test, {"one": "0.2", "two": "0.4", "three": "0.9"})
     people = {"one": (0.1, 0.2), "two": (0.5, 0.5), "three": (0.7, 1.0)}
     rows = [
         {"id": story, "rubric": "paced", "item": item, "rater": f"p{k}", "value": value,
@@ -243,22 +227,12 @@ def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
 
 
 def test_repeated_answers_of_a_kind_are_counted_as_it_says(tmp_path: Path):
-    page = tmp_path / "page.html"
-
-    def answer(prompt: str, k: int) -> str:
-        assert "Begin your answer with A, B, C, D or F, and nothing before it." in prompt
-        return (
-            f"{'AAB'[k]}. So."
-            if "story one" in prompt
-            else "C. So."
-            if "story two" in prompt
-            else "E. So."
-        )
-
-    shown = judged(tmp_path, LETTER, answer, "--samples", "3", "--html", str(page))
+    page, said = tmp_path / "page.html", {"one": "A A B", "two": "C", "three": "E"}
+    asked = "A, B, C, D or F, and nothing before it."
+    shown = judged(tmp_path, LETTER, said, "--samples", 3, "--html", page, ask=asked)
     assert values(tmp_path) == {"one": 4.0, "two": 2.0, "three": "no_verdict"}
     assert "A 1, C 1" in shown
-    assert values(tmp_path, "why")["one"] == "The end comes at once."
+    assert values(tmp_path, "why")["one"] == ENDS
     html = page.read_text(encoding="utf-8")
     assert "A (2 of 3)" in html
     assert '<span class="cell other" title="Pace: A (2 of 3)">A</span>' in html
@@ -275,8 +249,7 @@ def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_
     units = read_units(design)
     store = open_store(design, units)
     app = create_app(design, units, store, password="secret")
-    answers = ["0.3", "0.5"]
-    for answer in answers:
+    for answer in ("0.3", "0.5"):
         with store.writing() as connection:
             (token,) = invite(connection, 1, "test")
         reader = TestClient(app, follow_redirects=True)
@@ -290,35 +263,28 @@ def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_
         def form(page: Any) -> dict[str, str]:
             return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
 
-        page = reader.post(
-            page.url.path, data=form(page) | {"unit:own_feedback": "n/a", "go": "next"}
-        )
+        own = {"unit:own_feedback": "n/a", "go": "next"}
+        page = reader.post(page.url.path, data=form(page) | own)
         asked = re.search(r'<input type="range"[^>]*name="unit:pace"[^>]*>', page.text)
         assert asked, page.text
         assert 'min="0" max="1" step="0.1"' in asked[0]
         assert "unit:why" not in page.text
-        wrong = reader.post("/save", data=form(page) | {"unit:pace": "0.35"}).json()
-        assert wrong["problems"] == {
-            "unit:pace": "Please write a number from 0 to 1 in steps of 0.1."
-        }
+        wrong = reader.post("/save", data=form(page) | {"unit:pace": "0.35"}).json()["problems"]
+        assert wrong == {"unit:pace": "Please write a number from 0 to 1 in steps of 0.1."}
         told = reader.post("/save", data=form(page) | {"unit:pace": answer}).json()
         assert told["problems"] == {}
         # 0.5 opens the next question, 0.3 does not.
         assert ("unit:why" in told.get("html", "")) == (answer == "0.5")
-        why = {"unit:why": "The end."} if answer == "0.5" else {}
-        page = reader.post(
-            page.url.path, data=form(page) | {"unit:pace": answer, **why, "go": "finish"}
-        )
+        last = {"unit:why": "The end."} if answer == "0.5" else {}
+        last |= {"unit:pace": answer, "go": "finish"}
+        page = reader.post(page.url.path, data=form(page) | last)
     store.close()
-    run = CliRunner()
-    done = run.invoke(cli, ["study", "analyse", str(file), "--json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
+    found = json.loads(invoke("study", "analyse", file, "--json").stdout)
     means = found["means"]["model"]["writer-model"]["pace"]
     assert means["mean"] == pytest.approx(np.mean([0.3, 0.5]))
     # Relative to the span of the scale, which is 1: 1 - |0.3 - 0.5|.
     assert found["agreement"]["pace"]["similarity"] == pytest.approx(0.8)
-    assert "pace" in run.invoke(cli, ["study", "analyse", str(file)]).output
+    assert "pace" in invoke("study", "analyse", file).output
 
 
 def test_inspect_reports_its_figures(tmp_path: Path):
@@ -327,18 +293,13 @@ def test_inspect_reports_its_figures(tmp_path: Path):
     from fabula.evals.rubrics import by_item, rubric
 
     (tmp_path / "paced.toml").write_text(LETTER.partition('[[items]]\nid = "why"')[0])
-    stories = write_rows(
-        tmp_path / "stories.jsonl", ({"id": k, "text": f"Tale {k}."} for k in "ab")
-    )
+    rows = ({"id": k, "text": f"Tale {k}."} for k in "ab")
+    stories = write_rows(tmp_path / "stories.jsonl", rows)
     task = rubric(str(stories), str(tmp_path / "paced.toml"), "verdict-first")
     # Of the log's metadata alone, as when a log is scored again.
     logged = [json.loads(json.dumps(sample.metadata)) for sample in task.dataset]
-    figures = by_item()(
-        [
-            SampleScore(score=Score(value=value), sample_metadata=metadata)
-            for value, metadata in zip([3.0, 2.0], logged, strict=True)
-        ]
-    )
+    given = zip([Score(value=3.0), Score(value=2.0)], logged, strict=True)
+    figures = by_item()([SampleScore(score=one, sample_metadata=about) for one, about in given])
     assert [figures[f"pace: {letter}"] for letter in "ABC"] == [0.0, 0.5, 0.5]
 
 

@@ -84,9 +84,7 @@ def test_an_address_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @given(st.integers(1, 9), st.integers(0, 2**40), st.none() | st.floats(0.001, 1))
-def test_settings_are_built_from_values_by_path_and_travel_to_other_processes(
-    n: int, seed: int, share: float | None
-):
+def test_settings_are_built_by_path_and_pickled(n: int, seed: int, share: float | None):
     values = {("sources",): ("a",), ("draw", "n_samples"): n, ("draw", "seed"): seed,
               ("share",): share}  # fmt: skip
     made = build(Job, values)
@@ -101,9 +99,6 @@ def test_settings_are_built_from_values_by_path_and_travel_to_other_processes(
 def test_between_equals_comparing_one_end_at_a_time(
     low: int | None, high: int | None, low_open: bool, high_open: bool, value: int
 ):
-    fits = True
-    if low is not None:
-        fits = fits and value >= low and not (low_open and value == low)
-    if high is not None:
-        fits = fits and value <= high and not (high_open and value == high)
-    assert (Between(low, high, low_open, high_open)(value) is None) == fits
+    above = low is None or (value > low if low_open else value >= low)
+    below = high is None or (value < high if high_open else value <= high)
+    assert (Between(low, high, low_open, high_open)(value) is None) == (above and below)

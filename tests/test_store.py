@@ -12,10 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.core.errors import BusyError, InputError
-from fabula.core.store import RowWriter, read_rows, write_rows, write_whole
+from fabula.core.errors import BusyError, CorpusError, FabulaError, InputError
+from fabula.core.store import (
+    FORMATS,
+    REFERENCE,
+    Format,
+    RowWriter,
+    read_rows,
+    write_rows,
+    write_whole,
+)
+from fabula.core.types import Document
+from fabula.reference.files import seal, unsealed
+from fabula.reference.search import Reference
 
-N_WRITERS, N_WRITES = 6, 50
+N_WRITERS, N_WRITES = 3, 100
 
 
 def content(writer: int, k: int) -> bytes:
@@ -50,9 +61,7 @@ def pool() -> ProcessPoolExecutor:
         yield executor  # type: ignore[misc]
 
 
-def test_of_300_writes_at_once_none_fails_and_the_file_is_one_of_them(
-    tmp_path: Path, pool: ProcessPoolExecutor
-):
+def test_300_writes_at_once_leave_one_of_them_whole(tmp_path: Path, pool: ProcessPoolExecutor):
     path = tmp_path / "page.html"
     paths, writers = [path] * N_WRITERS, range(N_WRITERS)
     assert sum(pool.map(write_often, paths, writers)) == N_WRITERS * N_WRITES == 300
@@ -61,9 +70,7 @@ def test_of_300_writes_at_once_none_fails_and_the_file_is_one_of_them(
     assert os.listdir(tmp_path) == ["page.html"]
 
 
-def test_a_row_that_a_writer_was_let_to_write_is_never_lost(
-    tmp_path: Path, pool: ProcessPoolExecutor
-):
+def test_no_row_that_was_written_is_lost(tmp_path: Path, pool: ProcessPoolExecutor):
     path = tmp_path / "rows.jsonl"
     n = sum(pool.map(append_rows, [path] * N_WRITERS, range(N_WRITERS)))
     rows = [row["id"] for row in read_rows(path)]
@@ -72,11 +79,9 @@ def test_a_row_that_a_writer_was_let_to_write_is_never_lost(
 
 
 def test_the_second_writer_of_rows_is_told_that_it_is_busy(tmp_path: Path):
-    with (
-        RowWriter(tmp_path / "rows.jsonl"),
-        pytest.raises(BusyError, match="another process is writing"),
-    ):
-        RowWriter(tmp_path / "rows.jsonl")
+    path = tmp_path / "rows.jsonl"
+    with RowWriter(path), pytest.raises(BusyError, match="another process is writing"):
+        RowWriter(path)
 
 
 def test_what_dead_writers_left_is_removed_and_what_lives_is_not(tmp_path: Path):
@@ -165,3 +170,31 @@ def test_no_damage_to_a_row_of_results_is_read_as_another_row(
         return
     # Only what stands around the checksum may be read: its name, or the end of the line.
     assert {name: read[name] for name in row} == row
+
+
+@pytest.mark.parametrize("format_", FORMATS, ids=lambda one: one.kind)
+def test_what_is_written_is_read_and_nothing_else(format_: Format):
+    format_.check(format_.mark, "file")
+    for version in {1, format_.version + 1, 99} - {format_.version}:
+        with pytest.raises(format_.error, match="another version of Fabula") as refused:
+            format_.check({format_.field: version}, "that/file")
+        assert str(refused.value).startswith("that/file: ")
+        assert format_.remedy in str(refused.value)
+    for version in ("1", True, 0, -1, 1.0, None):
+        with pytest.raises(format_.error, match=r"damaged \(its"):
+            format_.check({format_.field: version}, "file")
+
+
+def test_kinds_have_names_and_fields_of_their_own():
+    assert len({one.kind for one in FORMATS}) == len(FORMATS)
+
+
+def test_a_corpus_of_another_version_is_refused_with_the_remedy(tmp_path: Path):
+    Reference.build([Document("a", "one two three")], tmp_path)
+    manifest = tmp_path / "manifest.json"
+    row = unsealed(manifest.read_bytes(), "") | {"format": REFERENCE.version - 1}
+    manifest.write_text(json.dumps(seal(row)))
+    with pytest.raises(CorpusError, match="build it again with `fabula reference build`"):
+        Reference.open(tmp_path)
+    with pytest.raises(FabulaError, match=r"manifest\.json"):
+        Reference.open(tmp_path)

@@ -7,12 +7,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from fabula.core.errors import InputError, WorkersEnded
-from fabula.core.workers import default_jobs, in_order
+from fabula.core.types import Document
+from fabula.core.workers import default_jobs, in_order, memory_bytes
 from fabula.models.local import n_threads
+from fabula.reference import parts
+from fabula.reference.search import Reference
 
 
 def test_results_come_in_order_and_items_are_read_as_results_are_taken():
@@ -84,13 +88,10 @@ with interrupted_by_signals():
 def test_an_interrupt_that_reaches_all_processes_ends_them(number: int, codes: set[int]):
     """As Ctrl-C in a terminal, while results of several megabytes are on their way."""
     path = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, "-c", _BUSY]
     with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": path},
-    ) as busy:
+        [sys.executable, "-c", _BUSY], env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE, start_new_session=True,
+    ) as busy:  # fmt: skip
         assert busy.stdout.readline() == b"busy\n"
         os.killpg(busy.pid, number)
         try:
@@ -99,9 +100,7 @@ def test_an_interrupt_that_reaches_all_processes_ends_them(number: int, codes: s
             busy.kill()
 
 
-def test_where_the_system_does_not_tell_what_a_process_may_use_all_are_used(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_all_processors_are_used_where_none_are_told(monkeypatch: pytest.MonkeyPatch):
     """As on macOS, whose Python has no `os.sched_getaffinity`."""
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delenv("FABULA_THREADS", raising=False)
@@ -111,15 +110,52 @@ def test_where_the_system_does_not_tell_what_a_process_may_use_all_are_used(
     assert default_jobs() == n_threads() == 1
 
 
-def test_a_number_of_threads_that_was_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+def test_the_environment_sets_threads_and_processes(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FABULA_THREADS", "3")
     assert n_threads() == 3
-
-
-def test_the_environment_says_how_many_processes_there_are(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("FABULA_JOBS", "3")
-    assert default_jobs() == 3
+    monkeypatch.setenv("FABULA_JOBS", "4")
+    assert default_jobs() == 4
     monkeypatch.setenv("FABULA_JOBS", "many")
     with pytest.raises(InputError, match="FABULA_JOBS=many is not a number"):
         default_jobs()
+
+
+GROUP = Path("/sys/fs/cgroup/memory/fabula-tests")
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group with 512 MB, where this machine lets one be made."""
+    try:
+        GROUP.mkdir(exist_ok=True)
+        (GROUP / "memory.limit_in_bytes").write_text(str(512 << 20))
+    except OSError as error:
+        pytest.skip(f"no control group can be made here ({error})")
+    yield GROUP
+    GROUP.rmdir()
+
+
+def test_the_memory_of_a_container_is_its_limit(group: Path):
+    code = "from fabula.core.workers import memory_bytes; print(memory_bytes())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())),
+    )  # fmt: skip
+    assert int(done.stdout) == 512 << 20
+
+
+def test_without_a_limit_it_is_the_machine_s():
+    assert 0 < memory_bytes() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_reference_larger_than_memory_finds_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    texts = [Document(f"d{k}", f"the lamp went round {k} times and the sea") for k in range(50)]
+    in_memory = Reference.build(texts, tmp_path / "r", shard_tokens=100)
+    monkeypatch.setattr(parts, "memory_bytes", lambda: 1000)
+    from_disk = Reference.open(tmp_path / "r")
+    words = ["and", "the", "lamp", "went", "round", "7", "times", "and", "the", "lamp"]
+    assert from_disk.longest_matches(words).tolist() == in_memory.longest_matches(words).tolist()
+    assert from_disk.longest_matches(words).tolist() == [2, 8, 7, 6, 5, 4, 3, 2, 2, 1]
+    assert from_disk.attribute(["lamp", "went"], 3) == in_memory.attribute(["lamp", "went"], 3)

@@ -199,8 +199,7 @@ def test_a_model_that_changes_its_name_is_told_of(tmp_path: Path):
 def silent(text: str, **more: Any) -> Reply:
     """A reply of a server that does not report what a call took."""
     payload = completion(text) | more
-    del payload["usage"]
-    return 200, payload
+    return 200, {name: one for name, one in payload.items() if name != "usage"}
 
 
 @pytest.mark.parametrize(
@@ -243,29 +242,16 @@ def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path):
 
 
 def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path):
-    words = [
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-    ]
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+             "eleven", "twelve"]  # fmt: skip
     (tmp_path / "d.txt").write_text(". ".join(f"The {w} horse ran to the {w} barn" for w in words))
 
     def editor(body: dict[str, Any], _: int) -> str:
         if "change something" in prompt_of(body):
             return "Yes."
         seed = int(body.get("seed") or 0)
-        points = [f'- "The {w} horse ran": the {w} horse does not run like a horse.'
-                  for w in words[seed * 2 :] + words[: seed * 2]]  # fmt: skip
-        return "\n".join(points)
+        turned = words[seed * 2 :] + words[: seed * 2]
+        return "\n".join(f'- "The {w} horse ran": no {w} horse runs like a horse.' for w in turned)
 
     with serving(editor) as served:
         done = invoke("report", tmp_path / "d.txt", "--only", "feedback", "--model",

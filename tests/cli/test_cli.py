@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.exit_codes import REFUSED, check_exit
-from tests.forking import fabula_command
+from tests.commands import invoke, refused, write_rows
+from tests.running_commands import REFUSED, run
 
+from fabula.core.errors import CorpusError
 from fabula.core.store import read_rows
 from fabula.jobs.registry import jobs
 
@@ -23,25 +24,10 @@ HEAVY = {
 COMMAND = [sys.executable, "-c", "from fabula.cli.main import main; main()"]
 
 
-def fabula(
-    *arguments: str | Path, code: int = 0, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [fabula_command(), *map(str, arguments)],
-        capture_output=True, text=True, cwd=cwd, check=False,
-    )  # fmt: skip
-    check_exit(done, code)
-    assert "Traceback" not in done.stderr
-    if code == REFUSED:
-        assert done.stderr.strip(), "an error says what is wrong"
-        assert done.stdout == ""
-    return done
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
     path = tmp_path_factory.mktemp("cli") / "library.ref"
-    fabula("reference", "build", examples / "library", "--out", path)
+    invoke("reference", "build", examples / "library", "--out", path)
     return path
 
 
@@ -80,39 +66,41 @@ def test_help_and_completion_import_no_command():
 def test_json_is_whole_and_jsonl_by_rows(corpus: Path, examples: Path, story: Path, tmp_path: Path):
     out = tmp_path / "s.jsonl"
     score = ["originality", story, examples / "library", "--reference", corpus, "--out", out]
-    printed = fabula(*score, "--jsonl").stdout
+    printed = invoke(*score, "--jsonl").stdout
     assert list(map(json.loads, printed.splitlines())) == list(read_rows(out))
     first = out.read_bytes()
     for n in ("1", "3"):
         out.unlink()
-        document = fabula(*score, "--json", "--jobs", n).stdout
-        assert json.loads(document) == [json.loads(line) for line in printed.splitlines()]
+        document = json.loads(invoke(*score, "--json", "--jobs", n).stdout)
+        assert document == [json.loads(line) for line in printed.splitlines()]
         assert out.read_bytes() == first
-    assert len(json.loads(document)) == 7
+    assert len(document) == 7
 
 
 def test_info_add_remove_and_verify(examples: Path, tmp_path: Path):
-    corpus = tmp_path / "r"
-    library = sorted((examples / "library").iterdir())
-    fabula("reference", "build", library[0], "--out", corpus)
-    before = json.loads(fabula("reference", "info", corpus, "--json").stdout)
-    fabula("reference", "build", "--add", "--out", corpus, *library[1:])
-    assert "2 shards intact" in fabula("reference", "info", "--check", corpus).stdout
-    ids = fabula("reference", "info", corpus, "--ids").stdout.splitlines()
+    corpus, library = tmp_path / "r", sorted((examples / "library").iterdir())
+
+    def info(*more: object) -> str:
+        return invoke("reference", "info", corpus, *more).stdout
+
+    invoke("reference", "build", library[0], "--out", corpus)
+    before = json.loads(info("--json"))
+    invoke("reference", "build", "--add", "--out", corpus, *library[1:])
+    assert "2 shards intact" in info("--check")
+    ids = info("--ids").splitlines()
     assert ids == [str(file) for file in library]
     (tmp_path / "ids.txt").write_text("\n".join(ids[1:]))
-    fabula("reference", "remove", corpus, "--ids-file", tmp_path / "ids.txt")
-    after = json.loads(fabula("reference", "info", corpus, "--json").stdout)
+    invoke("reference", "remove", corpus, "--ids-file", tmp_path / "ids.txt")
+    after = json.loads(info("--json"))
     assert (after["n_documents"], after["n_words"]) == (1, before["n_words"])
     assert after["fingerprint"] == before["fingerprint"]
-    fabula("reference", "remove", corpus, "no such id", code=REFUSED)
+    assert "no such id" in refused("reference", "remove", corpus, "no such id")
 
 
 def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path: Path):
-    fabula("reference", "build", examples / "library", "--out", tmp_path / "r", "--preset", "paper")
-    (row,) = json.loads(
-        fabula("originality", story, "--reference", tmp_path / "r", "--json").stdout
-    )
+    path = tmp_path / "r"
+    invoke("reference", "build", examples / "library", "--out", path, "--preset", "paper")
+    (row,) = json.loads(invoke("originality", story, "--reference", path, "--json").stdout)
     assert "|case:keep|punct:keep|" in row["signature"]
 
 
@@ -128,7 +116,7 @@ def test_a_bad_file_is_one_sentence(
 ):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    said = fabula("originality", tmp_path / name, "--reference", corpus, code=REFUSED).stderr
+    said = run("originality", tmp_path / name, "--reference", corpus, code=REFUSED).stderr
     assert name in said
     assert sentence in said
     assert len(said.strip().splitlines()) == 1
@@ -136,12 +124,12 @@ def test_a_bad_file_is_one_sentence(
 
 def test_bad_options_are_refused(corpus: Path, story: Path, tmp_path: Path):
     score, build = ("originality", story, "--reference"), ("reference", "build", story, "--out")
-    assert "no manifest" in fabula(*score, tmp_path, code=REFUSED).stderr
+    assert "no manifest" in refused(*score, tmp_path, error=CorpusError)
     for words in (
         (*score, corpus, "--levels", "9-5"), (*score, corpus, "--exclude", "no.txt"), score[:2],
         (*build, tmp_path / "r", "--set", "running.memory=lots"), (*build, story),
     ):  # fmt: skip
-        fabula(*words, code=REFUSED)
+        refused(*words)
 
 
 def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path: Path):
@@ -155,12 +143,12 @@ def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path
         ["--out", texts, "--set=running.restart=true"],
         ["--out", tmp_path / "x", "--html", tmp_path / "x"],
     ):  # fmt: skip
-        fabula(*score, *options, code=REFUSED)
+        refused(*score, *options)
     scores = tmp_path / "s.jsonl"
     for _ in range(2):  # The text is too short for a score, which is the documented code.
-        fabula(*score, "--out", scores, "--html", tmp_path / "p.html", code=1)
-    fabula("compare", scores, "--by", "file", "--plot", scores, code=REFUSED)
-    fabula("compare", scores, scores, "--by", "id", code=REFUSED)
+        invoke(*score, "--out", scores, "--html", tmp_path / "p.html", code=1)
+    refused("compare", scores, "--by", "file", "--plot", scores)
+    refused("compare", scores, scores, "--by", "id")
     assert draft.read_text() == "Check the doors and then check them again."
     assert texts.read_text() == '{"id": "a", "text": "Check the doors."}\n'
     assert json.loads(scores.read_text())["id"] == "a"
@@ -168,7 +156,7 @@ def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path
 
 def test_the_reader_of_a_table_is_told_what_the_numbers_hide(corpus: Path, tmp_path: Path):
     (tmp_path / "de.txt").write_text("Die Stille war so tief, dass in der Nacht niemand schlief.")
-    done = fabula("originality", tmp_path / "de.txt", "--reference", corpus, "--levels", "3-4")
+    done = invoke("originality", tmp_path / "de.txt", "--reference", corpus, "--levels", "3-4")
     assert "reference at all, and count as new" in done.stdout
 
 
@@ -177,11 +165,11 @@ def test_a_broken_line_in_a_gzip_keeps_what_was_scored(corpus: Path, tmp_path: P
     texts, out = tmp_path / "t.jsonl.gz", tmp_path / "s.jsonl"
     texts.write_bytes(gzip.compress("\n".join([*good[:2], "{broken", *good[2:]]).encode()))
     command = ["originality", texts, "--reference", corpus, "--out", out]
-    assert "line 3" in fabula(*command, code=REFUSED).stderr
+    assert "line 3" in refused(*command)
     kept = out.read_bytes()
     assert len(kept.splitlines()) == 2
     texts.write_bytes(gzip.compress("\n".join(good).encode()))
-    fabula(*command)
+    invoke(*command)
     assert out.read_bytes().startswith(kept)
     assert len(out.read_bytes().splitlines()) == 4
 
@@ -193,32 +181,26 @@ def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: 
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("mounting a small disk needs the right to")
     try:
-        texts = tmp_path / "t.jsonl"
-        rows = [json.dumps({"text": " ".join(f"w{k * n % 997}" for n in range(300))}) + "\n"
-                for k in range(150)]  # fmt: skip
-        texts.write_text("".join(rows))
+        rows = ({"text": " ".join(f"w{k * n % 997}" for n in range(300))} for k in range(150))
+        texts = write_rows(tmp_path / "t.jsonl", rows)
         build = ["reference", "build", texts, "--out", disk / "r", "--jobs", "1"]
         build += ["--set", "running.shard-tokens=4000"]
-        done = fabula(*build, code=REFUSED)
-        assert "disk is full" in done.stderr
+        assert "disk is full" in run(*build, code=REFUSED).stderr
         n_kept = len([d for d in (disk / "r" / "shards").iterdir() if d.name.isdecimal()])
         assert n_kept > 0
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
-        assert "150 documents" in fabula(*build).stdout
-        fabula("reference", "info", "--check", disk / "r")
+        assert "150 documents" in run(*build).stdout
+        run("reference", "info", "--check", disk / "r")
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("is_forked", [False, True])
-def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(tmp_path: Path, is_forked: bool):
+def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(tmp_path: Path):
     build = ["reference", "build", "-", "--set", "reading.format=jsonl", "--out", tmp_path / "r"]
     build += ["--set", "running.shard-tokens=50", "--jobs", "1"]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [*([fabula_command()] if is_forked else COMMAND), *map(str, build)],
-        stdin=pipe, stdout=pipe, stderr=pipe, text=True,
-    )  # fmt: skip
+    command = [*COMMAND, *map(str, build)]
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert process.stdin is not None
     while not (tmp_path / "r" / "shards" / "00001").exists():
         # A pipe that stays open: the build waits for more when it is interrupted.
@@ -236,7 +218,54 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(tmp_path: Path, is_
 def test_a_reader_that_goes_away_is_no_error_worth_a_traceback(corpus: Path, story: Path):
     command = " ".join([*(f"'{c}'" for c in COMMAND), "originality", str(story), "--json",
                         "--reference", str(corpus), "--cite", "100"])  # fmt: skip
-    done = subprocess.run(
-        ["bash", "-c", f"{command} | true"], capture_output=True, text=True, check=False
-    )
+    piped = ["bash", "-c", f"{command} | true"]
+    done = subprocess.run(piped, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+TEXT = "The count came back at dusk. Nobody had lit the lamps, and the dog did not bark.\n"
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[Path]:
+    """Three that can be read, and between them two that cannot."""
+    whole = gzip.compress((json.dumps({"id": "row", "text": TEXT}) + "\n").encode())
+    files = {
+        "a.txt": TEXT.encode(), "b.docx": b"PK not a document", "c.txt": TEXT.encode(),
+        "d.jsonl.gz": whole[: len(whole) // 2], "e.txt": TEXT.encode(),
+    }  # fmt: skip
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    return [tmp_path / name for name in files]
+
+
+def test_the_texts_after_one_that_cannot_be_read_are_profiled(texts: list[Path]):
+    result = run("profile", "--json", "--set", "tools.grammar=none", *texts, code=1)
+    told = [line for line in result.stderr.splitlines() if line.startswith("left out: ")]
+    assert [Path(line.split(": ")[1]).name for line in told] == ["b.docx", "d.jsonl.gz"]
+    assert "2 of 5 files could not be read and were left out" in result.stderr
+    names = [Path(row["id"]).name for row in json.loads(result.stdout)]
+    assert names == ["a.txt", "c.txt", "e.txt"]
+
+
+def test_a_corpus_is_never_built_of_some_of_its_texts(texts: list[Path], tmp_path: Path):
+    result = run("reference", "build", *texts, "--out", tmp_path / "corpus.ref", code=3)
+    assert "b.docx" in result.stderr
+    assert not (tmp_path / "corpus.ref" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "options", "said"),
+    [
+        ([1], [], "error: "), ([1, 3], [], "error: "),
+        ([0, 1, 2, 3, 4], ["--set", "reading.format=xls"], "format xls: unknown"),
+    ],
+    ids=["one that cannot be read", "none that can be read", "an unknown format"],
+)  # fmt: skip
+def test_where_nothing_can_be_partial_it_is_an_error(
+    texts: list[Path], chosen: list[int], options: list[str], said: str
+):
+    result = run("profile", *options, *(texts[k] for k in chosen), code=3)
+    assert said in result.stderr
+    assert len(chosen) > 1 or result.stderr.startswith(said)
+    assert len(chosen) == 2 or "left out" not in result.stderr

@@ -4,25 +4,21 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import weakref
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from tests.running_commands import running
 
 import fabula as fb
 from fabula.cli.derived import Command, command_of
-from fabula.cli.main import cli, main
-from fabula.core.errors import (
-    BusyError,
-    CallFailed,
-    CorpusError,
-    FabulaError,
-    InputError,
-    LookupFailed,
-    MixError,
-    ModelError,
-)
+from fabula.cli.main import cli, interrupted_by_signals, main
+from fabula.cli.notices import progress_bar
+from fabula.core import errors
+from fabula.core.errors import FabulaError, InputError
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.registry import jobs
 from fabula.jobs.shared_settings import Config, read_config
@@ -31,8 +27,9 @@ from fabula.jobs.shared_settings import Config, read_config
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (InputError("x"), 3), (CorpusError("x"), 3), (MixError("x"), 3), (BusyError("x"), 4),
-        (ModelError("x"), 5), (CallFailed("x"), 5), (LookupFailed("x"), 5),
+        (InputError("x"), 3), (errors.CorpusError("x"), 3), (errors.MixError("x"), 3),
+        (errors.BusyError("x"), 4), (errors.ModelError("x"), 5), (errors.CallFailed("x"), 5),
+        (errors.LookupFailed("x"), 5),
         (click.UsageError("x"), 2), (click.BadParameter("x"), 2), (KeyboardInterrupt(), 130),
         (OSError(28, "No space left on device"), 3),
     ],
@@ -107,9 +104,8 @@ def test_the_configuration_is_the_folders_or_else_the_users(folder: Path):
     (folder / "fabula.toml").write_text('model = ["local"]')
     assert read_config() == Config(model=("local",))
     Path("fabula.toml").write_text(CONFIG)
-    assert read_config() == Config(
-        ("a.ref", "b.ref"), ("openai/gpt-4o",), True, {"openai/gpt-4o": "2.5/10"}
-    )
+    prices = {"openai/gpt-4o": "2.5/10"}
+    assert read_config() == Config(("a.ref", "b.ref"), ("openai/gpt-4o",), True, prices)
 
 
 @pytest.mark.parametrize("key", ["model", "reference"])
@@ -185,3 +181,69 @@ def test_a_signal_ends_a_command_as_an_interruption_does(number: int, tmp_path: 
         said = process.stderr.read()
     assert process.returncode == 130, said
     assert "interrupted; finished work is kept" in said
+
+
+def test_a_job_without_a_terminal_says_now_and_then_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    now = [0.0]
+    monkeypatch.setattr("fabula.cli.notices.time.monotonic", lambda: now[0])
+    with progress_bar("reading", 200) as bar:
+        for k in range(200):
+            now[0] = k * 0.5
+            bar.advance(1)
+        bar.begin("asking", 4)
+        now[0] += 40
+        bar.advance(3)
+    # 100 seconds have room for three lines of reading; the last is the new job's.
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["reading: 30%", "reading: 60%", "reading: 90%", "asking: 75%"]
+
+
+class Thing:
+    """What a weak reference can point to."""
+
+
+def release(things: list[Thing]) -> None:
+    things.clear()
+    time.sleep(20)
+
+
+@pytest.mark.parametrize("is_background_job", [False, True])
+def test_an_interrupt_that_comes_in_a_callback_is_not_lost(
+    is_background_job: bool, capfd: pytest.CaptureFixture[str]
+):
+    def interrupted(_reference: object) -> None:
+        raise KeyboardInterrupt
+
+    things = [Thing()]
+    watch = weakref.ref(things[0], interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    if is_background_job:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+            # Python prints what a callback raises, and carries on.
+            release(things)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert watch() is None
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("by", [KeyboardInterrupt, ValueError])
+def test_an_interrupt_that_compiled_code_hides_is_one(by: type[BaseException]):
+    # As Numba nests them if one comes while it loads what it compiled before.
+    inner = SystemError("returned a result with an exception set")
+    inner.__cause__ = by()
+    expected = KeyboardInterrupt if by is KeyboardInterrupt else SystemError
+    with pytest.raises(expected), interrupted_by_signals():
+        raise SystemError("returned a result with an exception set") from inner
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_the_desk_ends_in_order(tmp_path: Path, name: str):
+    desk = ("desk", "--port", "0", "--dir", str(tmp_path), "--no-open")
+    with running(*desk) as (process, _):
+        process.send_signal(signal.Signals[name])
+        assert process.wait(60) == 0

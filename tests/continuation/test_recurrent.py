@@ -13,21 +13,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 
+from fabula.continuation import recurrent  # noqa: E402
 from fabula.continuation.corpus import Corpus, build_corpus  # noqa: E402
-from fabula.continuation.recurrent import (  # noqa: E402
-    MODEL_FILE,
-    Network,
-    Progress,
-    Recurrent,
-    Training,
-    _lanes,
-    train_recurrent,
-)
+from fabula.continuation.recurrent import MODEL_FILE, Recurrent, train_recurrent  # noqa: E402
 from fabula.continuation.scores import Story  # noqa: E402
 from fabula.core.errors import CorpusError, InputError  # noqa: E402
 from fabula.core.types import Document  # noqa: E402
 
-SMALL = Network(n_embedding=12, n_hidden=16, n_layers=2)
+SMALL = recurrent.Network(n_embedding=12, n_hidden=16, n_layers=2)
 STORY = "The dog saw a cat. The cat saw a bird. The bird flew away. The dog was sad.\n\n"
 
 
@@ -36,8 +29,8 @@ def corpus_at(folder: Path, n_stories: int = 40) -> Corpus:
     return build_corpus(texts, folder, min_count=1)
 
 
-def training(**changes: object) -> Training:
-    return Training(
+def training(**changes: object) -> recurrent.Training:
+    return recurrent.Training(
         **{"n_epochs": 3, "n_lanes": 5, "window_tokens": 7, "learning_rate": 0.02,
            "checkpoint_windows": 3, "precision": "float32", **changes}
     )  # type: ignore[arg-type]  # fmt: skip
@@ -101,14 +94,12 @@ def assert_same_weights(one: Corpus, other: Corpus) -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_more_passes_go_on_where_fewer_ended_and_those_that_ended_are_not_done_again(
-    tmp_path: Path,
-):
+def test_more_passes_go_on_where_fewer_ended(tmp_path: Path):
     one, both = corpus_at(tmp_path / "one"), corpus_at(tmp_path / "both")
     train_recurrent(one, training(n_epochs=1), SMALL)
     before = (one.folder / MODEL_FILE).stat().st_mtime_ns
     time.sleep(0.01)
-    assert isinstance(train_recurrent(one, training(n_epochs=1), SMALL), Progress)
+    assert isinstance(train_recurrent(one, training(n_epochs=1), SMALL), recurrent.Progress)
     assert (one.folder / MODEL_FILE).stat().st_mtime_ns == before
     train_recurrent(one, training(n_epochs=2), SMALL)
     train_recurrent(both, training(n_epochs=2), SMALL)
@@ -140,7 +131,7 @@ def test_lanes_read_every_story_once_from_its_beginning_to_its_end():
     stories = [np.arange(1, 1 + n, dtype=np.uint32) for n in (3, 9, 1, 4)]
     read: list[list[int]] = []
     lanes: dict[int, list[int]] = {}
-    for inputs, targets, begins in _lanes(stories, 2, 4, start=99):
+    for inputs, targets, begins in recurrent._lanes(stories, 2, 4, start=99):
         for lane in range(2):
             said = targets[lane][targets[lane] >= 0].tolist()
             if begins[lane]:

@@ -34,28 +34,21 @@ class Step:
 
 
 def read_page(path: Path) -> list[Step]:
-    """The steps of a page of the project, in order."""
-    return steps_of(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
-
-
-def steps_of(page: str, text: str) -> list[Step]:
-    """The steps of a text, in order.
+    """The steps of a page of the project, in order.
 
     Of the reference of commands only the examples count: its usage lines name no real files.
     """
     steps: list[Step] = []
-    for language, first, lines in _blocks(text):
+    page = path.relative_to(ROOT).as_posix()
+    for language, first, lines in _blocks(path.read_text(encoding="utf-8")):
         if language == "python":
             steps.append(Step(page, first, "python", "\n".join(lines) + "\n"))
         elif language in _SHELLS:
             steps += _commands(page, first, lines)
-    if page == "docs/commands.md":
-        steps = [
-            replace(step, text=step.text.strip())
-            for step in steps
-            if step.text.strip().startswith("fabula ") and "[OPTIONS]" not in step.text
-        ]
-    return steps
+    if page != "docs/commands.md":
+        return steps
+    steps = [replace(step, text=step.text.strip()) for step in steps]
+    return [one for one in steps if re.match(r"fabula (?!.*\[OPTIONS\])", one.text, re.DOTALL)]
 
 
 def _blocks(text: str) -> list[tuple[str, int, list[str]]]:

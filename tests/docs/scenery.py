@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docx import Document as WordDocument
-from tests.commands import write_rows
+from tests.commands import rows_of, write_rows
 from tests.docs.reading_pages import ROOT, expected_files
 from tests.eval_logs import log_of
 from tests.serving import Reply, completion, prompt_of
@@ -37,10 +37,6 @@ _SENTENCES = [
 ]
 
 
-def _rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    write_rows(path, rows)
-
-
 def _tale(k: int) -> str:
     """Six sentences in an order of their own, with a run that stands in the library."""
     turned = _SENTENCES[k % 6 :] + _SENTENCES[: k % 6]
@@ -49,7 +45,7 @@ def _tale(k: int) -> str:
 
 
 def _stories(path: Path, n: int = N_STORIES) -> None:
-    _rows(path, [
+    write_rows(path, [
         {"id": f"0_{author}", "text": _tale(k), "author": author, "model": author,
          "label": label, "group": "the ferry", "prompt_id": f"p{k % 2}"}
         for k, (author, label) in enumerate(list(_AUTHORS.items())[:n])
@@ -58,7 +54,7 @@ def _stories(path: Path, n: int = N_STORIES) -> None:
 
 def _set_of_stories(path: Path, first: int) -> None:
     """Thirty stories of more than 200 words."""
-    _rows(path, [
+    write_rows(path, [
         {"id": f"s{k}", "text": " ".join(_tale(j) for j in range(k, k + 4))}
         for k in range(first, first + 30)
     ])  # fmt: skip
@@ -79,14 +75,6 @@ def _folder_of_stories(path: Path) -> None:
         (path / f"{k}.txt").write_text(f"{_tale(k)}. {_tale(k + 1)}.", encoding="utf-8")
 
 
-def _draft(path: Path) -> None:
-    _word_file(path, _STORY)
-
-
-def _second(path: Path) -> None:
-    _word_file(path, _STORY.replace("count", "tally"))
-
-
 def _word_file(path: Path, text: str) -> None:
     document = WordDocument()
     for paragraph in text.split("\n\n")[:3]:
@@ -96,29 +84,26 @@ def _word_file(path: Path, text: str) -> None:
 
 def _yours(path: Path) -> None:
     """A continuation for each passage; the last is missing."""
-    contexts = (path.parent / "passages.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [
-        {"id": json.loads(line)["id"], "system": "yours", "text": _SENTENCES[k % 6]}
-        for k, line in enumerate(contexts)
+        {"id": row["id"], "system": "yours", "text": _SENTENCES[k % 6]}
+        for k, row in enumerate(rows_of(path.parent / "passages.jsonl"))
     ]
     rows[-1]["text"] = None
-    _rows(path, rows)
+    write_rows(path, rows)
 
 
 def _gold(path: Path) -> None:
     """A gold label for each piece of feedback that was elicited."""
-    written = (path.parent / "feedback.jsonl").read_text(encoding="utf-8").splitlines()
     options = load_rubric("feedback_category").items[0].scale.options
-    ids = {feedback_id(json.loads(line)) for line in written}
-    _rows(path, [{"id": id_, "label": options[k % 2]} for k, id_ in enumerate(sorted(ids))])
+    ids = {feedback_id(row) for row in rows_of(path.parent / "feedback.jsonl")}
+    write_rows(path, [{"id": id_, "label": options[k % 2]} for k, id_ in enumerate(sorted(ids))])
 
 
 def _found_by_people(path: Path) -> None:
     """What a person says of each answer on a changed story."""
-    written = (path.parent / "feedback.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [one for line in written if (one := json.loads(line))["method"] != "original"]
-    said = [f"{feedback_id(one)},found,Ann,{('Yes', 'No')[k % 2]}" for k, one in enumerate(rows)]
-    path.write_text("\n".join(["document,item,rater,value", *said, ""]), encoding="utf-8")
+    rows = [one for one in rows_of(path.parent / "feedback.jsonl") if one["method"] != "original"]
+    said = (f"{feedback_id(one)},found,Ann,{('Yes', 'No')[k % 2]}" for k, one in enumerate(rows))
+    _table(path, [*said])
 
 
 def _paper(path: Path) -> None:
@@ -144,34 +129,36 @@ def _annotations(path: Path) -> None:
     path.write_text(json.dumps(rows), encoding="utf-8")
 
 
+def _table(path: Path, rows: list[str]) -> None:
+    path.write_text("\n".join(["document,item,rater,value", *rows, ""]), encoding="utf-8")
+
+
 def _labels(path: Path) -> None:
     """Two people's labels of every story."""
-    rows = [
+    _table(path, [
         f"0_{author},{item.id},{rater},{_chosen(f'{author} {rater} {item.id}', ['Yes', 'No'])}"
         for author in _AUTHORS for rater in ("Ann", "Ben") for item in load_rubric("ttcw").items
-    ]  # fmt: skip
-    path.write_text("\n".join(["document,item,rater,value", *rows, ""]), encoding="utf-8")
+    ])  # fmt: skip
 
 
 def _pilot(path: Path) -> None:
     """Verdicts of three raters on twelve stories, some of which they like better than others."""
-    lines = ["document,item,rater,value"]
+    lines = []
     for item in load_rubric("ttcw").items:
         for k in range(12):
             choices = ["Yes"] * k + ["No"] * (11 - k)
             said = [_chosen(f"{k} {item.id} {rater}", choices) for rater in "abc"]
             lines += [f"s{k},{item.id},{r},{one}" for r, one in zip("abc", said, strict=True)]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    _table(path, lines)
 
 
 def _marks(path: Path) -> None:
     """Two teachers' marks of every essay."""
-    rows = [
+    _table(path, [
         f"essays/{k}.txt,{item},{rater},{_chosen(f'{k} {item} {rater}', options)}"
         for k in range(4) for rater in ("Ann", "Ben")
         for item, options in (("thesis", ["Yes", "No"]), ("style", ["2", "3", "4"]))
-    ]  # fmt: skip
-    path.write_text("\n".join(["document,item,rater,value", *rows, ""]), encoding="utf-8")
+    ])  # fmt: skip
 
 
 def _rubric_of_marks(path: Path) -> None:
@@ -195,9 +182,10 @@ def _published_tests(path: Path) -> None:
 
 def _others(path: Path) -> None:
     """Scores of other texts, measured as those of the page were."""
-    scores = (path.parent / "scores.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) | {"id": f"other {k}"} for k, line in enumerate(scores)]
-    _rows(path, [{name: row[name] for name in row if name != CHECKSUM} for row in rows])
+    rows = [
+        row | {"id": f"other {k}"} for k, row in enumerate(rows_of(path.parent / "scores.jsonl"))
+    ]
+    write_rows(path, [{name: row[name] for name in row if name != CHECKSUM} for row in rows])
 
 
 def _eval_log(path: Path) -> None:
@@ -219,8 +207,8 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "stories/": _folder_of_stories,
     "essays/": _folder_of_stories,
     "class/": _folder_of_stories,
-    "draft.docx": _draft,
-    "second.docx": _second,
+    "draft.docx": lambda path: _word_file(path, _STORY),
+    "second.docx": lambda path: _word_file(path, _STORY.replace("count", "tally")),
     "story.txt": _plain(_STORY),
     "stories.jsonl": _stories,
     "stories.eval": _eval_log,
@@ -229,7 +217,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "generated.jsonl": lambda path: _set_of_stories(path, 100),
     "ratings.csv": _plain("word,concreteness,valence", "door,4.8,5.4", "lamp,4.9,5.8"),
     "list.json": _plain('[["once upon a time", 12], "a tapestry of"]'),
-    "human.jsonl": lambda path: _rows(path, [{"id": "p0", "text": _tale(0)}]),
+    "human.jsonl": lambda path: write_rows(path, [{"id": "p0", "text": _tale(0)}]),
     "others.jsonl": lambda path: _stories(path, 2),
     "scores-of-others.jsonl": _others,
     "sentences.txt": _plain(*_SENTENCES),

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from tests.docs.reading_pages import Step, expected_files
 from tests.docs.scenery import N_STORIES, make_scenery
 
 _LIMIT_S = 240
-_SERVERS = {
-    r"\bstudy serve\b": 8000, r"^fabula desk\b": 8765, r"\breference serve\b": 8100,
-}  # fmt: skip
+_SERVERS = {r"\bstudy serve\b": 8000, r"^fabula desk\b": 8765, r"\breference serve\b": 8100}
 """The ports of commands that serve until they are stopped."""
 
 
@@ -32,8 +31,6 @@ class Outcome:
     stdout: str
     stderr: str
     lacking: tuple[str, ...] = ()
-    hindrance: str = ""
-    """What on this machine kept it from being run."""
 
     @property
     def told(self) -> str:
@@ -75,13 +72,8 @@ class Stage:
 
     def _served(self, command: str, port: int) -> Outcome:
         """Start the server, let two of the invited take part, and stop it as Ctrl-C does."""
-        with _turn_at_the_port(port):
-            return self._served_alone(command, port)
-
-    def _served_alone(self, command: str, port: int) -> Outcome:
-        if not _port_is_free(port, time.monotonic() + 60):
-            return Outcome(-1, "", "", hindrance=f"port {port} of this machine is taken")
-        with (self.folder / "serve.log").open("w+", encoding="utf-8") as log:
+        log_file = self.folder / "serve.log"
+        with _turn_at_the_port(port), log_file.open("w+", encoding="utf-8") as log:
             process = subprocess.Popen(
                 ["bash", "-c", command], cwd=self.folder, env=self.environment, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
@@ -106,16 +98,13 @@ def _turn_at_the_port(port: int) -> Iterator[None]:
     """Hold the port among tests that run side by side: the commands name no other."""
     with (Path(tempfile.gettempdir()) / f"fabula-tests-port-{port}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        for _ in range(300):
+            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+                break
+            time.sleep(0.2)
+        else:
+            pytest.skip(f"port {port} of this machine is taken")
         yield
-
-
-def _port_is_free(port: int, until: float) -> bool:
-    """Whether nobody listens at the port, or soon nobody does."""
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return True
-        time.sleep(0.2)
-    return False
 
 
 def _answers(process: subprocess.Popen[bytes], port: int, until: float) -> bool:

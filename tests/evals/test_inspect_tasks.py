@@ -93,11 +93,9 @@ def run_eval(folder: Path, url: str, *words: str) -> tuple[dict[str, Any], dict[
     log = json.loads(file.read_text())
     assert log["status"] == "success"
     assert "A good story" not in json.dumps(log["plan"]), "stories belong to samples"
-    metrics = {
-        name: metric["value"]
-        for entry in log["results"]["scores"]
-        for name, metric in entry["metrics"].items()
-    }
+    metrics = {}
+    for entry in log["results"]["scores"]:
+        metrics |= {name: metric["value"] for name, metric in entry["metrics"].items()}
     return {s["id"]: s["scores"]["verdict"] | {"sample": s} for s in log["samples"]}, metrics
 
 
@@ -138,25 +136,23 @@ def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
     with serving(answer) as server:
         scores, metrics = run_eval(tmp_path, server.url, *words)
         bodies = list(server.requests)
-        warm, _ = run_eval(tmp_path, server.url, *words, "--temperature", "0.5")
+        warm, _ = run_eval(tmp_path, server.url, *words, "--temperature", "0.5", "--limit", "1")
     assert {body["temperature"] for body in bodies} == {1}
     assert len({body["seed"] for body in bodies}) == len(bodies) == 9
     assert scores["full/ending"]["value"] == pytest.approx(2 / 3, abs=1e-6)
     assert scores["full/twist"]["value"] == pytest.approx(1 / 3, abs=1e-6)
     # The gate is the answer that the samples come to, as in `fabula judge`.
-    expected = {
-        one.item: one
-        for one in fb.judge(
-            [rows[0]], rubric=tmp_path / "mixed.toml", style="verdict-first", samples=3,
-            model=lambda prompt: "3. So." if "How good" in prompt else "Yes. So.",
-        ).measurements()
-    }  # fmt: skip
-    assert scores["full/worst"]["reason"] == expected["worst"].missing_reason == "not_asked"
+    judged = fb.judge(
+        [rows[0]], rubric=tmp_path / "mixed.toml", style="verdict-first", samples=3,
+        model=lambda prompt: "3. So." if "How good" in prompt else "Yes. So.",
+    )  # fmt: skip
+    (expected,) = (one.missing_reason for one in judged.measurements() if one.item == "worst")
+    assert scores["full/worst"]["reason"] == expected == "not_asked"
     grade = scores["full/grade"]["metadata"]
-    assert grade["n_answered"] == 3
+    assert (grade["n_answered"], grade["trust"]) == (3, "never checked against experts")
     assert "|temperature:1|samples:3|" in grade["signature"]
-    assert grade["trust"] == "never checked against experts"
-    assert "|temperature:0.5|samples:3|" in warm["full/grade"]["metadata"]["signature"]
+    (first,) = warm.values()
+    assert "|temperature:0.5|samples:3|" in first["metadata"]["signature"]
     # Nobody is asked about a page without words, and that is no No.
     assert {scores[f"empty/{name}"]["reason"] for name in ("ending", "twist")} == {"no_words"}
     assert metrics["ending"] == pytest.approx(2 / 3, abs=1e-6)
@@ -164,19 +160,18 @@ def test_samples_and_temperature_are_those_of_judge(tmp_path: Path):
     assert (metrics["no_words"], metrics["not_asked"]) == (4, 1)
 
 
-AUTHORS = ("GPT4", "Claude", "GPT3.5")
+IDS = [f"{group}_{author}" for group in range(4) for author in ("GPT4", "Claude", "GPT3.5")]
 ITEMS = load_rubric("ttcw").items[:2]
 
 
 def release(folder: Path) -> None:
     """Twelve stories in the form of the released files, with the verdicts of three experts."""
-    ids = [f"{group}_{author}" for group in range(4) for author in AUTHORS]
     stories = [{"story_id": id_, "content": f"Tale {id_}.", "story_name": "T", "plot": "P"}
-               for id_ in ids]  # fmt: skip
+               for id_ in IDS]  # fmt: skip
     annotations = [
         {"story_id": id_, "expert_idx": expert, "ttcw_idx": item.index, "explanation": "",
          "binary_verdict": "Yes" if (k + item.index + (expert == k % 4)) % 2 else "No"}
-        for k, id_ in enumerate(ids) for expert in range(3) for item in ITEMS
+        for k, id_ in enumerate(IDS) for expert in range(3) for item in ITEMS
     ]  # fmt: skip
     (folder / "ttcw_short_stories.json").write_text(json.dumps(stories))
     (folder / "ttcw_annotations.json").write_text(json.dumps(annotations))
@@ -187,18 +182,13 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
     only = ",".join(item.id for item in ITEMS)
 
     def judged(prompt: str) -> str:
-        group, author = next(
-            (g, a) for g in range(4) for a in AUTHORS if f"Tale {g}_{a}." in prompt
-        )
-        if (group, author) == (0, "GPT4"):
-            return "I'm sorry, I can't."
-        return "Yes. So." if (group * 3 + AUTHORS.index(author)) % 3 else "No. Not so."
+        k = next(k for k, id_ in enumerate(IDS) if f"Tale {id_}." in prompt)
+        said = "Yes. So." if k % 3 else "No. Not so."
+        return said if k else "I'm sorry, I can't."
 
     experts = tmp_path / "ttcw_annotations.json"
-    verdicts = fb.judge(
-        fb.read([{"id": f"{g}_{a}", "text": f"Tale {g}_{a}."} for g in range(4) for a in AUTHORS]),
-        model=judged, style="verdict-first", items=only,
-    )  # fmt: skip
+    stories = fb.read([{"id": id_, "text": f"Tale {id_}."} for id_ in IDS])
+    verdicts = fb.judge(stories, model=judged, style="verdict-first", items=only)
     overall = fb.judge_agreement(verdicts, labels=experts).to_json()["judges"][0]
     prompt = prompt_of_signature(verdicts.measurements()[0].signature)
     known = Trust(
@@ -210,7 +200,7 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
     words = ("fabula/ttcw", "-T", f"stories={tmp_path}", "-T", f"items={only}")
     with serving(lambda body, _: judged(prompt_of(body))) as server:
         scores, metrics = run_eval(tmp_path, server.url, *words)
-        _, other = run_eval(tmp_path, server.url, *words, "--temperature", "1")
+        _, other = run_eval(tmp_path, server.url, *words, "--temperature", "1", "--limit", "4")
     majority = read_experts(experts, load_rubric("ttcw")).majority()
     targets = {f"{story}/{item}": "Yes" if yes else "No" for (story, item), yes in majority.items()}
     assert {id_: one["sample"]["target"] for id_, one in scores.items()} == targets
@@ -231,11 +221,10 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
 
 
 def test_labels_of_any_scale_are_compared_with(tmp_path: Path):
-    ids = [f"s{k}" for k in range(12)]
-    rows = [{"id": id_, "text": f"Story {id_}."} for id_ in ids]
+    rows = [{"id": f"s{k}", "text": f"Story s{k}."} for k in range(12)]
     words = mixed(tmp_path, rows)
-    labels = [{"document": id_, "item": "grade", "rater": who, "value": 1 + (k + (who == "b")) % 5}
-              for k, id_ in enumerate(ids) for who in "ab"]  # fmt: skip
+    labels = [{"document": f"s{k}", "item": "grade", "rater": who, "value": 1 + (k + one) % 5}
+              for k in range(12) for one, who in enumerate("ab")]  # fmt: skip
     pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
 
     def judged(prompt: str) -> str:

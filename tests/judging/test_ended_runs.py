@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging.judged_stories import ALONE, PAID, PLAN, STORIES, TTCW, judged, session, steady
+from tests.judging.judged_stories import ALONE, PLAN, STORIES, asked, judged, session, steady
 from tests.serving import Reply, asks_what_was_meant, completion, serving
 
 from fabula.core.errors import BusyError, InputError, ModelError
 from fabula.judging.prompts import Template
 from fabula.judging.session import RunFolder, run_session
 from fabula.models.cost import Price, parse_price, parse_prices
+
+PAID = replace(ALONE, n_parallel=4, prices=parse_prices("1/10"))
 
 
 def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path):
@@ -58,9 +60,7 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path):
 @pytest.mark.parametrize(
     ("status", "said", "n_most"), [(503, "failed in a row", 19), (401, "key was refused", 1)]
 )
-def test_a_server_that_only_fails_is_given_up_with_its_reason(
-    tmp_path: Path, status: int, said: str, n_most: int
-):
+def test_a_server_that_only_fails_is_given_up(tmp_path: Path, status: int, said: str, n_most: int):
     broken = (status, {"error": {"message": "down for repair"}})
     with serving(lambda *_: broken) as server, pytest.raises(ModelError, match=said):
         judged(server.url, tmp_path / "run", documents=STORIES[:1])
@@ -72,36 +72,29 @@ def _n_lines(path: Path) -> int:
     return path.read_bytes().count(b"\n")
 
 
-def test_a_run_of_a_newer_version_is_not_added_to(tmp_path: Path):
-    out = tmp_path / "run"
-    with serving(steady) as server:
-        judged(server.url, out)
-        n = len(server.requests)
-        whole = (out / "run.json").read_text()
-        (out / "run.json").write_text(re.sub(r"v:[\d.]+", "v:99.1", whole))
-        answers = (out / "answers.jsonl").read_bytes()
-        with pytest.raises(InputError, match=r"run\.json: written by version 99\.1 of Fabula"):
-            judged(server.url, out, documents=STORIES[:1])
-        assert len(server.requests) == n
-    assert (out / "answers.jsonl").read_bytes() == answers
-
-
-def test_another_way_to_ask_is_not_mixed_into_a_run(tmp_path: Path):
+def test_another_way_to_ask_is_not_mixed_into_a_run_nor_into_one_of_a_newer_version(tmp_path: Path):
     out = tmp_path / "run"
     changed = [replace(STORIES[0], text="Another story."), *STORIES[1:]]
+    fewer = replace(PLAN.rubric, items=PLAN.rubric.items[:3], digest="x")
     with serving(steady) as server:
         judged(server.url, out)
-        n = len(server.requests)
+        n, answers = len(server.requests), (out / "answers.jsonl").read_bytes()
+        whole = (out / "run.json").read_text()
         for more, said in (
             ({"plan": replace(PLAN, template=Template("reason-first"))}, "style"),
             ({"plan": replace(PLAN, temperature=0.7)}, "temperature"),
-            ({"plan": replace(PLAN, rubric=replace(TTCW, items=TTCW.items[:3], digest="x"))},
-             "rubric"),
+            ({"plan": replace(PLAN, structured=True)}, "structured"),
+            ({"plan": replace(PLAN, only=("narrative_ending",))}, "items"),
+            ({"plan": replace(PLAN, rubric=fewer)}, "rubric"),
             ({"documents": changed}, "another prompt"),
-        ):  # fmt: skip
+            ({}, r"run\.json: written by version 99\.1 of Fabula"),
+        ):
+            if not more:
+                (out / "run.json").write_text(re.sub(r"v:[\d.]+", "v:99.1", whole))
             with pytest.raises(InputError, match=said):
                 judged(server.url, out, **more)
         assert len(server.requests) == n
+        assert (out / "answers.jsonl").read_bytes() == answers
         judged(server.url, out, documents=changed, restart=True)
         with RunFolder(out, PLAN).open(), pytest.raises(BusyError):
             judged(server.url, out, documents=changed)
@@ -185,11 +178,14 @@ def test_a_price_that_is_none_is_refused(text: str):
 def test_each_model_has_its_own_price_and_what_is_not_named_its_known_one(tmp_path: Path):
     prices = parse_prices("http://h/v1?a=b#m=1/2; openai/x=3/4/0.5")
     expected = {"http://h/v1?a=b#m": Price(1, 2), "openai/x": Price(3, 4, 0.5),
-                "local": Price(0, 0), "http://h/v1#other": None}  # fmt: skip
+                "local": Price(0, 0), "ollama/m": Price(0, 0),
+                "http://h/v1#other": None}  # fmt: skip
     assert {name: prices.of(name) for name in expected} == expected
     assert parse_prices("1/2").of("http://h/v1#other") == Price(1, 2)
     with pytest.raises(InputError, match="two prices without a model"):
         parse_prices("1/2;3/4")
+    with pytest.raises(InputError, match="set `price`"):
+        judged("http://127.0.0.1:9", max_cost=1.0)
     with serving(steady) as server:
         a, b = f"{server.url}/v1#a", f"{server.url}/v1#b"
         options = replace(PAID, prices=parse_prices(f"{a}=1/10;{b}=2/20"))
@@ -227,11 +223,6 @@ def test_a_damaged_answer_is_named(tmp_path: Path, line: str):
         judged("http://127.0.0.1:9", tmp_path)
 
 
-def test_max_cost_without_a_price_says_so():
-    with serving(steady) as server, pytest.raises(InputError, match="set `price`"):
-        run_session(session(server.url, None, max_cost=1.0))
-
-
 def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path):
     with serving(lambda *_: "A fine story about a lamp.") as server:
         run = session(server.url, tmp_path / "run", options=ALONE)
@@ -252,19 +243,17 @@ def test_nine_unreadable_answers_and_a_verdict_do_not_stop_a_run():
     def nine(body: dict[str, Any], _: int) -> Reply:
         return "Flat." if asks_what_was_meant(body) or next(numbers) % 10 < 9 else "No. It is flat."
 
-    with serving(nine) as server:
-        found = judged(server.url, options=ALONE)
+    found, _ = asked(nine, options=ALONE)
     assert Counter(one.value for one in found) == {None: 38, 0.0: 4}
     # A refusal is an answer that says what it is; a model that refuses all is not stopped for it.
-    with serving(lambda *_: "I'm sorry, but I can't do that.") as server:
-        found = judged(server.url, options=ALONE)
+    found, _ = asked(lambda *_: "I'm sorry, but I can't do that.", options=ALONE)
     assert {one.missing_reason for one in found} == {"refusal"}
 
 
 def test_answers_that_are_all_cut_say_so_and_how_to_ask_again(tmp_path: Path):
     cut = (200, completion("First I list the", "length"))
-    with serving(lambda *_: cut) as server, pytest.raises(ModelError) as caught:
-        judged(server.url, tmp_path / "run")
+    with pytest.raises(ModelError) as caught:
+        asked(lambda *_: cut, tmp_path / "run")
     for said in ("than 200 tokens", "`again` truncated asks only for these once more"):
         assert said in str(caught.value)
 
@@ -288,11 +277,11 @@ def test_what_was_cut_is_asked_again_alone_and_may_be_longer(tmp_path: Path):
         for refused in (longer, replace(longer, again=["no_answer"])):
             with pytest.raises(InputError, match="tokens"):
                 run_session(refused)
-        asked: list[int] = []
+        planned: list[int] = []
         found, spent = run_session(
-            replace(longer, again=["truncated"]), agree=lambda _, e: asked.append(e.n_calls)
+            replace(longer, again=["truncated"]), agree=lambda _, e: planned.append(e.n_calls)
         )
-        assert (asked, spent[0].n_calls, len(server.requests)) == ([14], 14, 56)
+        assert (planned, spent[0].n_calls, len(server.requests)) == ([14], 14, 56)
         reasons = Counter(one.missing_reason for one in found)
         assert reasons == {"no_answer": 14, None: 28}
         found, _ = run_session(replace(longer, again=["no_answer", "truncated"]))

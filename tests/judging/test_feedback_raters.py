@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from tests.commands import invoke, refused, write_rows
+from tests.judging.judged_stories import measured
 from tests.serving import prompt_of, serving
 
 from fabula.core.errors import InputError
+from fabula.core.store import measurement_row
 from fabula.core.types import Document
 from fabula.feedback.job import people_means
 from fabula.judging.prompts import Template, feedback_template
@@ -33,12 +35,9 @@ def asked(prompt: str) -> str:
     return next(item.id for item in RUBRIC.items if item.question in prompt)
 
 
-def people_row(value: object, **more: Any) -> dict[str, Any]:
-    return {
-        "id": "s1_swap_spot_0_writer", "rubric": RUBRIC.key, "item": "correctness", "rater": "a",
-        "value": value, "missing_reason": None, "rationale": None, "evidence": [], "details": {},
-        "signature": "people",
-    } | more  # fmt: skip
+def people_row(value: Any, **more: Any) -> dict[str, Any]:
+    said = measured("s1_swap_spot_0_writer", "correctness", value, "a", rubric=RUBRIC)
+    return measurement_row(said) | {"signature": "people"} | more
 
 
 def rate(path: Path, url: str, *more: object, out: str = "r") -> Any:
@@ -82,9 +81,7 @@ BRANCHES = [
 
 
 @pytest.mark.parametrize(("answers", "expected"), BRANCHES)
-def test_questions_follow_from_answers(
-    tmp_path: Path, answers: dict[str, str], expected: list[str]
-):
+def test_questions_follow_from_answers(tmp_path: Path, answers: dict[str, str], expected: Any):
     rows = [feedback_row(1, "swap", "Mend it."), feedback_row(2, "original", "Mend it."),
             feedback_row(3, "swap", None),
             feedback_row(4, "swap", "I’m sorry, but I can’t help with that.")]  # fmt: skip
@@ -129,12 +126,9 @@ def test_agreement_with_people_stands_beside_the_means(tmp_path: Path):
 
     def answer(body: dict[str, Any], n: int) -> str:
         prompt = prompt_of(body)
-        item = asked(prompt)
-        if item == "feedback_type":
-            return "Suggestions. It asks for a change."
-        if item == "correctness":
-            return "All of it. Yes." if "Point 0" in prompt else "None of it. No."
-        return RUBRIC.item(item).scale.options[0] + ". So."
+        correct = "All of it" if "Point 0" in prompt else "None of it"
+        chosen = {"feedback_type": "Suggestions", "correctness": correct}.get(asked(prompt))
+        return (chosen or RUBRIC.item(asked(prompt)).scale.options[0]) + ". So."
 
     with serving(answer) as served:
         done = rate(path, served.url, "--people", people)
@@ -255,8 +249,10 @@ def test_no_text_ends_its_own_fence():
     prompt = feedback_template("verdict-first").prompt(document, RUBRIC.items[-1])
     fences = {line.split()[0] for line in prompt.text.splitlines() if line.startswith("=" * 13)}
     assert fences == {"=" * 13}
-    own = Template("verdict-first").prompt(Document("a", story), RUBRIC.items[0])
+    own, plain = (
+        Template("verdict-first").prompt(Document("a", text), RUBRIC.items[0])
+        for text in (story, "He slept.")
+    )
     assert own.prefix.count("=" * 13) == 2
-    plain = Template("verdict-first").prompt(Document("a", "He slept."), RUBRIC.items[0])
     assert plain.prefix.count("==========") == 2
     assert "=" * 11 not in plain.prefix

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 from tests.commands import invoke, refused, write_rows
 from tests.essay import ESSAY
+from tests.judging.judged_stories import TTCW, measured
 
 from fabula.core.scales import Scale
 from fabula.core.store import dump_json, measurement_row
@@ -24,27 +25,19 @@ from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.raters.agreement import Panel, judge_agreement, panel_of, people_agreement, read_experts
 from fabula.raters.labels import read_labels
-from fabula.rubrics.load import load_rubric, rubric_toml
+from fabula.rubrics.load import rubric_toml
 from fabula.rubrics.released import read_judge_answers, split_story_id
 from fabula.stats.agreement import cohen
 
-TTCW = load_rubric("ttcw")
 ITEMS = [item.id for item in TTCW.items]
-
-
 Says = Callable[[int, int], bool | None]
 """Yes, No or nothing, by the numbers of document and item."""
 
 
-def measured(
-    rater: str, says: Says, n: int = 20, details: Mapping[str, Any] | None = None, end: str = ""
-) -> list[Measurement]:
+def verdicts(rater: str, says: Says, n: int = 20, end: str = "") -> list[Measurement]:
     return [
-        Measurement(
-            f"d{d}{end}", TTCW.key, item, rater, None if (said := says(d, k)) is None else
-            float(said), "refusal" if said is None else None, (), None, f"judge|model:{rater}",
-            dict(details or {}),
-        )
+        measured(f"d{d}{end}", item, None if (said := says(d, k)) is None else float(said), rater,
+                 missing="refusal", signature=f"judge|model:{rater}")
         for d in range(n) for k, item in enumerate(ITEMS)
     ]  # fmt: skip
 
@@ -69,13 +62,13 @@ def experts(says: Says, n: int = 20) -> Panel:
 TRUTH = noise(0, 0.4)
 
 
-def answers(rater: str, says: Says, n: int = 20, **more: Any) -> Any:
-    return judge_answers(rater, measured(rater, says, n, **more), TTCW)
+def answers(rater: str, says: Says, n: int = 20) -> Any:
+    return judge_answers(rater, verdicts(rater, says, n), TTCW)
 
 
 def test_kappa_and_its_interval_are_those_of_agreement():
     panel = experts(TRUTH)
-    rows = measured("m", mostly(TRUTH, 1, 0.3))
+    rows = verdicts("m", mostly(TRUTH, 1, 0.3))
     figures = judge_figures(judge_answers("m", rows, TTCW), Yardstick(panel))
     same = judge_agreement(rows, panel, TTCW, "item").overall
     assert (figures.kappa.value, figures.kappa.low, figures.kappa.high) == pytest.approx(
@@ -130,12 +123,9 @@ def test_length_counts_against_a_judge_only_where_experts_said_the_same():
 
 
 def test_a_judge_that_favours_its_family_is_caught_beside_the_experts():
-    rows = []
-    for d in range(40):
-        is_own = d % 2 == 0
-        details = {"author": "X", **({"own_story": "same family"} if is_own else {})}
-        says: Says = lambda d, k: bool(TRUTH(d, k)) or (d % 2 == 0 and k < 7)  # noqa: E731
-        rows += [one for one in measured("m", says, 40, details) if one.document_id == f"d{d}"]
+    said = verdicts("m", lambda d, k: bool(TRUTH(d, k)) or (d % 2 == 0 and k < 7), 40)
+    of_author = {"author": "X"}, {"author": "X", "own_story": "same family"}
+    rows = [replace(one, details=of_author[int(one.document_id[1:]) % 2 == 0]) for one in said]
     figures = judge_figures(judge_answers("m", rows, TTCW), Yardstick(experts(TRUTH, 40)))
     own = figures.own_family
     # It adds half of the items' No of its own stories: 7 of 14 items, all of them where No.
@@ -146,7 +136,7 @@ def test_a_judge_that_favours_its_family_is_caught_beside_the_experts():
 
 
 def test_retest_is_the_agreement_with_oneself():
-    first, second = measured("m", TRUTH), measured("m", mostly(TRUTH, 3, 0.2), 12, end=RETEST)
+    first, second = verdicts("m", TRUTH), verdicts("m", mostly(TRUTH, 3, 0.2), 12, end=RETEST)
     figures = judge_figures(judge_answers("m", [*first, *second], TTCW), Yardstick())
     said = np.array([[TRUTH(d, k), mostly(TRUTH, 3, 0.2)(d, k)] for d in range(12)
                      for k in range(14)], np.float64)  # fmt: skip
@@ -175,24 +165,18 @@ def write_run(folder: Path, rows: list[Measurement], rubric: Rubric = TTCW) -> P
     return folder
 
 
-def write_labels(path: Path, says: Says, n: int = 20) -> Path:
-    with path.open("w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(["document", "item", "rater", "value"])
-        out.writerows([f"d{d}", item, who, "Yes" if says(d, k) else "No"] for d in range(n)
-                      for k, item in enumerate(ITEMS) for who in "abc")  # fmt: skip
-    return path
-
-
 def compare(*words: object) -> str:
     return invoke("judge", "agreement", *words).stdout
 
 
 def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path):
     """The figures are those of `judge correct` on the same run and labels."""
-    runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1)))
+    runs = [write_run(tmp_path / f"run{k}", verdicts(f"m{k}", mostly(TRUTH, k + 1, 0.1)))
             for k in range(3)]  # fmt: skip
-    labels = write_labels(tmp_path / "labels.csv", TRUTH, n=12)
+    labels = write_rows(tmp_path / "labels.jsonl", [
+        {"document": f"d{d}", "item": item, "rater": who, "value": "Yes" if TRUTH(d, k) else "No"}
+        for d in range(12) for k, item in enumerate(ITEMS) for who in "abc"
+    ])  # fmt: skip
     entries = json.loads(compare(*runs, "--labels", labels, "--json"))["judges"]
     assert [one["rater"] for one in entries[:3]] == ["m0", "m1", "m2"]
     assert [one["kind"] for one in entries] == ["judge"] * 3 + ["panel"]
@@ -211,7 +195,7 @@ def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path):
 
 
 def test_the_tables_say_what_is_missing_and_are_written(tmp_path: Path):
-    run = write_run(tmp_path / "run", measured("m", lambda d, k: None if k == 0 else True))
+    run = write_run(tmp_path / "run", verdicts("m", lambda d, k: None if k == 0 else True))
     answer = {"id": "d0", "model": "m", "text": "Yes", "usage": {"n_input": 100, "n_output": 7}}
     write_rows(run / "answers.jsonl", [answer | {"item": item} for item in ITEMS])
     table = tmp_path / "t.csv"
@@ -239,10 +223,7 @@ def style_marks(seed: int, spread: int, n: int = 24) -> dict[str, float]:
 
 
 def essay_run(folder: Path, rater: str, marks: dict[str, float]) -> Path:
-    rows = [
-        Measurement(d, ESSAY.key, "style", rater, v, None, (), None, f"judge|model:{rater}")
-        for d, v in marks.items()
-    ]
+    rows = [measured(d, "style", v, rater, rubric=ESSAY) for d, v in marks.items()]
     rows += [replace(rows[0], document_id=f"{rows[0].document_id}{RETEST}", value=1.0),
              replace(rows[0], document_id="d99", value=None, missing_reason="refusal")]  # fmt: skip
     return write_run(folder, rows, ESSAY)
@@ -287,7 +268,7 @@ def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path
 
 
 def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path):
-    one = Measurement("a : b", TTCW.key, ITEMS[0], "m", "a", None, (), None, "judge|m")
+    one = measured("a : b", ITEMS[0], "a")
     turned = replace(one, value=None, missing_reason="order", details={"orders": ["A", "A"]})
     rows = [turned, *[replace(one, details={"orders": ["A", "B"]})] * 3]
     (entry,) = json.loads(compare(write_run(tmp_path / "pairs", rows), "--json"))["judges"]
@@ -297,17 +278,15 @@ def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path):
 
 
 def test_what_cannot_be_compared_is_refused_in_a_sentence(tmp_path: Path):
-    run = write_run(tmp_path / "run", measured("m", TRUTH))
+    run = write_run(tmp_path / "run", verdicts("m", TRUTH))
     assert "is named twice" in refused("judge", "agreement", run, run)
     assert "is not a run" in refused("judge", "agreement", tmp_path)
     (run / "measurements.jsonl").unlink()
     assert "is not finished" in refused("judge", "agreement", run)
 
 
-def test_two_runs_of_one_model_are_two_judges_and_other_documents_leave_kappa_missing(
-    tmp_path: Path,
-):
-    runs = [write_run(tmp_path / name, measured("m", noise(k))) for k, name in enumerate("ab")]
+def test_two_runs_of_one_model_are_two_judges_and_of_other_documents_is_no_kappa(tmp_path: Path):
+    runs = [write_run(tmp_path / name, verdicts("m", noise(k))) for k, name in enumerate("ab")]
     other = tmp_path / "labels.csv"
     other.write_text(f"document,item,rater,value\nelsewhere,{ITEMS[0]},a,Yes\n")
     entries = json.loads(compare(*runs, "--labels", other, "--json"))["judges"]
@@ -325,10 +304,9 @@ def released_run(file: Path, folder: Path) -> Path:
         author = split_story_id(story)[1]
         own = own_story(name, author)
         details = {"author": author} | ({"own_story": own} if own else {})
-        rows.append(
-            Measurement(story, TTCW.key, TTCW.items[index - 1].id, name, found.value,
-                        found.missing_reason, (), None, f"judge|model:{name}", details)
-        )  # fmt: skip
+        missing = found.missing_reason or ""
+        rows.append(measured(story, ITEMS[index - 1], found.value, name, missing=missing,
+                             signature=f"judge|model:{name}", **details))  # fmt: skip
     return write_run(folder / name, rows)
 
 

@@ -8,16 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judging.judged_stories import (
-    ALONE,
-    PLAN,
-    STORIES,
-    TTCW,
-    judged,
-    rubric_text,
-    session,
-    steady,
-)
+from tests.judging.judged_stories import ALONE, PLAN, STORIES, TTCW, asked, judged, rubric_text
+from tests.judging.judged_stories import session as session
+from tests.judging.judged_stories import steady as steady
 from tests.serving import Reply, asks_what_was_meant, prompt_of, serving
 
 from fabula.core.errors import InputError
@@ -66,21 +59,20 @@ def test_the_same_answers_give_the_same_bytes_however_many_at_a_time(tmp_path: P
 
 def in_turn(*replies: str) -> Callable[[dict[str, Any], int], Reply]:
     """A judge that answers each prompt with these in turn, and then with the last of them."""
-    asked: Counter[str] = Counter()
+    times: Counter[str] = Counter()
 
     def answer(body: dict[str, Any], _: int) -> Reply:
         if asks_what_was_meant(body):
             return "None."
-        asked[prompt_of(body)] += 1
-        return replies[min(asked[prompt_of(body)], len(replies)) - 1]
+        times[prompt_of(body)] += 1
+        return replies[min(times[prompt_of(body)], len(replies)) - 1]
 
     return answer
 
 
 def test_repeated_answers_give_the_share_of_yes_and_its_spread():
-    plan = replace(PLAN, n_samples=4)
-    with serving(in_turn("Yes.", "Yes.", "No.", "Hm.")) as server:
-        one, *_ = judged(server.url, plan=plan, documents=STORIES[:1], options=ALONE)
+    of_four = {"plan": replace(PLAN, n_samples=4), "documents": STORIES[:1], "options": ALONE}
+    (one, *_), _ = asked(in_turn("Yes.", "Yes.", "No.", "Hm."), **of_four)
     assert one.value == pytest.approx(2 / 3, abs=1e-6)
     # The standard deviation of 1, 1, 0.
     assert one.details["sd"] == pytest.approx(0.5774, abs=1e-4)
@@ -100,16 +92,13 @@ def test_what_an_unclear_answer_meant_is_asked_once(tmp_path: Path):
         n_requests = len(server.requests)
         again, _ = run_session(run)
         assert len(server.requests) == n_requests == 2 * len(TTCW.items)
-    assert {(one.value, one.rationale, one.details["n_clarified"]) for one in found} == {
-        (0.0, said, 1)
-    }
+    assert {(v.value, v.rationale, v.details["n_clarified"]) for v in found} == {(0.0, said, 1)}
     assert again == found
 
 
 def test_one_answer_of_five_speaks_for_no_story():
-    plan = replace(PLAN, n_samples=5)
-    with serving(in_turn("Yes.", "I'm sorry, but I can't do that.")) as server:
-        found = judged(server.url, plan=plan, documents=STORIES[:1])
+    says = in_turn("Yes.", "I'm sorry, but I can't do that.")
+    found, _ = asked(says, plan=replace(PLAN, n_samples=5), documents=STORIES[:1])
     assert {(one.value, one.missing_reason) for one in found} == {(None, "refusal")}
 
 
@@ -132,8 +121,7 @@ def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path):
 
 
 def test_a_score_with_a_missing_answer_is_missing(tmp_path: Path):
-    with serving(lambda _, n: "Hm." if n in (5, 6) else "Yes.") as server:
-        found = judged(server.url, options=ALONE)
+    found, _ = asked(lambda _, n: "Hm." if n in (5, 6) else "Yes.", options=ALONE)
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
     assert list(summary.scores.values()) == [None, 14, 14]
     assert summary.missing == {"no_verdict": 1}
@@ -160,15 +148,12 @@ CONDITIONAL = parse_rubric(
         ({"praise": "Hm."}, ["no_verdict", "gate_missing", "gate_missing"]),
     ],
 )
-def test_an_item_is_asked_only_where_its_condition_holds(
-    answers: dict[str, str], expected: list[Any]
-):
+def test_an_item_is_asked_only_where_its_condition_holds(answers: dict[str, str], expected: Any):
     def by_item(body: dict[str, Any], _: int) -> Reply:
         return next(reply for key, reply in answers.items() if key in prompt_of(body))
 
     plan = replace(PLAN, rubric=CONDITIONAL)
-    with serving(by_item) as server:
-        found = judged(server.url, documents=STORIES[:1], plan=plan)
+    found, server = asked(by_item, documents=STORIES[:1], plan=plan)
     assert [one.missing_reason if one.value is None else one.value for one in found] == expected
     skipped = ("not_asked", "gate_missing")
     n_unclear = expected.count("no_verdict")
@@ -176,8 +161,7 @@ def test_an_item_is_asked_only_where_its_condition_holds(
 
 
 def test_an_empty_story_is_not_asked_about():
-    with serving(steady) as server:
-        found = judged(server.url, documents=[Document("e", " \n… —")])
+    found, server = asked(steady, documents=[Document("e", " \n… —")])
     assert {one.missing_reason for one in found} == {"no_words"}
     assert not server.requests
 
@@ -190,19 +174,15 @@ def test_a_preference_counts_only_if_it_stays_when_the_order_turns():
     for answer, expected in (
         (likes_the_lamp, ("a", None)), (lambda *_: "A. The first.", (None, "order")),
     ):  # fmt: skip
-        with serving(answer) as server:
-            found = judged(server.url, pairs=[(STORIES[0], STORIES[1])])
+        found, server = asked(answer, pairs=[(STORIES[0], STORIES[1])])
         assert len(server.requests) == 28
         assert {(one.value, one.missing_reason) for one in found} == {expected}
 
 
 def test_some_items_are_a_part_of_the_same_rubric(tmp_path: Path):
     some = replace(PLAN, only=("narrative_ending", "literary_devices"))
-    with serving(steady) as server:
-        found = judged(server.url, tmp_path / "run", plan=some)
-        assert len(server.requests) == len(found) == 6
-        with pytest.raises(InputError, match="items"):
-            judged(server.url, tmp_path / "run")
+    found, server = asked(steady, tmp_path / "run", plan=some)
+    assert len(server.requests) == len(found) == 6
     rubric, _ = read_run(tmp_path / "run")
     assert rubric == TTCW
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
@@ -210,8 +190,7 @@ def test_some_items_are_a_part_of_the_same_rubric(tmp_path: Path):
 
 
 def test_a_tie_of_repeated_answers_is_no_no(tmp_path: Path):
-    with serving(in_turn("Yes.", "No.")) as server:
-        found = judged(server.url, plan=replace(PLAN, n_samples=2))
+    found, _ = asked(in_turn("Yes.", "No."), plan=replace(PLAN, n_samples=2))
     assert {one.value for one in found} == {0.5}
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
     assert set(summary.scores.values()) == {None}
@@ -226,8 +205,7 @@ def test_conditions_go_by_all_samples():
         return turned(body, number) if "praise" in prompt_of(body) else "Yes."
 
     plan = replace(PLAN, rubric=CONDITIONAL, n_samples=3)
-    with serving(mostly) as server:
-        found = judged(server.url, documents=STORIES[:1], plan=plan, options=ALONE)
+    found, _ = asked(mostly, documents=STORIES[:1], plan=plan, options=ALONE)
     assert [one.value for one in found] == [pytest.approx(2 / 3, abs=1e-6), 1.0, None]
 
 
@@ -245,8 +223,8 @@ def test_numbers_are_not_counted_as_yes(tmp_path: Path):
              for name in ("plot", "style")}  # fmt: skip
     text = rubric_text("grades", items, aggregate={"rule": "mean"})
     rubric = parse_rubric(text.encode(), "grades")
-    with serving(lambda body, _: "7." if "plot" in prompt_of(body) else "4.") as server:
-        found = judged(server.url, plan=replace(PLAN, rubric=rubric))
+    plan = replace(PLAN, rubric=rubric)
+    found, _ = asked(lambda body, _: "7." if "plot" in prompt_of(body) else "4.", plan=plan)
     (summary,) = summarise(found, STORIES, rubric, TrustBook(tmp_path / "none"))
     assert set(summary.scores.values()) == {5.5}
 
@@ -283,8 +261,8 @@ def test_the_published_prompts_are_sent_word_for_word(shared_data: Path, tmp_pat
     file.write_text("[STORY]\n\n[BACKGROUND]\n\n[INSTRUCTION]\n\nQ) [QUESTION]")
     template = read_template(file, "reason-first")
     plan = replace(PLAN, rubric=released_rubric("ttcw", path), template=template)
-    with serving(lambda *_: "So.\nVerdict: Yes") as server:
-        judged(server.url, documents=[Document("s", "THE STORY")], plan=plan)
+    story = Document("s", "THE STORY")
+    _, server = asked(lambda *_: "So.\nVerdict: Yes", documents=[story], plan=plan)
     # One of them has an n before its Q, left over from a line break.
     published = [
         f"THE STORY {row['full_prompt'].replace('nQ)', 'Q)')}".split()

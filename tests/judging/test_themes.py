@@ -9,23 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.commands import invoke, write_rows
+from tests.judging.judged_stories import TTCW, measured
 from tests.serving import prompt_of, serving
 
 from fabula.core.errors import InputError, ModelError
-from fabula.core.store import dump_json
+from fabula.core.store import dump_json, measurement_row
+from fabula.judging import themes as grouping
 from fabula.judging.drafting import draft_rubric, read_measures
-from fabula.judging.themes import (
-    Rationale,
-    Theme,
-    central,
-    find_themes,
-    group_vectors,
-    keep_labels,
-    names_by_words,
-    read_rationales,
-)
+from fabula.judging.themes import Rationale, Theme, find_themes, group_vectors, keep_labels
 from fabula.models.encoder import Encoder
-from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
+from fabula.rubrics.load import parse_rubric, rubric_toml
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +47,7 @@ def test_groups_are_those_that_lie_together():
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     assert group_vectors(vectors, distance=0.3) == [[0, 1, 4], [2, 3]]
     assert group_vectors(vectors, n_groups=2) == [[0, 1, 4], [2, 3]]
-    assert central(vectors, [0, 1, 4])[0] == 4
+    assert grouping.central(vectors, [0, 1, 4])[0] == 4
     assert group_vectors(vectors[:1]) == [[0]]
     assert group_vectors(vectors[:0]) == []
 
@@ -69,15 +62,16 @@ MORALS = [
 ]  # fmt: skip
 
 
-def rationales() -> list[Rationale]:
-    return [
+def found_in_all(n_themes: int, model: str | None = None) -> list[Theme]:
+    said = [
         Rationale(f"s{k}", "narrative_ending", "e", passed=False, text=text)
         for k, text in enumerate(ENDINGS + MORALS)
     ]
+    return find_themes(said, TTCW, n_themes=n_themes, model=model)
 
 
 def test_themes_hold_the_reasons_behind_them(encoder: Encoder):
-    themes = find_themes(rationales(), load_rubric("ttcw"), n_themes=2)
+    themes = found_in_all(2)
     assert {(theme.item, theme.side) for theme in themes} == {("narrative_ending", "fails")}
     groups = sorted(sorted(reason["text"] for reason in theme.reasons) for theme in themes)
     assert groups == sorted([sorted(ENDINGS), sorted(MORALS)])
@@ -86,10 +80,7 @@ def test_themes_hold_the_reasons_behind_them(encoder: Encoder):
 
 
 def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path):
-    def found(n_themes: int) -> list[Theme]:
-        return find_themes(rationales(), load_rubric("ttcw"), n_themes=n_themes)
-
-    themes, file = found(2), tmp_path / "themes.jsonl"
+    themes, file = found_in_all(2), tmp_path / "themes.jsonl"
     rows = [asdict(theme) for theme in themes]
     rows[1]["label"] = "Stops too early"
     file.write_text("".join(dump_json(row) + "\n" for row in rows))
@@ -97,7 +88,7 @@ def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path):
     assert not others
     assert [theme.label for theme in again] == [themes[0].label, "Stops too early"]
     with pytest.raises(InputError, match="Stops too early"):
-        keep_labels(found(1), file)
+        keep_labels(found_in_all(1), file)
     elsewhere = [replace(theme, item="narrative_pacing") for theme in themes]
     assert keep_labels(elsewhere, file)[1] == json.loads(json.dumps(rows))
     file.write_text('{"item": 1}\n')
@@ -107,25 +98,19 @@ def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path):
 
 def test_a_model_names_themes_where_there_is_one(encoder: Encoder):
     with serving(lambda *_: '"Endings that come too early."\nMore.') as server:
-        themes = find_themes(
-            rationales(), load_rubric("ttcw"), n_themes=1, model=f"{server.url}/v1#m"
-        )
+        themes = found_in_all(1, f"{server.url}/v1#m")
     assert [theme.label for theme in themes] == ["Endings that come too early."]
     assert ENDINGS[0] in server.prompts()[0] or MORALS[0] in server.prompts()[0]
 
 
 def test_a_setting_quoted_in_a_reason_is_no_option(encoder: Encoder, tmp_path: Path):
-    row = {
-        "id": "s", "rubric": "ttcw", "item": "narrative_ending", "rater": "a", "value": 1.0,
-        "missing_reason": None, "evidence": [], "rationale": "The `model` of a good ending.",
-        "signature": "x", "details": {},
-    }  # fmt: skip
-    done = invoke("judge", "themes", write_rows(tmp_path / "said.jsonl", [row]))
+    one = measured("s", "narrative_ending", 1.0, why="The `model` of a good ending.")
+    done = invoke("judge", "themes", write_rows(tmp_path / "said.jsonl", [measurement_row(one)]))
     assert "The `model` of a good ending." in done.output
 
 
 def test_the_experts_reasons_are_read_from_the_release(shared_data: Path):
-    rubric, found = read_rationales([shared_data / "ttcw" / "ttcw_annotations.json"])
+    rubric, found = grouping.read_rationales([shared_data / "ttcw" / "ttcw_annotations.json"])
     assert rubric.id == "ttcw"
     # README of the data: 2,016 rows, each with an explanation.
     assert 1900 < len(found) <= 2016
@@ -182,6 +167,6 @@ def test_themes_are_named_by_phrases_that_say_each_thing_once():
     flat = ["The characters are flat here.", "Flat characters, and they stay flat characters.",
             "Sadly flat characters again.", "A flat character."]  # fmt: skip
     ends = ["An abrupt end that doesn't end.", "An abrupt ending!", "The end: abrupt ending."]
-    first, second = names_by_words([flat, ends])
+    first, second = grouping.names_by_words([flat, ends])
     assert first.split(", ")[0] == "Flat characters"
     assert second.split(", ")[0] == "Abrupt ending"

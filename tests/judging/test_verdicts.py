@@ -102,18 +102,6 @@ LAST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "style", "value"),
-    [(text, style, value)
-     for style, rows in (("verdict-first", FIRST), ("reason-first", LAST)) for text, value in rows],
-    ids=lambda one: str(one)[:40],
-)  # fmt: skip
-def test_a_verdict_at_the_beginning_or_after_the_reasons_is_read(
-    text: str, style: Any, value: float
-):
-    assert read_verdict(Answer(text), YES_NO, style).value == value
-
-
 NONE_FIRST = [
     ("", "no_answer"), ("   \n", "no_answer"), ("The story is good.", "no_verdict"),
     ("Yes and no.", "contradictory"), ("Yes/No", "no_verdict"),
@@ -132,7 +120,11 @@ NONE_FIRST = [
     ("No. Wait, yes.", "contradictory"), ("Yes.\n\nActually, no.", "contradictory"),
     ('{"verdict":"Yes","verdict":"No"}', "contradictory"),
     ('{"verdict":"No","Verdict":"Yes"}', "contradictory"), ("Yes, and no.", "contradictory"),
-    ("\x00\x00", "no_verdict"), ("{" * 50_000, "no_verdict"),
+    ("\x00\x00", "no_verdict"), ("{" * 50_000, "no_verdict"), ("\u200b\u200b", "no_verdict"),
+    ("Yes\0. Warm.", "no_verdict"), ("Ｙｅｓ。 Wａｒｍ", "no_verdict"),
+    ("Is it warm? Begin your answer with Yes or No.", "no_verdict"),
+    ('"Yes," says the keeper, and shuts the door.', "no_verdict"),
+    ('{"yes": 0.9, "no": 0.1}', "no_verdict"), ("<think>Yes. It is warm, so", "no_verdict"),
 ]  # fmt: skip
 NONE_LAST = [
     ("Verdict: Yes\nVerdict: No", "contradictory"),
@@ -145,17 +137,20 @@ NONE_LAST = [
 
 
 @pytest.mark.parametrize(
-    ("text", "style", "reason"),
-    [(text, style, reason)
-     for style, rows in (("verdict-first", NONE_FIRST), ("reason-first", NONE_LAST))
-     for text, reason in rows],
+    ("text", "style", "expected"),
+    [(text, style, expected)
+     for style, rows in (("verdict-first", FIRST + NONE_FIRST), ("reason-first", LAST + NONE_LAST))
+     for text, expected in rows],
     ids=lambda one: str(one)[:40],
 )  # fmt: skip
-def test_what_has_no_verdict_where_it_should_stand_says_why(text: str, style: Any, reason: str):
+def test_a_verdict_is_read_where_it_should_stand_or_missing(text: str, style: Any, expected: Any):
     found = read_verdict(Answer(text), YES_NO, style)
-    assert found.value is None
-    assert found.missing_reason in UNCLEAR.get(reason, (reason,))
-    assert reason in REASONS
+    if isinstance(expected, int):
+        assert found.value == expected
+    else:
+        assert found.value is None
+        assert found.missing_reason in UNCLEAR.get(expected, (expected,))
+        assert expected in REASONS
 
 
 @pytest.mark.parametrize(
@@ -164,9 +159,7 @@ def test_what_has_no_verdict_where_it_should_stand_says_why(text: str, style: An
      ("Yes. The story", "verdict-first", 1),
      ('{"verdict": "No", "reason": "the sto', "verdict-first", 0)],
 )  # fmt: skip
-def test_a_cut_answer_is_missing_unless_its_verdict_was_whole(
-    text: str, style: Any, value: float | None
-):
+def test_a_cut_answer_is_missing_unless_its_verdict_was_whole(text: str, style: Any, value: Any):
     found = read_verdict(Answer(text, "length"), YES_NO, style)
     assert found.value == value
     if value is None:
@@ -207,9 +200,7 @@ PARTS = [{"type": "reasoning", "text": "Yes. Or is it?"}, {"type": "text", "text
         (YES_NO, "verdict-first", '{"verdict": "Yes"}\nWait, the last page undoes it: no.', None),
     ],
 )  # fmt: skip
-def test_what_looks_like_an_answer_is_one_only_on_its_scale(
-    scale: Scale, style: Any, text: str, value: float | str | None
-):
+def test_only_an_answer_on_the_scale_is_one(scale: Any, style: Any, text: str, value: Any):
     assert read_verdict(Answer(text), scale, style).value == value
 
 

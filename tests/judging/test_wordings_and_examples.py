@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.commands import invoke, write_rows
-from tests.judging.judged_stories import rubric_text
+from tests.judging.judged_stories import measured, rubric_text, session
 from tests.serving import prompt_of, serving
 
 from fabula.core.errors import InputError
-from fabula.core.types import Document, Measurement, Rubric, Signature
+from fabula.core.types import Document, Measurement, Signature
 from fabula.judging.judges import Yardstick, judge_answers, judge_figures
 from fabula.judging.plan import JudgePlan
 from fabula.judging.prompts import ExampleTemplate, Template, example_template
-from fabula.judging.session import Session, run_session
+from fabula.judging.session import run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import Mode, TrustBook, trust_of
-from fabula.models.model_spec import ModelOptions
 from fabula.raters.agreement import judge_agreement, panel_of
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.agreement import fleiss
@@ -42,38 +41,39 @@ def by_wording(body: dict[str, Any], _: int) -> str:
     return "No. Because." if is_second and number % 2 else "Yes. Because."
 
 
-def judged(plan: JudgePlan, out: Path | None = None, says: Any = by_wording) -> list[Measurement]:
-    with serving(says) as server:
-        options = ModelOptions(n_parallel=4, max_retries=0)
-        models = [f"{server.url}/v1#m"]
-        return run_session(Session(STORIES, models, plan, out, options=options))[0]
-
-
 PLAN = JudgePlan(ONE, Template("verdict-first"), max_tokens=200)
 
 
-def test_a_verdict_over_wordings_is_their_share_and_the_spread_is_kept():
-    found = judged(replace(PLAN, n_paraphrases=2))
-    values = {one.document_id: one.value for one in found}
-    assert (values["s0"], values["s1"]) == (1.0, pytest.approx(2 / 3, abs=1e-6))
-    assert found[1].details["wordings"] == [1.0, 0.0, 1.0]
-    # What is missing in one wording is missing, and no No.
-    assert found[5].details["wordings"] == [1.0, 0.0, None]
-    assert found[5].details["missing"] == {"no_verdict": 1}
+def judged(n_paraphrases: int) -> list[Measurement]:
+    with serving(by_wording) as server:
+        plan = replace(PLAN, n_paraphrases=n_paraphrases)
+        return run_session(session(server.url, None, documents=STORIES, plan=plan))[0]
 
-    spread = summarise(found, STORIES, ONE, TrustBook())[0].wordings
+
+@pytest.fixture(scope="module")
+def thrice() -> list[Measurement]:
+    """What is said to the question and its two paraphrases."""
+    return judged(2)
+
+
+def test_a_verdict_over_wordings_is_their_share_and_the_spread_is_kept(thrice: list[Measurement]):
+    assert [one.value for one in thrice[:2]] == [1.0, pytest.approx(2 / 3, abs=1e-6)]
+    assert thrice[1].details["wordings"] == [1.0, 0.0, 1.0]
+    # What is missing in one wording is missing, and no No.
+    assert thrice[5].details["wordings"] == [1.0, 0.0, None]
+    assert thrice[5].details["missing"] == {"no_verdict": 1}
+    spread = summarise(thrice, STORIES, ONE, TrustBook())[0].wordings
     # s5 was not answered in every wording, so 11 are left: 6 even ones and 5 odd ones.
     assert (spread.n, spread.n_same) == (11, 6)
     assert spread.shares_yes == (1.0, pytest.approx(6 / 11), 1.0)
 
 
-def test_agreement_among_wordings_is_fleiss_kappa_over_documents():
-    found = judged(replace(PLAN, n_paraphrases=2))
-    figures = judge_figures(judge_answers("m", found, ONE), Yardstick())
-    rows = [[np.nan if v is None else v for v in one.details["wordings"]] for one in found]
+def test_agreement_among_wordings_is_fleiss_kappa_over_documents(thrice: list[Measurement]):
+    figures = judge_figures(judge_answers("m", thrice, ONE), Yardstick())
+    rows = [[np.nan if v is None else v for v in one.details["wordings"]] for one in thrice]
     assert figures.wordings.value == pytest.approx(fleiss(np.array(rows)).value)
     assert figures.wordings.low is not None
-    plain = judge_figures(judge_answers("m", judged(PLAN), ONE), Yardstick())
+    plain = judge_figures(judge_answers("m", judged(0), ONE), Yardstick())
     assert plain.wordings.value is None
     assert plain.why_missing["wordings"] == "each question was asked in one wording"
 
@@ -82,11 +82,8 @@ def test_wordings_are_added_to_a_run_and_earlier_answers_are_used(tmp_path: Path
     n_calls = []
     with serving(by_wording) as server:
         for n in (0, 1, 2):
-            session = Session(
-                STORIES, [f"{server.url}/v1#m"], replace(PLAN, n_paraphrases=n), tmp_path / "run",
-                options=ModelOptions(n_parallel=4, max_retries=0),
-            )  # fmt: skip
-            run_session(session)
+            plan = replace(PLAN, n_paraphrases=n)
+            run_session(session(server.url, tmp_path / "run", documents=STORIES, plan=plan))
             n_calls.append(len(server.requests))
     # One answer is unclear, so it is asked what it meant.
     assert n_calls == [12, 24, 37]
@@ -105,14 +102,13 @@ def test_paraphrases_stay_out_of_the_rubrics_digest_and_in_the_signature():
     assert load_rubric("ttcw").key == "ttcw-1@7d00bb8d"
 
 
-def test_trust_of_one_wording_is_another_modes(tmp_path: Path):
-    said = judged(replace(PLAN, n_paraphrases=2))
+def test_trust_of_one_wording_is_another_modes(thrice: list[Measurement], tmp_path: Path):
     panel = panel_of([(s.id, "warm", "ann", 1.0) for s in STORIES], "x")
-    trusts = trust_of(judge_agreement(said, panel, ONE, "item"), ONE)
+    trusts = trust_of(judge_agreement(thrice, panel, ONE, "item"), ONE)
     assert "in 3 wordings" in trusts[0].how
     book = TrustBook(tmp_path / "trust.jsonl")
     book.add(trusts)
-    parts = dict(Signature.parse(said[0].signature).parts)
+    parts = dict(Signature.parse(thrice[0].signature).parts)
     args = parts["model"], ONE.key, parts["style"], parts["prompt"]
     assert not TrustBook(book.path).find(*args, Mode.of(parts))["warm"].is_other_mode
     assert TrustBook(book.path).find(*args, Mode(1, 0.0))["warm"].is_other_mode
@@ -127,19 +123,17 @@ def test_a_rubric_without_so_many_paraphrases_is_refused_before_anything_is_aske
     assert said in result.output
 
 
-def labels(items: Rubric, n: int = 12) -> list[Measurement]:
+def labels(n: int = 12) -> list[Measurement]:
     """Two readers who agree, but of s0, where they are divided."""
     return [
-        Measurement(
-            f"s{k}", items.key, "warm", rater,
-            float(k % 2 if k else rater == "ann"), None, (), f"{rater} on {k}", "people",
-        )
+        measured(f"s{k}", "warm", float(k % 2 if k else rater == "ann"), rater, rubric=ONE,
+                 why=f"{rater} on {k}")
         for k in range(n) for rater in ("ann", "ben")
     ]  # fmt: skip
 
 
 def test_examples_stand_before_the_story_and_are_not_of_its_prompt():
-    template = example_template("verdict-first", STORIES, labels(ONE), ONE, 2, seed=1)
+    template = example_template("verdict-first", STORIES, labels(), ONE, 2, seed=1)
     for story in STORIES:
         shown = template.examples(story)
         assert len(shown) == 2
@@ -157,7 +151,7 @@ def test_examples_stand_before_the_story_and_are_not_of_its_prompt():
 
 def test_another_example_or_answer_is_another_prompt():
     one, other_seed, three = (
-        example_template("verdict-first", STORIES, labels(ONE), ONE, n, seed=seed)
+        example_template("verdict-first", STORIES, labels(), ONE, n, seed=seed)
         for n, seed in ((2, 1), (2, 2), (3, 1))
     )
     changed = replace(one, answers={**one.answers, ("s3", "warm"): "No"})
@@ -198,14 +192,14 @@ def test_where_every_labelled_story_is_shown_nothing_is_corrected_and_it_is_said
 
 def test_too_few_labelled_stories_are_refused():
     with pytest.raises(InputError, match="fewer than 3"):
-        example_template("verdict-first", STORIES, labels(ONE, 3), ONE, 3, seed=1)
+        example_template("verdict-first", STORIES, labels(3), ONE, 3, seed=1)
 
 
 def test_the_command_shows_examples_and_corrects_with_the_others(tmp_path: Path):
     said = [
         {"document": one.document_id, "item": "warm", "rater": one.rater,
          "value": "Yes" if one.value else "No", "reason": one.rationale}
-        for one in labels(ONE)
+        for one in labels()
     ]  # fmt: skip
     page = tmp_path / "page.html"
     with serving(by_wording) as server:

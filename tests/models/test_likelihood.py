@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.models.conftest import TEXT
 from tests.tiny_gguf import MARK, slow_logits, write_tiny_gguf
 
 from fabula.models import surprisal
@@ -16,18 +17,6 @@ from fabula.models.surprisal import Likelihood, OutputLayer, SurprisalModel
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
 pytest.importorskip("gguf", reason="likelihoods need what 'fabula[local]' installs")
 pytest.importorskip("onnxruntime", reason="likelihoods need what 'fabula[local]' installs")
-
-TEXT = "The lamp went out. Nobody rowed over to see why."
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_gguf(tmp_path_factory.mktemp("tiny") / "Plain.gguf", has_mark=False)
-
-
-@pytest.fixture(scope="module")
-def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_gguf(tmp_path_factory.mktemp("tiny") / "Marked.gguf", has_mark=True)
 
 
 def by_the_book(logits: Sequence[Sequence[float]], tokens: Sequence[int]) -> NDArray[np.float64]:
@@ -77,9 +66,10 @@ def check(model: SurprisalModel, expected: NDArray[np.float64]) -> None:
     assert nats[is_read:] == pytest.approx(-log_p, abs=0.001)
 
 
-def test_the_figures_are_those_of_a_slow_reading(plain: Path, marked: Path):
-    """Without a mark of the beginning, the first token is only read."""
-    for path, mark in ((plain, []), (marked, [MARK])):
+def test_the_figures_are_those_of_a_slow_reading(plain: Path, marked: Path, tmp_path: Path):
+    """Without a mark of the beginning, the first token is only read; matrices may be tied."""
+    tied = write_tiny_gguf(tmp_path / "tied.gguf", has_mark=True, is_tied=True)
+    for path, mark in ((plain, []), (marked, [MARK]), (tied, [MARK])):
         with SurprisalModel(path) as model:
             tokens = tokens_of(model, TEXT)
             check(model, rows(path, [(mark + tokens, 1)]))

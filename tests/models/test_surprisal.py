@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.tiny_gguf import MARK, N_DIMENSIONS, slow_logits, write_tiny_gguf
+from tests.models.conftest import TEXT
+from tests.tiny_gguf import MARK, N_DIMENSIONS, write_tiny_gguf
 
 from fabula.core.cached_results import CachedResults
 from fabula.core.errors import CallFailed, ModelError
@@ -22,18 +23,6 @@ from fabula.text.sentences import encodable
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
 gguf = pytest.importorskip("gguf", reason="surprisals need what 'fabula[local]' installs")
 pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[local]' installs")
-
-TEXT = "The lamp went out. Nobody rowed over to see why."
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_gguf(tmp_path_factory.mktemp("tiny") / "Plain.gguf", has_mark=False)
-
-
-@pytest.fixture(scope="module")
-def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_gguf(tmp_path_factory.mktemp("tiny") / "Marked.gguf", has_mark=True)
 
 
 @pytest.fixture(scope="module", params=["bytes", "spaced"])
@@ -66,17 +55,7 @@ def n_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_tied_matrix_and_a_bias_are_found(tmp_path: Path):
-    path = write_tiny_gguf(tmp_path / "tied.gguf", has_mark=True, is_tied=True)
-    with SurprisalModel(path) as model:
-        reader = model._opened
-        tokens = reader.beginning + reader.tokenise(TEXT)[0]
-        found = model.score(TEXT).nats
-    # What the weights mean by the formulas, in float64.
-    logits = slow_logits(path, tokens[:-1])
-    logits -= logits.max(axis=1, keepdims=True)
-    own = logits[np.arange(len(logits)), tokens[1:]]
-    assert found == pytest.approx(np.log(np.exp(logits).sum(axis=1)) - own, abs=0.001)
+def test_a_bias_and_a_soft_cap_are_found(tmp_path: Path):
     bias = np.arange(258, dtype=np.float32)
 
     def change(writer: Any) -> None:
@@ -153,10 +132,6 @@ def test_what_was_read_before_is_not_read_again_by_another_process(
     later, n_later = nats(text[:-5] + "no?", store=CachedResults(cache))
     assert later == nats(text[:-5] + "no?")[0]
     assert 0 < n_later < n_whole
-    # A damaged file is removed, and the text read again.
-    cache.write_bytes(cache.read_bytes()[:100] + b"x" * 5000)
-    assert nats(text, store=CachedResults(cache)) == (expected, n_whole)
-    assert nats(text, store=CachedResults(cache)) == (expected, 0)
 
 
 def test_a_window_of_another_length_is_not_found(marked: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,21 +1,22 @@
 """Near matches by walking the index: what is found in texts, beside what must not be."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.commands import rows_of
-from tests.novelty.test_near_paper import STOP, vectors
+from tests.novelty.test_near_paper import PLAIN, STOP, WORDS, open_search, vectors
+from tests.reference.test_search import in_parts
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document
-from fabula.models.vectors import open_vectors
+from fabula.models.vectors import WordVectors, open_vectors, quantise
 from fabula.novelty.measure import Levels, OriginalityMeasure, uniqueness
-from fabula.novelty.near import NearSearch, NearSettings
+from fabula.novelty.near import NearSearch, NearSettings, PaperSearch, PaperSettings
 from fabula.novelty.scores import to_row
-from fabula.reference.parts import JoinedParts, LocalPart
 from fabula.reference.search import Reference
 from fabula.text.words import load_stop_words
 
@@ -86,15 +87,9 @@ def test_documents_that_are_left_out_are_no_counterparts(walk: NearSearch):
 
 def test_parts_of_a_reference_find_what_all_of_it_does(tmp_path: Path):
     whole = open_near(tmp_path, [*filler(4), IN_FILLER, *filler(3)], shard_tokens=100)
-    local = whole.reference.local
-    n = len(local.shards)
+    n = len(whole.reference.local.shards)
     assert n > 3
-    parts = []
-    for low, high in ((0, 1), (1, n - 1), (n - 1, n)):
-        first, end = local.first_numbers[low], local.first_numbers[high]
-        about = replace(local.about, removed=local.about.removed[first:end])
-        parts.append(LocalPart(about, local.shards[low:high]))
-    cut = NearSearch(Reference(JoinedParts(parts, local.about)), whole.vectors, STOP, FEW)
+    cut = NearSearch(in_parts(whole.reference, 1, n - 1), whole.vectors, STOP, FEW)
     words = CHANGED.split()
     none = np.zeros(len(words), np.int32)
     for out in ([], [4], [0, 2]):
@@ -107,20 +102,32 @@ def test_parts_of_a_reference_find_what_all_of_it_does(tmp_path: Path):
         assert bool(told[0][1]) == (4 not in out)
 
 
-def test_threads_shards_and_company_change_nothing(tmp_path: Path):
+def changed_copies(words: list[str]) -> tuple[list[Document], list[Document]]:
+    """Documents in these words, and texts that copy every third but for a few words."""
     rng = np.random.default_rng(2)
-    known = [*FILLER, *(f"w{k}" for k in range(12)), "the", "of"]
-    documents = [Document(f"d{k}", " ".join(rng.choice(known, 40))) for k in range(20)]
+    documents = [Document(f"d{k}", " ".join(rng.choice(words, 40))) for k in range(20)]
     texts = []
     for held in documents[::3]:
-        words = held.text.split()
-        words[5:30:6] = rng.choice(known, 5).tolist()
-        texts.append(Document(f"t{held.id}", " ".join(words)))
+        copy = held.text.split()
+        copy[5:30:6] = rng.choice(words, 5).tolist()
+        texts.append(Document(f"t{held.id}", " ".join(copy)))
+    return documents, texts
+
+
+KNOWN = [*FILLER, *(f"w{k}" for k in range(12)), "the", "of"]
+open_paper = partial(open_search, settings=replace(PLAIN, n_passages=5))
+
+
+@pytest.mark.parametrize(
+    ("open_one", "words"), [(open_near, KNOWN), (open_paper, WORDS)], ids=["walk", "paper"]
+)
+def test_threads_shards_and_company_change_nothing(tmp_path: Path, open_one: Any, words: list[str]):
+    documents, texts = changed_copies(words)
     rows = []
     for name, tokens in (("one", 10**6), ("many", 200)):
-        walk = open_near(tmp_path / name, documents, shard_tokens=tokens)
+        search = open_one(tmp_path / name, documents, shard_tokens=tokens)
         how: Any = {"levels": Levels(3, 5), "spread": 4, "n_threads": 3}
-        measure = OriginalityMeasure(walk.reference, near=walk, **how)
+        measure = OriginalityMeasure(search.reference, near=search, **how)
         alone = [to_row(next(measure.measure([text]))) for text in texts]
         assert [to_row(result) for result in measure.measure(texts)] == alone
         assert any(span["kind"] == "near" for row in alone for span in row["covered"])
@@ -129,20 +136,35 @@ def test_threads_shards_and_company_change_nothing(tmp_path: Path):
 
 
 def test_every_setting_is_in_the_signature(walk: NearSearch):
-    changed = {"threshold": 0.5, "bits": 3.0, "floor": 9, "ratio": 3.0, "n_places": 9}
-    others = [replace(FEW, **{name: value}) for name, value in changed.items()]
-    searches = [NearSearch(walk.reference, walk.vectors, STOP, own) for own in (FEW, *others)]
-    searches.append(NearSearch(walk.reference, walk.vectors, load_stop_words("none"), FEW))
-    found = {str(OriginalityMeasure(walk.reference, near=one).signature) for one in searches}
-    assert len(found) == len(changed) + 2
+    reference, searches = walk.reference, []
+    other_vectors = WordVectors("pairs", quantise(np.eye(3)), lambda _: -1, b"")
+    of_walk = {"threshold": 0.5, "bits": 3.0, "floor": 9, "ratio": 3.0, "n_places": 9}
+    of_paper = {"threshold": 0.5, "floor": 2, "n_passages": 7, "passage_words": 200, "overlap": 20}
+    for kind, plain, changed in (
+        (NearSearch, FEW, of_walk), (PaperSearch, PaperSettings(), of_paper),
+    ):  # fmt: skip
+        others = [replace(plain, **{name: value}) for name, value in changed.items()]
+        searches += [kind(reference, walk.vectors, STOP, own) for own in (plain, *others)]
+        searches.append(kind(reference, walk.vectors, load_stop_words("none"), plain))
+        searches.append(kind(reference, other_vectors, STOP, plain))
+    found = {str(OriginalityMeasure(reference, near=one).signature) for one in (None, *searches)}
+    assert len(found) == 1 + len(searches)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"threshold": 0}, {"meaning": 1.5}, {"floor": 0}, {"ratio": 0.5}, {"n_places": 0}]
-)
-def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]):
+    ("kind", "wrong"),
+    [
+        *((NearSettings, {name: value}) for name, value in (
+            ("threshold", 0), ("meaning", 1.5), ("floor", 0), ("ratio", 0.5), ("n_places", 0))),
+        *((PaperSettings, {name: value}) for name, value in (
+            ("threshold", 0), ("threshold", 1.1), ("floor", 0), ("n_passages", 0),
+            ("overlap", 300))),
+    ],
+)  # fmt: skip
+def test_settings_that_mean_nothing_are_refused(kind: Any, wrong: dict[str, Any]):
+    assert PaperSettings().threshold == 0.95, "appendix B.3"
     with pytest.raises(InputError):
-        NearSettings(**wrong)
+        kind(**wrong)
 
 
 PARAPHRASES = rows_of(Path(__file__).parents[1] / "golden" / "paraphrases.jsonl")

@@ -157,7 +157,7 @@ def test_every_choice_is_in_the_signature(reference: Reference, tmp_path: Path):
 KNOWN = st.sampled_from(["w1", "w2", "once", "upon", "a", "time"])
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.lists(st.lists(KNOWN, max_size=30), max_size=6))
 def test_texts_are_measured_alike_alone_and_together(reference: Reference, many: list[list[str]]):
     documents = [Document(str(k), " ".join(words)) for k, words in enumerate(many)]
@@ -206,7 +206,7 @@ def covered(words: list[str], other: list[str]) -> set[int]:
     return {w for i in near for w in range(i, i + LEVEL)}
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=9), min_size=1, max_size=7),
     st.lists(st.sampled_from("abcde"), min_size=LEVEL, max_size=16),

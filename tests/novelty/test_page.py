@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.barriers import emulate
 from tests.study_browsing import CHROMIUM, DRIVER, chrome
 
 from fabula.core.types import Document
@@ -101,13 +102,19 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield opened
 
 
-def test_hostile_text_shows_as_text_and_nothing_executes(tmp_path: Path, browser: Any):
-    browser.get(make_page(tmp_path, Document("a", HOSTILE, meta={"title": HOSTILE})).as_uri())
+def test_hostile_text_shows_as_text_nothing_executes_or_sticks_out(tmp_path: Path, browser: Any):
+    texts = [Document(f"t{k}", "one two three four five six " * 9) for k in range(2)]
+    hostile = Document("a", HOSTILE, meta={"title": HOSTILE})
+    browser.get(make_page(tmp_path, hostile, *texts).as_uri())
     assert browser.title != "owned"
     body = browser.find_element("css selector", ".text")
     assert "<script>document.title='owned'</script>" in body.text
     assert body.is_displayed()
     assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
+    for width in (360, 800, 1280):
+        emulate(browser, width, 900)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_span_tells_its_source_by_keyboard_and_in_the_margin(tmp_path: Path, browser: Any):
@@ -126,18 +133,6 @@ def test_a_span_tells_its_source_by_keyboard_and_in_the_margin(tmp_path: Path, b
     assert browser.switch_to.active_element == mark
     assert tip.is_displayed()
     assert "…before one two three four five six after…" in tip.text
-
-
-@pytest.mark.parametrize("width", [360, 800, 1280])
-def test_nothing_sticks_out_at_any_width(tmp_path: Path, browser: Any, width: int):
-    texts = [Document(f"t{k}", "one two three four five six " * 9) for k in range(2)]
-    page = make_page(tmp_path, *texts)
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    browser.get(page.as_uri())
-    wide = browser.execute_script("return document.documentElement.scrollWidth")
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert wide <= width
 
 
 LEVELS = {str(level): 0.95 for level in range(5, 13)}

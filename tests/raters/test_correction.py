@@ -7,27 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.essay import ESSAY
+from tests.judging.judged_stories import TTCW, measured
 
 from fabula.core.errors import InputError
 from fabula.core.types import Measurement, Rubric
 from fabula.raters.corrected_means import correct
 from fabula.raters.labels import labels_of, read_labels
 from fabula.replicate.ttcw import released_verdicts
-from fabula.rubrics.load import load_rubric
 from fabula.stats.prediction_powered import corrected_mean
 
-TTCW = load_rubric("ttcw")
 FIRST, SECOND = TTCW.items[0].id, TTCW.items[1].id
 GRADES = replace(ESSAY, items=ESSAY.items[1:2])
 """Its one number, which has a mean of its own."""
 
 
 def judged(values: dict[tuple[str, str], float | None], rubric: Rubric = TTCW) -> list[Measurement]:
-    return [
-        Measurement(document, rubric.key, item, "judge", value, None if value is not None else
-                    "refused", (), None, "judge|model:m")
-        for (document, item), value in values.items()
-    ]  # fmt: skip
+    return [measured(*key, value, rubric=rubric) for key, value in values.items()]
 
 
 Labels = list[tuple[str, str, str, object]]
@@ -35,7 +30,7 @@ Labels = list[tuple[str, str, str, object]]
 
 def labels(rows: Labels, rubric: Rubric = TTCW) -> list[Measurement]:
     named = ("document", "item", "rater", "value")
-    placed = [(dict(zip(named, row, strict=True)), f"row {k}") for k, row in enumerate(rows)]
+    placed = ((dict(zip(named, row, strict=True)), "row") for row in rows)
     return labels_of(placed, rubric, "labels.csv")
 
 
@@ -156,8 +151,8 @@ def test_numbers_beside_tests_are_corrected_by_themselves():
     assert (found.unit, [row.name for row in found.items]) == ("share of Yes", [test])
     (row,) = found.numbers
     # The same from the statistics alone.
-    plain = corrected_mean(truth[:12].astype(float), marks[:12].astype(float),
-                           marks[12:].astype(float), is_finite=True)  # fmt: skip
+    numbers = (one.astype(float) for one in (truth[:12], marks[:12], marks[12:]))
+    plain = corrected_mean(*numbers, is_finite=True)
     assert (row.name, row.value, row.low, row.high) == (number, plain.value, plain.low, plain.high)
     assert row.raw == pytest.approx(marks.mean())
     assert found.to_json()["items"][number]["corrected"] == plain.value
@@ -169,14 +164,14 @@ def test_an_interval_says_what_it_is_about():
     said = {(f"{k}", FIRST): 1.0 for k in range(40)}
     rows = [(f"{k}", FIRST, "Ann", int(k % 5 < 2)) for k in range(40)]
     known, source = (
-        correct(judged(said), labels(rows), TTCW, about=about) for about in ("texts", "source")
+        correct(judged(said), labels(rows), TTCW, about=about).overall
+        for about in ("texts", "source")
     )
-    assert (known.overall.low, known.overall.value, known.overall.high) == (0.4, 0.4, 0.4)
+    assert (known.low, known.value, known.high) == (0.4, 0.4, 0.4)
     # Clopper and Pearson of 16 of 40 is 0.2486 (R); that of its variance over n - 1 a little wider.
-    assert source.overall.low == pytest.approx(0.2486, abs=0.002)
+    assert source.low == pytest.approx(0.2486, abs=0.002)
     # Ten authors of four texts, all alike: labels of three of them are three answers, not twelve.
-    rows = [(f"{k}", FIRST, "Ann", int(k < 16)) for k in range(0, 40, 4)]
-    rows += [(f"{k + 1}", FIRST, "Ann", int(k < 16)) for k in range(0, 40, 4)]
+    rows = [(f"{k + j}", FIRST, "Ann", int(k < 16)) for j in (0, 1) for k in range(0, 40, 4)]
     alone, alike = (
         correct(judged(said), labels(rows), TTCW, about="source", cluster_of=cluster).overall
         for cluster in (None, lambda name: str(int(name) // 4))

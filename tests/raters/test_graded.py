@@ -7,18 +7,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 from tests.essay import ESSAY
+from tests.judging.judged_stories import TTCW, measured
 
 from fabula.core.types import Measurement
 from fabula.raters import agreement
-from fabula.rubrics.load import load_rubric
 from fabula.stats.agreement import icc
 
 
 def said(rater: str, item: str, values: dict[str, float | str]) -> list[Measurement]:
-    return [
-        Measurement(document, ESSAY.key, item, rater, value, None, (), None, "s")
-        for document, value in values.items()
-    ]
+    return [measured(d, item, value, rater, rubric=ESSAY) for d, value in values.items()]
 
 
 def test_icc_is_that_of_shrout_and_fleiss():
@@ -44,8 +41,7 @@ def test_one_document_with_more_raters_drops_no_other():
     by_document: dict[str, list[float]] = {}
     for one in labels:
         by_document.setdefault(one.document_id, []).append(float(one.value or 0))
-    pairs = [pair for values in by_document.values() for pair in permutations(values, 2)]
-    a, b = np.array(pairs).T
+    a, b = np.array([pair for own in by_document.values() for pair in permutations(own, 2)]).T
     expected = cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5])
     assert found.kappa.value == pytest.approx(expected)
     assert (found.n, found.kappa.n_units) == (20, 20)
@@ -99,9 +95,6 @@ def test_where_all_say_the_same_there_is_no_kappa():
     assert (judge.kappa.value, judge.difference.value) == (None, None)
 
 
-TTCW = load_rubric("ttcw")
-
-
 def test_a_fourth_expert_on_one_story_drops_no_other_story(shared_data: Path):
     panel = agreement.read_experts(shared_data / "ttcw" / "ttcw_annotations.json", TTCW)
     verdicts = [
@@ -130,6 +123,6 @@ def test_stories_without_a_pair_are_not_counted_and_those_without_a_majority_are
     (*_, row) = agreement.panel_agreement(agreement.panel_of(verdicts, "f"), TTCW, "item")
     assert (row.kappa.value, row.kappa.n, row.kappa.n_units) == (1.0, 12, 12)
     verdicts += [("split", item, rater, value) for rater, value in (("a", 1.0), ("b", 0.0))]
-    said = [Measurement(k, "ttcw", item, "m", 1.0, None, (), None, "s") for k in ["split", *"01"]]
+    said = [measured(k, item, 1.0) for k in ["split", *"01"]]
     found = agreement.judge_agreement(said, agreement.panel_of(verdicts, "f"), TTCW, "item")
     assert (found.n_ties, found.overall.confusion.n) == (1, 2)

@@ -11,10 +11,8 @@ from tests.essay import ESSAY
 from fabula.core.errors import InputError
 from fabula.core.store import measurement_row
 from fabula.core.types import Rubric
-from fabula.raters.agreement import read_experts
 from fabula.raters.labels import labels_of, read_labels
 from fabula.rubrics.load import load_rubric
-from fabula.studies.exporting import write_measurements
 
 TTCW = load_rubric("ttcw")
 FIRST, SECOND = TTCW.items[0].id, TTCW.items[1].id
@@ -42,17 +40,6 @@ def test_every_form_of_a_table_gives_the_same_labels(tmp_path: Path):
     for name in ("l.csv", "l.tsv", "semicolons.csv", "l.jsonl", "l.parquet"):
         assert said(tmp_path / name) == expected
         assert read_labels(tmp_path / name, TTCW)[0].rationale == "it flows"
-
-
-def test_what_a_study_exports_is_read_as_it_comes(tmp_path: Path, shared_data: Path):
-    labels = read_labels(shared_data / "ttcw" / "ttcw_annotations.json", TTCW)
-    assert len(labels) == 2016
-    for form in ("jsonl", "csv", "parquet"):
-        write_measurements(labels, tmp_path / f"x.{form}", form)
-        read = read_labels(tmp_path / f"x.{form}", TTCW)
-        told = [[(m.document_id, m.item, m.rater, m.value) for m in own] for own in (read, labels)]
-        assert told[0] == told[1]
-        assert read_experts(tmp_path / f"x.{form}", TTCW).ratings.shape == (672, 3)
 
 
 def test_answers_are_read_by_the_scale_of_their_item(tmp_path: Path):

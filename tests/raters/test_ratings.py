@@ -7,29 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.commands import write_rows
+from tests.judging.judged_stories import measured
 
 from fabula.core.errors import InputError
 from fabula.core.store import located_rows
-from fabula.core.types import Measurement
-from fabula.raters.ratings import (
-    category_shares,
-    group_estimates,
-    group_means,
-    item_agreement,
-    label_accuracy,
-    mean_scores,
-    rater_agreement,
-    read_gold,
-    score_table,
-)
+from fabula.raters import ratings
 from fabula.rubrics.load import load_rubric
 
 RUBRIC = load_rubric("feedback")
-
-
-def said(document: str, item: str, value: str | None, rater: str = "a") -> Measurement:
-    reason = "no_verdict" if value is None else None
-    return Measurement(document, RUBRIC.key, item, rater, value, reason, (), None, "s")
 
 
 def test_answers_count_as_in_the_paper():
@@ -47,10 +32,11 @@ def test_a_missing_answer_has_no_part_in_a_mean():
         ("d1", "All of it", "a"), ("d1", "Some of it", "b"), ("d1", None, "c"),
         ("d2", "None of it", "a"), ("d3", None, "a"),
     ]  # fmt: skip
-    given = [said(document, "correctness", value, rater) for document, value, rater in answers]
-    means = mean_scores(score_table([*given, said("d4", "another item", "Yes")], RUBRIC))
+    answered = [("correctness", *one) for one in answers] + [("another item", "d4", "Yes", "a")]
+    said = [measured(d, item, v, rater, rubric=RUBRIC) for item, d, v, rater in answered]
+    means = ratings.mean_scores(ratings.score_table(said, RUBRIC))
     assert means["correctness"] == {"d1": 0.75, "d2": 0.0}
-    groups = group_means(means, {"d1": "x", "d2": "x", "d3": "x"}.get)
+    groups = ratings.group_means(means, {"d1": "x", "d2": "x", "d3": "x"}.get)
     found = groups["x"]["correctness"]
     values = np.array([0.75, 0.0])
     assert (found.n, found.mean) == (2, pytest.approx(values.mean()))
@@ -63,10 +49,10 @@ MARKS = st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=4)
 
 
 @given(st.lists(MARKS, min_size=1, max_size=8))
-def test_agreement_is_that_of_a_slow_count(ratings: list[list[float]]):
-    scores = {"sanity": {str(k): row for k, row in enumerate(ratings)}}
-    found = item_agreement(scores, RUBRIC)["sanity"]
-    several = [values for values in ratings if len(values) > 1]
+def test_agreement_is_that_of_a_slow_count(rows: list[list[float]]):
+    scores = {"sanity": {str(k): row for k, row in enumerate(rows)}}
+    found = ratings.item_agreement(scores, RUBRIC)["sanity"]
+    several = [values for values in rows if len(values) > 1]
     pairs = [1 - abs(a - b) for v in several for k, a in enumerate(v) for b in v[k + 1 :]]
     assert found.similarity == (pytest.approx(np.mean(pairs)) if pairs else None)
 
@@ -74,11 +60,11 @@ def test_agreement_is_that_of_a_slow_count(ratings: list[list[float]]):
 def test_a_rater_is_compared_with_people_where_both_answered():
     mine = {"1": 1.0, "2": 0.0, "3": 0.5, "5": 1.0}
     theirs = {"1": 1.0, "2": 0.5, "3": 0.0, "4": 1.0}
-    found = rater_agreement(mine, theirs, lambda document: document)
+    found = ratings.rater_agreement(mine, theirs, lambda document: document)
     assert found["similarity"].n == 3
     assert found["similarity"].value == pytest.approx(np.mean([1, 0.5, 0.5]))
     assert found["correlation"].value == pytest.approx(np.corrcoef([1, 0, 0.5], [1, 0.5, 0])[0, 1])
-    assert rater_agreement({}, theirs, str)["similarity"].value is None
+    assert ratings.rater_agreement({}, theirs, str)["similarity"].value is None
 
 
 def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path):
@@ -87,23 +73,25 @@ def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path):
             {"id": "3", "label": "other"}, {"id": "9", "label": "other"}]  # fmt: skip
     write_rows(path, rows)
     categories = ["none", "style", "clarity", "other"]
-    gold = read_gold(located_rows(path), categories, "gold")
-    found = label_accuracy({"1": "clarity", "2": "style", "3": None}, gold, str)
+    gold = ratings.read_gold(located_rows(path), categories, "gold")
+    found = ratings.label_accuracy({"1": "clarity", "2": "style", "3": None}, gold, str)
     assert (found.value, found.n) == (0.5, 2), "no label is neither right nor wrong"
     for wrong, expected in (({"label": "colour"}, "'colour' is not a category"),
                             ({}, "a gold row needs")):  # fmt: skip
+        located = located_rows(write_rows(path, [{"id": "1"} | wrong]))
         with pytest.raises(InputError, match=f"line 1: {expected}"):
-            read_gold(located_rows(write_rows(path, [{"id": "1"} | wrong])), categories, "gold")
+            ratings.read_gold(located, categories, "gold")
 
 
 def test_means_of_groups_have_n_and_intervals_over_stories():
     rng = np.random.default_rng(0)
     values = {f"d{k}": float(rng.random()) for k in range(240)}
     stories = {name: f"s{k % 30}" for k, name in enumerate(values)}
-    found = group_estimates({"item": values}, lambda _: "all", stories.__getitem__)["all"]["item"]
+    story_of = stories.__getitem__
+    found = ratings.group_estimates({"item": values}, lambda _: "all", story_of)["all"]["item"]
     assert (found.n, found.n_units) == (240, 30)
     assert found.value == pytest.approx(np.mean(list(values.values())))
-    of_one = group_estimates({"item": values}, stories.__getitem__, stories.__getitem__)
+    of_one = ratings.group_estimates({"item": values}, story_of, story_of)
     assert of_one["s0"]["item"].low is None, "a story says nothing of others"
     # Against whole stories drawn in a loop.
     by_story = [[values[d] for d in values if stories[d] == f"s{k}"] for k in range(30)]
@@ -115,7 +103,7 @@ def test_means_of_groups_have_n_and_intervals_over_stories():
 
 def test_shares_leave_out_what_has_no_label_and_have_intervals_over_stories():
     labels = {f"d{k}": None if k % 7 == 0 else "ab"[k % 2] for k in range(120)}
-    (m, people) = category_shares(
+    (m, people) = ratings.category_shares(
         labels, ["a", "b", "c"], lambda id_: ("people" if id_ == "d1" else "m",),
         lambda id_: str(int(id_[1:]) % 20),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from tests.reference.test_build import texts
 from fabula.core.errors import CorpusError
 from fabula.core.store import checksum
 from fabula.core.types import Document
-from fabula.reference.build import remove_documents
+from fabula.reference.build import remove_documents, verify_reference
 from fabula.reference.files import GRAMS, KEYS, Manifest, check_files, map_array, seal, unsealed
 from fabula.reference.search import Reference
 from fabula.reference.service import Served
@@ -73,7 +73,7 @@ def test_no_damaged_byte_changes_an_answer(tmp_path: Path):
 def test_no_kernel_reads_beyond_its_arrays_whatever_files_hold(tmp_path: Path):
     # With bounds checked, numba raises IndexError where a search would read other memory.
     strict = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
-    found = damage(build(tmp_path), "8", "0", "unseen", NUMBA_OPT="0", **strict)
+    found = damage(build(tmp_path), "8", "0", "unseen", **strict)
     assert len(found) > 300
     kinds = {result.partition(":")[0] for _, _, result in found}
     assert kinds <= {"same", "other", "FabulaError"}, found
@@ -116,14 +116,53 @@ def test_a_file_is_compared_again_once_it_changed(tmp_path: Path, monkeypatch: p
         check_files([(folder, files)])
 
 
-@pytest.mark.parametrize("name", ["starts.npy", "words.bin", "pair_buckets.npy", "suffixes.npy"])
-def test_a_service_does_not_begin_with_a_damaged_reference(tmp_path: Path, name: str):
+FILES = {
+    "tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",
+    "pair_buckets.npy", "grams.npy", "keys.npy", "starts.npy", "words.bin", "words.npy",
+    "words_sorted.npy", "ids.bin", "ids.npy", "documents.zst", "blocks.npy",
+}  # fmt: skip
+
+
+def test_a_flipped_byte_is_named_with_its_file_and_not_served(tmp_path: Path):
+    Reference.build(texts(60), tmp_path / "r", shard_tokens=800)
+    for name in FILES:
+        file = tmp_path / "r" / "shards" / "00001" / name
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        with pytest.raises(CorpusError, match=rf"{name}: shard 00001 is damaged"):
+            verify_reference(tmp_path / "r")
+        with pytest.raises(CorpusError, match=rf"{name}: damaged"):
+            Served([tmp_path / "r"])
+        file.write_bytes(whole)
+    verify_reference(tmp_path / "r")
+
+
+def test_a_missing_file_is_named(tmp_path: Path):
+    Reference.build(texts(10), tmp_path / "r")
+    (tmp_path / "r" / "shards" / "00000" / "pairs.npy").unlink()
+    with pytest.raises(CorpusError, match=r"pairs.npy: missing from shard 00000"):
+        verify_reference(tmp_path / "r")
+    with pytest.raises(CorpusError, match="--check"):
+        Reference.open(tmp_path / "r")
+    with pytest.raises(CorpusError, match=r"build one with .*fabula reference build"):
+        Reference.open(tmp_path)
+
+
+def test_removed_documents_are_not_missed(tmp_path: Path):
     Reference.build(texts(30), tmp_path / "r")
-    file = tmp_path / "r" / "shards" / "00000" / name
-    *start, byte, last = file.read_bytes()
-    file.write_bytes(bytes([*start, byte ^ 1, last]))
-    with pytest.raises(CorpusError, match=rf"{name}: damaged"):
-        Served([tmp_path / "r"])
+    remove_documents(tmp_path / "r", list(range(0, 30, 2)))
+    verify_reference(tmp_path / "r")
+    (removed,) = (tmp_path / "r").glob("removed-*")
+    removed.write_bytes(b"")
+    with pytest.raises(CorpusError, match=r"removed-15\.bin"):
+        Reference.open(tmp_path / "r")
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 99, "tokeniser": "word1"}'])
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, content: str):
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(CorpusError, match=r"manifest.json: damaged|format 99"):
+        Manifest.read(tmp_path)
 
 
 def test_a_row_says_what_was_written_or_is_refused(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.http_serving import serving_files
@@ -72,10 +73,6 @@ def test_a_corpus_in_an_object_store_is_fetched(store: Path, bucket: Bucket | No
         same(f"s3://{bucket.folder.name}/mine", bucket.folder / "mine")
 
 
-def broken_off(*_: object) -> None:
-    raise ConnectionResetError("connection lost")
-
-
 def test_what_is_missing_or_differs_there_is_named(store: Path, monkeypatch: pytest.MonkeyPatch):
     file = store / "shards" / "00000" / "tokens.npy"
     whole = file.read_bytes()
@@ -87,7 +84,8 @@ def test_what_is_missing_or_differs_there_is_named(store: Path, monkeypatch: pyt
         Reference.open(f"file://{store}")
     with pytest.raises(CorpusError, match="not a reference corpus"):
         Reference.open(f"file://{store.parent}")
-    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.get_file", broken_off)
+    broken = Mock(side_effect=ConnectionResetError("connection lost"))
+    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.get_file", broken)
     with pytest.raises(CorpusError, match=r"mine: cannot be fetched \(connection lost\)"):
         Reference.open(f"file://{store}")
 

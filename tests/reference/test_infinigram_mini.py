@@ -5,6 +5,7 @@ counts a string wherever it stands, within words too.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import oracles
 from tests.infinigram_serving import Body, serving_infinigram
 
 from fabula.core.errors import LookupFailed
@@ -72,16 +74,14 @@ class Mini:
 @pytest.fixture
 def open_mini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
-    opened: list[InfiniGramMini] = []
+    with ExitStack() as opened:
 
-    def open_one(url: str, **options: Any) -> InfiniGramMini:
-        options = {"backoff_s": 0.001, "timeout_s": 5} | options
-        opened.append(InfiniGramMini("v2_cc-2025-30", url, **options))
-        return opened[-1]
+        def open_one(url: str, **options: Any) -> InfiniGramMini:
+            options = {"backoff_s": 0.001, "timeout_s": 5} | options
+            mini = InfiniGramMini("v2_cc-2025-30", url, **options)
+            return opened.enter_context(closing(mini))
 
-    yield open_one
-    for one in opened:
-        one.close()
+        yield open_one
 
 
 def located(text: str) -> LocatedText:
@@ -89,16 +89,7 @@ def located(text: str) -> LocatedText:
 
 
 def longest(text: str, documents: list[str]) -> list[int]:
-    """Slow and obvious: the longest run of words from each word on that a document holds."""
-    words = list(SETTINGS.locate(text).words)
-    runs = set()
-    for document in documents:
-        there = list(SETTINGS.locate(document).words)
-        runs |= {tuple(there[i:j]) for i in range(len(there)) for j in range(i + 1, len(there) + 1)}
-    return [
-        max((j - i for j in range(i + 1, len(words) + 1) if tuple(words[i:j]) in runs), default=0)
-        for i in range(len(words))
-    ]
+    return oracles.longest_matches(SETTINGS.words(text), list(map(SETTINGS.words, documents)))
 
 
 TEXTS = [

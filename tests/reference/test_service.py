@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.http_serving import Handler, on_loopback
-from tests.novelty.test_near import FEW, FILLER
+from tests.novelty.test_near import FEW, KNOWN, changed_copies
 from tests.novelty.test_near_paper import STOP, vectors
 from tests.reference_serving import TOKEN, serving_reference
 
@@ -152,14 +152,7 @@ def located(text: str) -> LocatedText:
 
 def test_near_matches_of_a_served_reference_are_those_of_the_local_one(tmp_path: Path):
     """The same bytes, over several shards, with documents left out."""
-    rng = np.random.default_rng(2)
-    known = [*FILLER, *(f"w{k}" for k in range(12)), "the", "of"]
-    held = [Document(f"d{k}", " ".join(rng.choice(known, 40))) for k in range(20)]
-    texts = []
-    for k, one in enumerate(held[::3]):
-        words = one.text.split()
-        words[5:30:6] = rng.choice(known, 5).tolist()
-        texts.append(Document(f"t{k}", " ".join(words)))
+    held, texts = changed_copies(KNOWN)
     Reference.build(held, tmp_path / "r", shard_tokens=200)
     remove_documents(tmp_path / "r", [3])
     with serving_reference(tmp_path / "r") as serving:

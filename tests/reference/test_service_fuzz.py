@@ -91,7 +91,7 @@ def test_every_answer_is_as_the_service_describes_it(
     state = serving.served.now.key
     seen: Counter[int] = Counter()
 
-    @bounded(60 if method == "POST" else 3)
+    @bounded(25 if method == "POST" else 2)
     @given(described[address][method].as_strategy())
     def ask(case: Any) -> None:
         case.body = mended(case.body, state)
@@ -108,7 +108,7 @@ def test_every_answer_is_as_the_service_describes_it(
 def test_nothing_is_answered_without_the_token(
     described: Any, serving: Serving, address: str, method: str
 ):
-    @bounded(3)
+    @bounded(2)
     @given(described[address][method].as_strategy())
     def ask(case: Any) -> None:
         reply = case.call(base_url=serving.url, headers={"Authorization": "Bearer none"})
@@ -124,7 +124,7 @@ def test_what_is_against_the_description_is_refused(
     negative = schemathesis.GenerationMode.NEGATIVE
     seen: Counter[int] = Counter()
 
-    @bounded(40)
+    @bounded(15)
     @given(described[address][method].as_strategy(generation_mode=negative))
     def ask(case: Any) -> None:
         headers = {**AUTHORISED, **dict(case.headers or {})}

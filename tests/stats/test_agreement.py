@@ -1,6 +1,5 @@
 from typing import Any
 
-import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,28 +42,6 @@ def test_krippendorff_alpha_of_the_published_example():
     assert alpha(table, "interval").value == pytest.approx(0.849, abs=5e-4)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_alphas_of_resampled_stories_are_those_of_their_table(level: Any):
-    """100 tables with gaps, each subject drawn 0 to 3 times, as the package has them."""
-    rng = np.random.default_rng(5)
-    n_known = 0
-    for _ in range(100):
-        values = rng.choice([1.0, 2.0, 4.0, 7.0, NAN], (rng.integers(2, 12), rng.integers(2, 5)))
-        times = rng.integers(0, 4, len(values))
-        drawn = np.repeat(values, times, axis=0)
-        paired = drawn[(~np.isnan(drawn)).sum(axis=1) > 1]
-        statistic = alpha(values, level)
-        with np.errstate(all="ignore"):
-            found = float(statistic.of_sums((times[:, None] * statistic.rows).sum(axis=0)))
-        if len(np.unique(paired[~np.isnan(paired)])) < 2:
-            assert not np.isfinite(found)
-            continue
-        expected = krippendorff.alpha(reliability_data=paired.T, level_of_measurement=level)
-        assert found == pytest.approx(expected, abs=1e-9)
-        n_known += 1
-    assert n_known > 66
-
-
 def icc_by_statsmodels(ratings: NDArray[np.float64]) -> float | None:
     """Shrout and Fleiss's formula on the mean squares of statsmodels' analysis of variance."""
     n, k = ratings.shape
@@ -80,7 +57,7 @@ def icc_by_statsmodels(ratings: NDArray[np.float64]) -> float | None:
 def test_icc_of_tables_and_of_resampled_stories_as_statsmodels_has_it():
     rng = np.random.default_rng(6)
     n_known = 0
-    for _ in range(100):
+    for _ in range(25):
         ratings = rng.integers(1, 6, (rng.integers(2, 9), rng.integers(2, 5))).astype(np.float64)
         times = rng.integers(0, 3, len(ratings))
         times[:2] += 1
@@ -98,7 +75,7 @@ def test_icc_of_tables_and_of_resampled_stories_as_statsmodels_has_it():
             n_known += expected is not None
         ratings[rng.integers(len(ratings)), 0] = NAN
         assert icc(ratings).value is None, "the formula needs every person's every answer"
-    assert n_known > 180
+    assert n_known > 44
 
 
 def test_intervals_of_alpha_and_icc_hold_what_the_ratings_were_drawn_from():

@@ -6,7 +6,6 @@ two where an interval is known to be narrow. `docs/reliability.md` lists where e
 
 import math
 from collections.abc import Callable
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,12 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from statsmodels.stats.multitest import multipletests
 from tests.stats.contrasted import clusters, means, percent
+from tests.stats.test_ranking import by_cluster, ranked, simulated, values
 
 from fabula.core.types import Estimate
 from fabula.stats.agreement import association_within, cohen, difference
 from fabula.stats.contrasts import exact_p, holm, kruskal_wallis, permutation_f
 from fabula.stats.prediction_powered import is_covered
-from fabula.stats.ranking import Comparisons, is_told_apart, rank
+from fabula.stats.ranking import is_told_apart
 
 Floats = NDArray[np.float64]
 
@@ -139,20 +139,11 @@ def test_a_kappa_and_the_difference_of_two():
     check_coverage(n_held_apart, n)
 
 
-def compared(strengths: list[float], n_times: int, rng: np.random.Generator) -> Comparisons:
-    rows = []
-    for a, b in combinations(range(len(strengths)), 2):
-        p = 1 / (1 + math.exp(strengths[b] - strengths[a]))
-        rows += [(a, b, float(rng.random() < p)) for _ in range(n_times)]
-    first, second, outcome = zip(*rows, strict=True)
-    return Comparisons(np.array(first), np.array(second), np.array(outcome, np.float64))
-
-
 def test_strengths_and_gaps_of_a_ranking():
     strengths = [1.0, 0.5, 0.0, 0.0, -0.5, -1.0]
     n, n_held, n_known, n_apart = 80, 0, 0, 0
     for seed in range(n):
-        found = rank(compared(strengths, 8, np.random.default_rng(seed)), 6, seed=0, signature="")
+        found = ranked(simulated(strengths, 0, 4, np.random.default_rng(seed)), 6)
         for one in found.strengths:
             if one.estimate.low is not None:
                 n_known += 1
@@ -169,27 +160,14 @@ def test_strengths_of_a_ranking_over_clusters():
     """Twelve prompts, on each of which things are better or worse than on others."""
     n, n_held, n_known = 120, 0, 0
     # Strengths over all prompts: those of a million comparisons of things that vary so.
-    rng = np.random.default_rng(99)
-    strengths = [0.8, 0.0, -0.8]
-    many = clustered(strengths, 6000, rng)
-    truth = {one.thing: one.estimate.value for one in rank(many, 3, seed=0, signature="").strengths}
+    truth = values(ranked(by_cluster(6000, 99), 3))
     for seed in range(n):
-        answers = clustered(strengths, 12, np.random.default_rng(seed))
-        for one in rank(answers, 3, seed=0, signature="").strengths:
+        for one in ranked(by_cluster(12, seed), 3).strengths:
             if one.estimate.low is not None:
                 n_known += 1
                 n_held += holds(one.estimate, truth[one.thing] or 0.0)
     assert n_known > 0.9 * n * 3
     check_coverage(n_held, n_known)
-
-
-def clustered(strengths: list[float], n_clusters: int, rng: np.random.Generator) -> Comparisons:
-    spread = (np.array(strengths) + rng.normal(0, 0.6, 3) for _ in range(n_clusters))
-    parts = [compared(list(own), 2, rng) for own in spread]
-    names = ("first", "second", "outcome")
-    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    cluster = np.repeat(np.arange(n_clusters), [len(part.first) for part in parts])
-    return Comparisons(*columns, cluster)
 
 
 def test_labels_of_a_random_sample_are_seldom_refused():

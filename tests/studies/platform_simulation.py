@@ -15,33 +15,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import tomli_w
 from sqlalchemy import ColumnElement, select, update
 from starlette.testclient import TestClient
-from tests.commands import write_rows
 from tests.http_serving import Handler, on_loopback
+from tests.judging.judged_stories import rubric_text
+from tests.studies.running import Running, make
 
-from fabula.studies.app import create_app
-from fabula.studies.database import Store, assignments, participants
-from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.database import assignments, participants
 from fabula.studies.participant_pages import cookie_of
 from fabula.studies.participants import remove
 from fabula.studies.platforms import PlatformFailed, Prolific, Statuses
-from fabula.studies.study_engine import open_store
-from fabula.studies.units import read_units
 from fabula.web.guard import csrf_of
 
 STUDY = f"{7:024x}"
-_RUBRIC = """
-id = "one"
-version = "1"
-title = "One question"
-
-[[items]]
-id = "ending"
-index = 1
-title = "Ending"
-question = "Is the ending earned?"
-"""
 _HOLDERS = select(participants.c.platform_id).join(
     assignments, assignments.c.participant_id == participants.c.id
 )
@@ -153,10 +140,8 @@ class Person:
 class Simulation:
     """A study, a platform, and everybody who came."""
 
-    def __init__(
-        self, design: StudyDesign, store: Store, client: TestClient, mock: MockProlific, seed: int
-    ) -> None:
-        self.design, self.store, self.client, self.mock = design, store, client, mock
+    def __init__(self, study: Running, client: TestClient, mock: MockProlific, seed: int) -> None:
+        self.design, self.store, self.client, self.mock = study.design, study.store, client, mock
         self.rng = random.Random(seed)
         self.people: list[Person] = []
         prolific = Prolific(TOKEN, mock.base, wait=lambda _: None)
@@ -345,41 +330,29 @@ class Simulation:
         self.out.n_filled = self._held("done").total()
 
 
-def study_file(folder: Path, n_units: int, api: str) -> Path:
+def make_study(folder: Path, n_units: int, api: str, database: str | None) -> Running:
     """A study with a question about each of so many texts, by two people each."""
     rows = [
         {"id": str(k), "text": f"Tale {k} ends well.", "group": str(k), "author": "a"}
         for k in range(n_units)
     ]
-    documents = write_rows(folder / "stories.jsonl", rows)
-    (folder / "one.toml").write_text(_RUBRIC, encoding="utf-8")
-    file = folder / "study.toml"
-    new_study(file, "ttcw", documents)
-    text = file.read_text(encoding="utf-8")
-    for old, new in (
-        ('rubric = "ttcw"', 'rubric = "one.toml"'), ("reason_words = 4", "reason_words = 0"),
-        ("raters = 3", "raters = 2"),
-    ):  # fmt: skip
-        assert old in text
-        text = text.replace(old, new)
-    text += f'\n[entry]\nplatform = "prolific"\nstudies = ["{STUDY}"]\napi = "{api}"\n'
-    file.write_text(text + "joins_per_address = 0\n", encoding="utf-8")
-    return file
+    (folder / "one.toml").write_text(rubric_text("one", {"ending": "Is the ending earned?"}))
+    entry = {"platform": "prolific", "studies": [STUDY], "api": api, "joins_per_address": 0}
+    lines: dict[str, Any] = {"rubric": "one.toml", "reason_words": 0, "raters": 2}
+    more = "\n" + tomli_w.dumps({"entry": entry})
+    return make(folder, "ttcw", rows, url=database, more=more, **lines)
 
 
 def simulate(folder: Path, n_events: int, seed: int = 0, database: str | None = None) -> Outcome:
     """So many events in a new study in this folder, then everybody who is still needed."""
     n_units = max(4, n_events // 60)
     with mock_prolific(STUDY) as mock:
-        design = load_study(study_file(folder, n_units, mock.base))
-        units = read_units(design)
-        store = open_store(design, units, database)
-        app = create_app(design, units, store)
+        study = make_study(folder, n_units, mock.base, database)
         # A list of many pages would never be had whole.
         mock.fault_rate = 0.6 if n_events < 1000 else 0.3
-        with closing(store), TestClient(app, follow_redirects=False) as client:
-            run = Simulation(design, store, client, mock, seed)
-            run.out.n_places = design.raters * n_units
+        with closing(study.store), TestClient(study.app, follow_redirects=False) as client:
+            run = Simulation(study, client, mock, seed)
+            run.out.n_places = study.design.raters * n_units
             for event in run.rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()), k=n_events):
                 getattr(run, event)()
                 run.out.events[event] += 1

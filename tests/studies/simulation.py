@@ -14,31 +14,27 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
 from sqlalchemy import select
 from tests.commands import write_rows
+from tests.studies.running import Running, open_study
 
 import fabula
 from fabula.core.types import Measurement
 from fabula.rubrics.load import load_rubric
-from fabula.studies.database import Store, answers, assignments, participants
-from fabula.studies.design import StudyDesign, load_study, new_study
-from fabula.studies.exporting import export
+from fabula.studies.database import answers, assignments, participants
+from fabula.studies.design import new_study
 from fabula.studies.participants import hash_of, invite, pseudonym
-from fabula.studies.study_engine import open_store
-from fabula.studies.units import Unit, read_units
 
 Answer = tuple[str, str]
-_COMMAND = (sys.executable, "-m", "fabula")
 _ITEMS = tuple(item.id for item in load_rubric("ttcw").items)
 _GROUP_ITEMS = ("preference", "origin", "familiar")
 _ORIGINS = ("An experienced writer", "An amateur writer", "An AI")
@@ -86,19 +82,13 @@ class Outcome:
 
 
 def write_study(folder: Path, n_participants: int, n_groups: int = 5, n_stories: int = 4) -> Path:
-    """A study of groups of stories, with a place in it for everybody."""
+    """A study of groups of stories of a thousand words, with a place in it for everybody."""
     rng = random.Random(0)
-    syllables = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
-    words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(2000)]
-
-    def story() -> str:
-        return "\n\n".join(" ".join(rng.choices(words, k=100)) + "." for _ in range(10))
-
     rows = [
-        {"id": f"{g}_{k}", "text": story(), "author": f"author {k}", "group": str(g)}
-        for g in range(n_groups)
-        for k in range(n_stories)
-    ]
+        {"id": f"{g}_{k}", "author": f"author {k}", "group": str(g), "text": "\n\n".join(
+            " ".join(f"{rng.getrandbits(20):x}" for _ in range(100)) + "." for _ in range(10))}
+        for g in range(n_groups) for k in range(n_stories)
+    ]  # fmt: skip
     file = folder / "study.toml"
     new_study(file, "ttcw", write_rows(folder / "stories.jsonl", rows))
     text = file.read_text(encoding="utf-8")
@@ -107,12 +97,10 @@ def write_study(folder: Path, n_participants: int, n_groups: int = 5, n_stories:
     return file
 
 
-def simulate(
-    file: Path, database: str, load: Load, command: Sequence[str | Path] = _COMMAND
-) -> Outcome:
+def simulate(file: Path, database: str, load: Load, command: Sequence[str | Path]) -> Outcome:
     """Run the study, which the command starts, with everybody in it; then compare what was
     acknowledged with what is kept."""
-    with _opened(file, database) as (_, _, store), store.writing() as connection:
+    with closing(open_study(file, database).store) as store, store.writing() as connection:
         tokens = invite(connection, load.n_participants, "simulation")
     outcome = Outcome()
     server = Server(file, database, command)
@@ -122,8 +110,9 @@ def simulate(
         server.kill()
     if log := server.log.read_text(encoding="utf-8").strip():
         outcome.errors["in the server's log: " + log.splitlines()[-1]] += 1
-    with _opened(file, database) as (design, units, store):
-        _compare(design, units, store, people, outcome)
+    study = open_study(file, database)
+    with closing(study.store):
+        _compare(study, people, outcome)
     return outcome
 
 
@@ -165,15 +154,13 @@ class Server:
         for _ in range(3600):
             if self._process.poll() is not None:
                 raise RuntimeError(f"the server ended: {self.log.read_text(encoding='utf-8')}")
-            try:
+            with suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            except OSError:
-                await asyncio.sleep(0.05)
-                continue
-            writer.close()
-            await writer.wait_closed()
-            self.is_down = False
-            return
+                writer.close()
+                await writer.wait_closed()
+                self.is_down = False
+                return
+            await asyncio.sleep(0.05)
         raise RuntimeError("the server does not answer")
 
 
@@ -349,29 +336,15 @@ def _stop_in_order(server: Server, outcome: Outcome) -> None:
         outcome.n_copies += 1
 
 
-@contextmanager
-def _opened(file: Path, database: str) -> Iterator[tuple[StudyDesign, list[Unit], Store]]:
-    design = load_study(file)
-    units = read_units(design)
-    store = open_store(design, units, database)
-    try:
-        yield design, units, store
-    finally:
-        store.close()
-
-
-def _compare(
-    design: StudyDesign, units: list[Unit], store: Store, people: list[Person], outcome: Outcome
-) -> None:
+def _compare(study: Running, people: list[Person], outcome: Outcome) -> None:
     """What was acknowledged, against the export and the history."""
     columns = (answers.c.part, answers.c.item, answers.c.value, answers.c.saved_ms)
-    with store.reading() as connection:
-        who = connection.execute(select(participants.c.token_hash, participants.c.id))
-        numbers = dict(map(tuple, who))
-        kept: dict[str, dict[Answer, str]] = {}
-        for one in export(connection, design, {unit.key: unit for unit in units}):
-            kept.setdefault(one.rater, {}).update(_answers_of(one))
-        history: dict[int, list[tuple[Answer, str, float]]] = {}
+    numbers = dict(map(tuple, study.rows(participants.c.token_hash, participants.c.id)))
+    kept: dict[str, dict[Answer, str]] = {}
+    for one in study.measured():
+        kept.setdefault(one.rater, {}).update(_answers_of(one))
+    history: dict[int, list[tuple[Answer, str, float]]] = {}
+    with study.store.reading() as connection:
         for number, part, item, value, saved_ms in connection.execute(
             select(assignments.c.participant_id, *columns)
             .join(assignments, assignments.c.id == answers.c.assignment_id)

@@ -2,9 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 from tests.commands import write_rows
+from tests.studies.running import Make, Running
 from tests.studies_data import feedback_rows
 
 from fabula.core.errors import InputError
@@ -22,13 +22,6 @@ from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.platforms import join_from_platform
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
-
-
-def design_of(folder: Path, kind: Any, rows: list[dict[str, Any]], **changes: Any) -> StudyDesign:
-    folder.mkdir(exist_ok=True)
-    documents = write_rows(folder / "d.jsonl", rows)
-    new_study(folder / "study.toml", kind, documents)
-    return replace(load_study(folder / "study.toml"), **changes)
 
 
 def grouped(n_groups: int, n_stories: int) -> list[dict[str, Any]]:
@@ -42,11 +35,10 @@ def grouped(n_groups: int, n_stories: int) -> list[dict[str, Any]]:
 class Sharing:
     """A study whose units are shared out."""
 
-    def __init__(self, design: StudyDesign, database: str | None = None) -> None:
-        self.design = design
-        units = read_units(design)
-        self.store = open_store(design, units, database)
-        self.units = {unit.key: unit for unit in units}
+    def __init__(self, study: Running, **changes: Any) -> None:
+        self.design = replace(study.design, **changes)
+        self.store = study.store
+        self.units = {unit.key: unit for unit in study.units}
 
     def people(self, n: int) -> list[participants.Participant]:
         with self.store.writing() as connection:
@@ -84,25 +76,15 @@ class Sharing:
             connection.execute(update)
 
 
-Make = Callable[[StudyDesign], Sharing]
+@pytest.fixture
+def sharing(opened: Make, database: str) -> Callable[..., Sharing]:
+    return lambda kind, rows, **changes: Sharing(opened(kind, rows, url=database), **changes)
 
 
 @pytest.fixture
-def sharing(database: str) -> Iterator[Make]:
-    with ExitStack() as ending:
-
-        def make(design: StudyDesign) -> Sharing:
-            found = Sharing(design, database)
-            ending.callback(found.store.close)
-            return found
-
-        yield make
-
-
-@pytest.fixture
-def running(tmp_path: Path, sharing: Make) -> Sharing:
+def running(sharing: Any) -> Sharing:
     """Three units by two people each, two a person."""
-    return sharing(design_of(tmp_path, "ttcw", grouped(3, 2), raters=2, per_participant=2))
+    return sharing("ttcw", grouped(3, 2), raters=2, per_participant=2)
 
 
 def test_units_are_shared_out_evenly_and_to_nobody_twice(running: Sharing):
@@ -173,14 +155,13 @@ def test_the_forgotten_leave_nothing_but_their_number(running: Sharing):
     assert running.take(other) is not None
 
 
-def test_each_has_an_order_of_their_own_and_keeps_it(tmp_path: Path):
-    running = Sharing(design_of(tmp_path, "ttcw", grouped(1, 4), raters=60))
+def test_each_has_an_order_of_their_own_and_keeps_it(opened: Make):
+    running = Sharing(opened("ttcw", grouped(1, 4)), raters=60)
     orders = []
     for one in running.people(60):
         found = running.given(one)
         assert found == running.given(one)
         orders.append(found.order)
-    running.store.close()
     assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
     # Each story was read in each place as often, in many of the 24 orders: several squares.
     placed = Counter((k, place) for one in orders for k, place in enumerate(one))
@@ -188,10 +169,8 @@ def test_each_has_an_order_of_their_own_and_keeps_it(tmp_path: Path):
     assert len(set(orders)) >= 12
 
 
-def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str):
-    running = Sharing(design_of(tmp_path, "ttcw", grouped(3, 2)), database)
+def test_a_database_of_another_study_is_refused(running: Sharing, database: str):
     running.take(running.people(1)[0])
-    running.store.close()
     design, units = running.design, list(running.units.values())
     open_store(design, units, database).close()
     open_store(replace(design, raters=9), units, database).close()
@@ -225,17 +204,17 @@ def feedback(n_stories: int, *, with_ids: bool = True) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("with_ids", [True, False])
-def test_nobody_is_given_two_versions_of_one_story(tmp_path: Path, sharing: Make, with_ids: bool):
+def test_nobody_is_given_two_versions_of_one_story(sharing: Any, with_ids: bool):
     rows = feedback(4, with_ids=with_ids)
-    running = sharing(design_of(tmp_path, "feedback", rows, raters=2, per_participant=90))
+    running = sharing("feedback", rows, raters=2, per_participant=90)
     given = [running.read_all(one) for one in running.people(6)]
     assert all(sorted(key.partition("_")[0] for key in keys) == list("0123") for keys in given)
     # Twelve pieces by two people each, four a person: six people read all of them.
     assert set(Counter(key for keys in given for key in keys).values()) == {2}
 
 
-def test_a_story_that_was_given_back_still_counts_as_seen(tmp_path: Path, sharing: Make):
-    running = sharing(design_of(tmp_path, "feedback", feedback(1), raters=1, per_participant=90))
+def test_a_story_that_was_given_back_still_counts_as_seen(sharing: Any):
+    running = sharing("feedback", feedback(1), raters=1, per_participant=90)
     first, second = running.people(2)
     seen = running.take(first)
     running.let_pass(1e6)
@@ -245,7 +224,7 @@ def test_a_story_that_was_given_back_still_counts_as_seen(tmp_path: Path, sharin
 
 
 @pytest.mark.parametrize("marked", ["id", "original", "text"])
-def test_nobody_reads_a_group_that_gives_a_story_away(tmp_path: Path, sharing: Make, marked: str):
+def test_nobody_reads_a_group_that_gives_a_story_away(sharing: Any, marked: str):
     whole, changed = "She went away. Then she came back.", "She went away."
     rows = [
         {"id": f"{group}{k}", "group": group, "author": "a", "text": f"Another story, {group}{k}."}
@@ -259,25 +238,23 @@ def test_nobody_reads_a_group_that_gives_a_story_away(tmp_path: Path, sharing: M
         rows[2] |= {"story_id": "s"}
     if marked == "original":
         rows[2] |= {"original": whole}
-    running = sharing(design_of(tmp_path, "ttcw", rows, raters=2, per_participant=3))
+    running = sharing("ttcw", rows, raters=2, per_participant=3)
     for given in map(running.read_all, running.people(4)):
         assert given
         assert not {"a", "b"} <= set(given)
 
 
-def test_several_pieces_about_one_story_are_given_where_they_show_the_same_text(tmp_path: Path):
+def test_several_pieces_about_one_story_are_given_where_they_show_the_same_text(opened: Make):
     rows = [
         PIECE | {"id": story, "story_id": story, "method": method, "model": f"m{k}",
                  "feedback": f"Point {k}.", "original": f"{story} began.", "story": text}
         for story, method, text in (("one", "original", "one began."), ("two", "swap", "It ended."))
         for k in range(3)
     ]  # fmt: skip
-    most = {"raters": 3, "per_participant": 90, "per_story": 2}
-    running = Sharing(design_of(tmp_path, "feedback", rows, **most))
+    running = Sharing(opened("feedback", rows), raters=3, per_participant=90, per_story=2)
     for mine in map(running.read_all, running.people(3)):
         # Whoever read one piece on the changed story was shown how it was.
         assert Counter(key.partition("_")[0] for key in mine) == {"one": 2, "two": 1}
-    running.store.close()
 
 
 def fits(design: StudyDesign, units: list[Unit], story_of: dict[str, int], n: int) -> bool:
@@ -314,8 +291,10 @@ def test_the_number_of_people_is_the_least_that_can_fill_a_design(tmp_path: Path
                      "method": "swap" if k else "original", "original": f"0 of {story}."}
             for story, size in enumerate(sizes) for k in range(size)
         ]  # fmt: skip
-        design = design_of(tmp_path / str(trial), "feedback", rows, raters=rng.randint(1, 4),
-                           per_participant=rng.randint(1, 5))  # fmt: skip
+        file = tmp_path / f"study{trial}.toml"
+        new_study(file, "feedback", write_rows(file.with_suffix(".jsonl"), rows))
+        design = replace(load_study(file), raters=rng.randint(1, 4),
+                         per_participant=rng.randint(1, 5))  # fmt: skip
         units = read_units(design)
         story_of = {unit.key: int(str(unit.documents[0].meta["story_id"])) for unit in units}
         work = workload_of(design, units)

@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 from tests.commands import write_rows
-from tests.studies.test_app import ENDING, Running, hidden
+from tests.studies.running import ENDING, Running, hidden, open_study, save, send
 from tests.studies_data import story_rows
 
 from fabula.core.errors import InputError
 from fabula.core.types import Measurement
-from fabula.studies.app import create_app
 from fabula.studies.database import answers, audit, metadata, sessions
-from fabula.studies.design import load_study, new_study
+from fabula.studies.design import new_study
 from fabula.studies.participants import forget, invite
 from fabula.studies.study_engine import back_up, open_store, restore
-from fabula.studies.units import read_units
 
 
 def rows_of(running: Running) -> dict[str, list[Any]]:
@@ -33,12 +30,8 @@ def rows_of(running: Running) -> dict[str, list[Any]]:
 @pytest.fixture
 def answered(study: Running) -> Running:
     """Somebody has answered a question."""
-    save(study.reader(), ENDING, "Yes")
+    save(study.reader())
     return study
-
-
-def save(reader: TestClient, item: str, value: str) -> None:
-    assert reader.post("/save", data=hidden(reader.get("/page/story-1")) | {item: value}).is_success
 
 
 @pytest.fixture
@@ -59,12 +52,12 @@ def test_what_was_backed_up_is_put_back_to_the_last_row(
 ):
     backup = tmp_path / "backup.db"
     reader = running.reader()
-    save(reader, ENDING, "Yes")
-    save(reader, f"{ENDING}.why", "Ende gut, ünd \x01 'so'")
-    save(reader, ENDING, "")
+    save(reader)
+    save(reader, "Ende gut, ünd \x01 'so'", f"{ENDING}.why")
+    save(reader, "")
     with running.store.writing() as connection:
         forget(connection, 1, "test")
-    save(running.reader(), ENDING, "No")
+    save(running.reader(), "No")
     done = back_up(running.store, backup)
     assert (done.n_answers, done.n_people) == (1, 2)
     assert backup.stat().st_mode & 0o777 == 0o600
@@ -113,9 +106,7 @@ def test_a_backup_is_of_one_moment_while_people_answer(running: Running, tmp_pat
             assert connection.execute("SELECT count(*) FROM answers").fetchone() == (n,)
 
 
-def test_no_backup_is_put_over_nor_put_back_damaged(
-    answered: Running, new: Running, tmp_path: Path
-):
+def test_no_backup_is_put_over_nor_back_damaged(answered: Running, new: Running, tmp_path: Path):
     back_up(answered.store, tmp_path / "backup.db")
     with pytest.raises(InputError, match="already exists"):
         back_up(answered.store, tmp_path / "backup.db")
@@ -132,7 +123,7 @@ def test_no_backup_is_put_over_nor_put_back_damaged(
 def test_a_copy_without_its_log_can_be_put_back(answered: Running, new: Running, tmp_path: Path):
     reader = answered.reader()
     answered.store.checkpoint()
-    save(reader, "1:scene_vs_summary", "Yes")
+    save(reader, "Yes", "1:scene_vs_summary")
     alone = tmp_path / "alone"
     alone.mkdir()
     shutil.copy(tmp_path / "study.db", alone / "study.db")
@@ -173,10 +164,7 @@ class Files:
 
     def open(self) -> Running:
         write_rows(self.folder / "documents.jsonl", self.rows)
-        design = load_study(self.file)
-        units = read_units(design)
-        store = open_store(design, units, self.url)
-        return Running(design, units, store, create_app(design, units, store))
+        return open_study(self.file, self.url)
 
     def answers(self) -> list[Measurement]:
         running = self.open()
@@ -198,7 +186,7 @@ def files(tmp_path: Path, database: str) -> Files:
 def started(files: Files) -> Files:
     """One of the stories has been given to somebody, who has answered a question about it."""
     running = files.open()
-    save(running.reader(), ENDING, "Yes")
+    save(running.reader())
     running.store.close()
     return files
 
@@ -229,24 +217,20 @@ CHANGES: dict[str, tuple[Callable[[Files], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_a_changed_file_is_refused_in_a_sentence_that_names_what_differs(started: Files, what: str):
+def test_a_changed_file_is_refused_in_a_sentence_that_names_what_differs(started: Files):
     before, text, rows = started.answers(), started.file.read_text(), deepcopy(started.rows)
-    change, named = CHANGES[what]
-    change(started)
-    with pytest.raises(InputError, match=f"differs in {named} the study that part") as caught:
-        started.open()
-    assert "put it back, or copy it under another name with a new database" in str(caught.value)
-    assert "\n" not in str(caught.value)
-    # Put back, it has all its answers; the changed file with another database is a new study.
-    copy = started.folder / "copy"
-    copy.mkdir()
-    shutil.copy(started.file, copy)
-    assert Files(copy, f"sqlite:///{copy / 'copy.db'}", started.rows).answers() == []
-    started.rows = rows
-    started.file.write_text(text)
-    assert started.answers() == before
     assert len(before) == 1
+    for what, (change, named) in CHANGES.items():
+        change(started)
+        with pytest.raises(InputError, match=f"differs in {named} the study that part") as caught:
+            started.open()
+        assert "put it back, or copy it under another name with a new database" in str(caught.value)
+        assert "\n" not in str(caught.value)
+        # With another database it is a new study; put back, it has all its answers.
+        assert replace(started, url=f"sqlite:///{started.folder / what}.db").answers() == []
+        started.rows = deepcopy(rows)
+        started.file.write_text(text)
+        assert started.answers() == before
 
 
 def test_what_nobody_sees_may_change_after_the_start(started: Files):
@@ -268,10 +252,10 @@ def test_a_server_of_the_old_file_gives_nothing_out_once_the_new_one_is_started(
     old = files.open()
     late = old.visitor()
     page = late.get("/")
-    files.edit('# thanks = "Thank', 'thanks = "We thank')
+    CHANGES["thanks"][0](files)
     new = files.open()
     new.reader().get("/page/story-1")
-    answer = late.post("/consent", data=hidden(page) | {"agree": "yes"})
+    answer = send(late, "/consent", page, agree="yes")
     assert answer.status_code == 503
     assert "being changed" in answer.text
     old.store.close()
@@ -283,18 +267,14 @@ def test_a_backup_is_as_frozen_as_its_study(started: Files, tmp_path: Path):
     back_up(running.store, tmp_path / "copy.db")
     running.store.close()
 
-    def put_back(name: str) -> None:
-        started.url = f"sqlite:///{tmp_path / name}"
-        other = started.open()
-        try:
-            restore(other.store, other.design, other.units, tmp_path / "copy.db")
-        finally:
-            other.store.close()
-
-    put_back("other.db")
+    started.url = f"sqlite:///{tmp_path / 'other.db'}"
+    other = started.open()
+    put_back(other, tmp_path / "copy.db")
+    other.store.close()
     assert len(started.answers()) == 1
     CHANGES["thanks"][0](started)
+    started.url = f"sqlite:///{tmp_path / 'third.db'}"
+    third = started.open()
     with pytest.raises(InputError, match=r"differs in texts\.thanks"):
-        started.open()
-    with pytest.raises(InputError, match=r"differs in texts\.thanks"):
-        put_back("third.db")
+        put_back(third, tmp_path / "copy.db")
+    third.store.close()

@@ -13,7 +13,7 @@ from click.testing import Result
 from starlette.testclient import TestClient
 from tests.commands import invoke, refused, write_rows
 from tests.running_commands import running
-from tests.studies.test_app import ENDING, Running, hidden
+from tests.studies.running import Running, hidden, save, send
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.stories.story_writing import story_row
@@ -112,11 +112,9 @@ def test_a_preview_shows_the_study_and_keeps_nothing(file: Path):
     ):
         page = client.get(url)
         assert "Preview: Reading short stories" in page.text
-        origin = url.partition("/i/")[0]
-        page = client.post(f"{origin}/consent", data=hidden(page))
-        page = client.get(f"{origin}/page/story-1")
-        saved = client.post(f"{origin}/save", data=hidden(page) | {ENDING: "Yes"})
-        assert saved.json()["problems"] == {}
+        client.base_url = url.partition("/i/")[0]
+        send(client, "/consent", page)
+        assert save(client)["problems"] == {}
     assert sorted(file.parent.iterdir()) == before
     # What was answered there is in nobody's way.
     file.write_text(file.read_text().replace("few short stories", "few stories"))
@@ -143,22 +141,19 @@ def test_what_a_browser_is_told_counts_nothing_of_others(study: Running):
         reader = study.reader()
         form = hidden(reader.get("/page/story-1"))
         assert (form["unit"], form["revision"]) == ("1", "0")
-        for number, value in enumerate(("Yes", "No"), 1):
-            saved = reader.post("/save", data=form | {ENDING: value}).json()
-            assert saved["revision"] == number
+        assert [save(reader, value)["revision"] for value in ("Yes", "No")] == [1, 2]
 
 
 def test_two_people_at_one_browser_are_asked_who_is_reading(study: Running):
     with study.store.writing() as connection:
         first, second = invite(connection, 2, "test")
     browser = TestClient(study.app, follow_redirects=True)
-    page = browser.get(f"/i/{first}")
-    browser.post("/consent", data=hidden(page))
-    form = hidden(browser.get("/page/story-1"))
+    send(browser, "/consent", browser.get(f"/i/{first}"))
+    page = browser.get("/page/story-1")
     asked = browser.get(f"/i/{second}")
     assert "Who is reading?" in asked.text
     # The tab of the first still saves.
-    assert browser.post("/save", data=form | {ENDING: "Yes"}).status_code == 200
+    assert send(browser, "/save", page, **{"1:narrative_ending": "Yes"}).status_code == 200
     assert "story-1" in str(browser.get(f"/i/{first}").url)
     (link,) = re.findall(r'href="(/i/[^"]+)"', asked.text)
     assert "I agree" in browser.get(link).text

@@ -1,16 +1,13 @@
 """Attention items and questions that are asked again: who is asked what, and what is made of it."""
 
 import re
-from typing import Any
 
 import httpx
-import pytest
 from starlette.testclient import TestClient
-from tests.studies.test_app import Make, Running, filled, onward, swap
+from tests.studies.running import Make, Running, filled, onward
 from tests.studies.test_pairs import ITEMS
-from tests.studies_data import feedback_rows, story_rows
+from tests.studies_data import story_rows
 
-from fabula.core.errors import InputError
 from fabula.studies.quality import Checks, standings
 
 ATTENTION = """
@@ -24,17 +21,6 @@ CODES = """
 done = "GOOD"
 attention = "ASLEEP"
 """
-
-
-@pytest.fixture
-def made(opened: Make) -> Make:
-    """Makes a study whose file has more at its end, and at its beginning."""
-
-    def make(kind: Any, more: str, rows: list[dict[str, Any]], top: str = "") -> Running:
-        above = swap("\n[texts]", f"\n{top}\n[texts]")
-        return opened(kind, rows, change=lambda text: above(text) + more)
-
-    return make
 
 
 def read_all(reader: TestClient, **other: str) -> tuple[list[str], httpx.Response]:
@@ -61,8 +47,8 @@ def checks_of(running: Running) -> list[Checks]:
         return [one.facts.checks for one in standings(connection, running.design, found)]
 
 
-def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(made: Make):
-    running = made("ttcw", ATTENTION + CODES, story_rows(1, 2), 'repeat = ["narrative_ending"]')
+def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(opened: Make):
+    running = opened("ttcw", repeat=["narrative_ending"], more=ATTENTION + CODES)
     good, bad = running.reader(), running.reader()
     seen, page = read_all(good, check="No")
     assert "GOOD" in page.text
@@ -79,10 +65,9 @@ def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(made:
     assert "Attention items right" in shown
 
 
-def test_of_pairs_the_first_is_shown_again_in_the_same_order(made: Make):
-    running = made("pairs", ATTENTION, story_rows(2, 2), 'repeat = ["overall"]')
-    reader = running.reader()
-    seen, _ = read_all(reader, check="No", again="Story 2")
+def test_of_pairs_the_first_is_shown_again_in_the_same_order(opened: Make):
+    running = opened("pairs", story_rows(2, 2), repeat=["overall"], more=ATTENTION)
+    seen, _ = read_all(running.reader(), check="No", again="Story 2")
     assert len(seen) == 3
     assert ["Please choose No here." in one for one in seen] == [False, True, False]
     stories = [re.findall(r"Tale (\d\d):", one) for one in seen]
@@ -91,8 +76,8 @@ def test_of_pairs_the_first_is_shown_again_in_the_same_order(made: Make):
     assert len(running.given()) == 2 * len(ITEMS)
 
 
-def test_of_feedback_the_first_piece_is_shown_again(made: Make):
-    running = made("feedback", ATTENTION, feedback_rows(), 'repeat = ["sanity"]')
+def test_of_feedback_the_first_piece_is_shown_again(opened: Make):
+    running = opened("feedback", repeat=["sanity"], more=ATTENTION)
     seen, page = read_all(running.reader(), check="Yes")
     assert "You have finished" in page.text
     again = [one for one in seen if 'name="again:sanity"' in one]
@@ -102,25 +87,7 @@ def test_of_feedback_the_first_piece_is_shown_again(made: Make):
     assert checks_of(running) == [Checks(1, 0, 1, 1)]
 
 
-def test_a_wrong_answer_that_is_let_pass_costs_nothing(made: Make):
-    running = made("ttcw", ATTENTION + CODES, story_rows(1, 2), "attention_wrong = 1")
+def test_a_wrong_answer_that_is_let_pass_costs_nothing(opened: Make):
+    running = opened("ttcw", attention_wrong=1, more=ATTENTION + CODES)
     _, page = read_all(running.reader(), check="Yes")
     assert "GOOD" in page.text
-
-
-@pytest.mark.parametrize(
-    ("kind", "top", "more", "words"),
-    [
-        ("ttcw", "", ATTENTION.replace('"No"', '"Perhaps"'), "attention 1: the answer 'Perhaps'"),
-        ("ttcw", 'repeat = ["ending"]', "", "repeat: ttcw has no item ending; it has"),
-        ("feedback", 'repeat = ["relevance"]', "", "repeat: relevance is not always asked"),
-        ("pairs", "", ATTENTION.replace("at = 2", "at = 99"), "attention 1: at: nobody is given"),
-        ("pairs", 'repeat = ["overall"]\nrepeat_at = 11', "", "repeat_at: nobody is given"),
-        ("pairs", 'repeat = ["overall"]', "", r"repeat_at: these documents .* \(1 at most\)"),
-        ("pairs", "", ATTENTION, r"attention 1: at: these documents .* \(1 at most\)"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(made: Make, kind: str, top: str, more: str, words: str):
-    rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
-    with pytest.raises(InputError, match=words):
-        made(kind, more, rows, top)

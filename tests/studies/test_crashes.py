@@ -9,17 +9,17 @@ import pytest
 pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
 from tests.forking import fabula_command
+from tests.studies.running import ENDING, Running, hidden
 from tests.studies.simulation import Load, simulate, write_study
-from tests.studies.test_app import ENDING, Running, hidden
 
 
 def test_what_was_acknowledged_is_there_once_after_crashes(tmp_path: Path, database: str):
-    file = write_study(tmp_path, 8, n_groups=2, n_stories=2)
-    load = Load(n_participants=8, n_kills=4, seconds=1, n_stories=2)
+    file = write_study(tmp_path, 4, n_groups=1, n_stories=2)
+    load = Load(n_participants=4, n_kills=4, seconds=1, n_stories=2)
     outcome = simulate(file, database, load, [fabula_command()])
     assert (outcome.n_kills, outcome.n_stops) == (2, 2)
     assert outcome.n_copies == (2 if database.startswith("sqlite") else 0)
-    assert outcome.n_acknowledged >= 8 * 62
+    assert outcome.n_acknowledged >= 4 * 62
     assert outcome.disturbed_s, "people were answering when the server was gone"
     assert outcome.lost == []
     assert outcome.twice == []

@@ -1,17 +1,20 @@
 """What is asked after what, what is still open, and what an answer that was taken back retires."""
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.studies.running import Make, Running
+from tests.studies.test_checks import ATTENTION
+from tests.studies.test_screening import ABOUT
+from tests.studies_data import story_rows
 
 from fabula.core.errors import InputError
 from fabula.core.scales import Scale
 from fabula.core.types import Item
 from fabula.rubrics.conditions import Condition
-from fabula.rubrics.load import load_rubric
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Answers, FormError, Key, pages_of, retired, with_answer
 
@@ -20,11 +23,10 @@ from fabula.studies.forms import Answers, FormError, Key, pages_of, retired, wit
 def designs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyDesign]:
     folder = tmp_path_factory.mktemp("designs")
     (folder / "d.jsonl").write_text("{}\n")
-    found = {}
-    for kind in ("ttcw", "feedback"):
-        new_study(folder / f"{kind}.toml", kind, folder / "d.jsonl")  # type: ignore[arg-type]
-        found[kind] = load_study(folder / f"{kind}.toml")
-    return found
+    kinds: Any = ("ttcw", "feedback")
+    for kind in kinds:
+        new_study(folder / f"{kind}.toml", kind, folder / "d.jsonl")
+    return {kind: load_study(folder / f"{kind}.toml") for kind in kinds}
 
 
 def test_a_group_is_read_story_by_story_and_then_compared(designs: dict[str, StudyDesign]):
@@ -76,16 +78,12 @@ def test_questions_about_feedback_follow_their_branches(
     assert found == expected.split()
 
 
-def design_of(*items: Item) -> StudyDesign:
-    rubric = replace(load_rubric("feedback"), items=items)
-    return StudyDesign(
-        Path("s.toml"), "s", "S", "feedback", Path("d"), rubric, None, 1, 1, 1.0, "", 0, 0, "",
-        None, (), 0,  # type: ignore[arg-type]
-    )  # fmt: skip
+def asking(design: StudyDesign, *items: Item) -> StudyDesign:
+    return replace(design, rubric=replace(design.rubric, items=items))
 
 
-@given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["Yes", "No"]), max_size=4))
-def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]):
+@given(answers=st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["Yes", "No"]), max_size=4))
+def test_what_no_longer_applies_is_retired_to_the_last(designs: Any, answers: dict[str, str]):
     items = (
         Item("a", 1, "A", "A?"),
         Item("b", 2, "B", "B?", show_if="a == 'Yes'"),
@@ -93,7 +91,7 @@ def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]):
         Item("d", 4, "D", "D?", show_if="not c == 'No' and b == 'No'"),
     )
     given: Answers = {("unit", item): value for item, value in answers.items()}
-    kept, gone = retired(pages_of(design_of(*items), 1), given, {})
+    kept, gone = retired(pages_of(asking(designs["feedback"], *items), 1), given, {})
     # By hand: strike out what does not apply, one at a time, until all that is left does.
     expected = dict(answers)
     conditions = {item.id: Condition.parse(item.show_if) for item in items if item.show_if}
@@ -105,9 +103,10 @@ def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]):
     assert {item for _, item in gone} == set(answers) - set(expected)
 
 
-def test_a_condition_on_a_number_holds_of_what_was_typed():
+def test_a_condition_on_a_number_holds_of_what_was_typed(designs: dict[str, StudyDesign]):
     grade = Item("grade", 1, "A", "A?", scale=Scale("number", low=1, high=5))
-    page = pages_of(design_of(grade, Item("why", 2, "B", "B?", show_if="grade >= 3")), 1)[1]
+    why = Item("why", 2, "B", "B?", show_if="grade >= 3")
+    page = pages_of(asking(designs["feedback"], grade, why), 1)[1]
     asked = {
         answer: [q.item.id for q in page.applicable({("unit", "grade"): answer}, {})]
         for answer in ("", "2.5", "3", "10")
@@ -132,26 +131,49 @@ def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]):
     assert words.item.scale == Scale("text")
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ('raters = "many"', "raters"),
-        ("rater = 3", "rater"),
-        ("raters = 0", "raters"),
-        ('id = "Not an id"', "id"),
-        ('rubric = "nothing"', "no such rubric"),
-        ("quiz_pass = 1", "only 0 questions"),
-        ('[[quiz]]\ntext="T"\nquestion="Q"\noptions=["a", "b"]\nanswer="c"', "not one of its"),
-    ],
-)
-def test_a_study_that_cannot_be_run_names_the_field(tmp_path: Path, change: str, expected: str):
-    (tmp_path / "d.jsonl").write_text("{}\n")
-    path = tmp_path / "s.toml"
-    new_study(path, "ttcw", tmp_path / "d.jsonl")
-    name = change.partition(" =")[0]
-    lines = [line for line in path.read_text().splitlines() if not line.startswith(f"{name} =")]
-    path.write_text("\n".join([change, *lines] if not change.startswith("[") else [*lines, change]))
-    with pytest.raises(InputError, match=expected):
-        load_study(path)
+QUIZ = '[[quiz]]\ntext="T"\nquestion="Q"\noptions=["a", "b"]\nanswer="c"'
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("ttcw", {"raters": "many"}, "raters"), ("ttcw", {"rater": 3}, "rater"),
+    ("ttcw", {"raters": 0}, "raters"), ("ttcw", {"id": "Not an id"}, "id"),
+    ("ttcw", {"rubric": "nothing"}, "no such rubric"), ("ttcw", {"more": QUIZ}, "not one of its"),
+    ("ttcw", {"quiz_pass": 1}, "only 0 questions"),
+    # What is asked about people, and what they are told.
+    ("ttcw", {"more": "[codes]\ndone = 'http://platform.example'\n"},
+     "codes: done: .* begins with https://"),
+    ("ttcw", {"more": "[codes]\nfinished = 'X'\n"}, "codes.finished"),
+    ("ttcw", {"more": ABOUT.replace('"age"', '"expertise"')}, "two questions have this id"),
+    ("ttcw", {"more": ABOUT.replace(', "No"]', "]")}, "about: expertise: a choice needs"),
+    ("ttcw", {"more": ABOUT.replace("high = 99", "")}, "about: age: a number needs low and high"),
+    # What is asked to see whether they pay attention.
+    ("ttcw", {"more": ATTENTION.replace('"No"', '"Perhaps"')}, "attention 1: the answer 'Perhaps'"),
+    ("ttcw", {"repeat": ["ending"]}, "repeat: ttcw has no item ending; it has"),
+    ("feedback", {"repeat": ["relevance"]}, "repeat: relevance is not always asked"),
+    ("pairs", {"more": ATTENTION.replace("at = 2", "at = 99")}, "attention 1: at: nobody is given"),
+    ("pairs", {"repeat": ["overall"], "repeat_at": 11}, "repeat_at: nobody is given"),
+    ("pairs", {"repeat": ["overall"]}, r"repeat_at: these documents .* \(1 at most\)"),
+    ("pairs", {"more": ATTENTION}, r"attention 1: at: these documents .* \(1 at most\)"),
+    # What is compared.
+    ("pairs", {"rows": story_rows(2, 4), "max_pairs": 5}, "at least 6 pairs are needed"),
+    ("pairs", {"rows": story_rows(2, 1)}, "contains only one story"),
+    ("pairs", {"rubric": "feedback_category"}, "be asked about pairs"),
+    ("best-worst", {"rows": story_rows(1, 3)}, "contains only 3 stories, and 4 are shown"),
+    ("best-worst", {"rows": story_rows(1, 4), "ties": True},
+     "the best and the worst are always named"),
+    # Whom a platform sends.
+    ("ttcw", {"more": "[entry]\nallow = 'nobody.txt'\n"}, "allow: nobody.txt does not exist"),
+    ("ttcw", {"more": "[entry]\nsigned = true\n"}, "name it as `address`"),
+    *(("ttcw", {"more": f"[entry]\napi = '{api}'\n"}, "api: must be https://api.prolific.com")
+      for api in ("http://elsewhere.example", "https://api.prolific.com.elsewhere.example")),
+    ("ttcw", {"more": "[entry]\nstudies = ['../x']\n"}, "entry.studies"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "about", "said"), REFUSED, ids=[one[-1] for one in REFUSED])
+def test_a_study_that_cannot_be_run_names_the_field(opened: Make, kind: str, about: Any, said: str):
+    with pytest.raises(InputError, match=said):
+        opened(kind, **about)
+
+
+def test_a_new_study_takes_no_other_s_place(study: Running):
     with pytest.raises(InputError, match="already exists"):
-        new_study(path, "ttcw", tmp_path / "d.jsonl")
+        new_study(study.design.path, "ttcw", study.design.documents)

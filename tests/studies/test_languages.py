@@ -11,7 +11,7 @@ import pytest
 from jinja2 import Environment
 from markupsafe import Markup
 from starlette.testclient import TestClient
-from tests.studies.test_app import Make, Running, filled, hidden, onward, swap
+from tests.studies.running import Make, Running, filled, onward, save, send
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.core.errors import InputError
@@ -167,62 +167,58 @@ def test_every_word_that_people_see_is_a_label(opened: Make, tmp_path: Path, kin
         seen[name] = page.text
         return page
 
-    def send(name: str, where: str, page: Any, /, **more: str) -> Any:
-        return look(name, reader.post(where, data=hidden(page) | more))
+    def press(name: str, where: str, page: Any, /, **more: str) -> Any:
+        return look(name, send(reader, where, page, **more))
 
     page = look("welcome", reader.get("/"))
-    page = send("declined", "/consent", page, agree="no")
-    page = send("welcome again", "/consent", page)
-    page = send("tutorial", "/consent", page, agree="yes")
-    page = send("quiz", "/tutorial", page)
-    page = send("quiz again", "/quiz", page, **{"quiz-1": "Ξ"})
-    send("passed", "/quiz", page, **{"quiz-1": "Ο"})
+    page = press("declined", "/consent", page, agree="no")
+    page = press("welcome again", "/consent", page)
+    page = press("tutorial", "/consent", page, agree="yes")
+    page = press("quiz", "/tutorial", page)
+    page = press("quiz again", "/quiz", page, **{"quiz-1": "Ξ"})
+    press("passed", "/quiz", page, **{"quiz-1": "Ο"})
     page = look("about", reader.get("/"))
-    send("about, wrong", "/about", page, **{"about:years": "x"})
-    send("begin", "/about", page, **{"about:years": "50"})
+    press("about, wrong", "/about", page, **{"about:years": "x"})
+    press("begin", "/about", page, **{"about:years": "50"})
     for step in range(9):
         page = look(f"page {step}", reader.get("/" if not step else page.url.path))
         if 'name="unit"' not in page.text:
             break
         where = page.url.path
         long = {name: "x" * 9000 for name, text in filled(page, "long").items() if text == "long"}
-        send(f"wrong {step}", where, page, **long, go="finish")
-        page = send(f"sent {step}", where, page, **filled(page, "Α Β Γ Δ Ε"))
+        press(f"wrong {step}", where, page, **long, go="finish")
+        page = press(f"sent {step}", where, page, **filled(page, "Α Β Γ Δ Ε"))
         if page.url.path == where:
-            page = send(f"on {step}", where, page, **filled(page, "Α Β Γ Δ Ε"), **onward(page))
-    look("open", reader.get("/open"))
-    look("end", reader.get("/"))
-    stop = look("stop", reader.get("/withdraw"))
-    look("missing", reader.get("/nowhere"))
+            page = press(f"on {step}", where, page, **filled(page, "Α Β Γ Δ Ε"), **onward(page))
+    for path in ("/open", "/", "/nowhere", "/withdraw"):
+        stop = look(path, reader.get(path))
     look("stranger", TestClient(study.app).get("/"))
     with study.store.writing():
         study.store._is_stuck = True
-        send("locked", "/consent", stop)
+        press("locked", "/consent", stop)
     look("other", TestClient(study.app).get(f"/join?PROLIFIC_PID={7:024x}&STUDY_ID=1"))
     study.store.close()
-    assert "⟦Your completion code" in seen["end"]
+    assert "⟦Your completion code" in seen["/"]
     assert f"⟦{ENGLISH('kept_on_page')}⟧" in seen["locked"]
     assert {name: found for name, html in seen.items() if (found := unlabelled(html))} == {}
 
 
 def test_a_study_in_german_keeps_the_same_answers(opened: Make):
-    in_german = swap('language = "en"', 'language = "de"')
-    study = opened("ttcw", story_rows(1, 2), change=in_german)
+    study = opened("ttcw", language="de")
     assert study.design.digest != replace(study.design, labels=ENGLISH).digest
     assert study.design.texts.contact == "die Person, die Sie eingeladen hat"
     assert study.design.texts.thanks.startswith("Vielen Dank. Alle Ihre Antworten")
     reader = study.visitor()
     page = reader.get("/")
     assert "Ich stimme zu und mache weiter" in page.text
-    reader.post("/consent", data=hidden(page))
+    send(reader, "/consent", page)
     page = reader.get("/page/story-1")
     assert '<html lang="de">' in page.text
     assert "<span>Ja</span>" in page.text
     said = json.loads(re.findall(r'data-labels="([^"]*)"', page.text)[0].replace("&#34;", '"'))
     assert said["done_of"] == "{done} von {of}"
-    sent = reader.post("/save", data=hidden(page) | {"1:narrative_ending": "Yes"})
-    assert sent.json()["problems"] == {}
+    assert save(reader)["problems"] == {}
     assert list(study.given().values()) == [1.0]
-    page = reader.post("/page/story-1", data=hidden(page) | {"go": ""})
+    page = send(reader, "/page/story-1", page, go="")
     assert "Bitte begründen Sie Ihre Antwort in mindestens 4 Wörtern." in page.text
     assert "Diese Seite gibt es nicht." in reader.get("/nowhere").text

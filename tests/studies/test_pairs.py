@@ -14,19 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from tests.commands import invoke, write_rows
-from tests.studies.test_app import Make, Running, hidden, swap
+from tests.studies.running import Make, Running, send
 from tests.studies_data import story_rows
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document, Measurement
 from fabula.judging.pairs import rank_stories
 from fabula.studies.assigning import balanced_order, williams_square
-from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import preferences, said_of
 from fabula.studies.forms import TIE
 from fabula.studies.job import analyse_pairs
 from fabula.studies.quality import agreement_by_item, standings
-from fabula.studies.units import chosen_sets, pair_key, pairs_within, read_units
+from fabula.studies.units import chosen_sets, pair_key, pairs_within
 
 ITEMS = ("overall", "creativity", "prose")
 
@@ -64,7 +63,7 @@ def pairs(opened: Make) -> Running:
 
 
 def answer(reader: TestClient, page: Any, answers: dict[str, str]) -> Any:
-    return reader.post("/page/pair", data=hidden(page) | answers | {"go": "finish"})
+    return send(reader, "/page/pair", page, go="finish", **answers)
 
 
 def reading_all(reader: TestClient, answers: Callable[[str], dict[str, str]]) -> None:
@@ -137,10 +136,8 @@ def test_a_study_of_pairs_or_fours_is_made_by_command(tmp_path: Path):
     documents = write_rows(tmp_path / "s.jsonl", story_rows(2, 3))
 
     def new(kind: str, *more: str) -> str:
-        file = tmp_path / f"{kind}.toml"
-        return invoke(
-            "study", "new", file, "--design", kind, "--documents", documents, *more
-        ).stdout
+        words = "--design", kind, "--documents", documents, *more
+        return invoke("study", "new", tmp_path / f"{kind}.toml", *words).stdout
 
     made = json.loads(new("pairs", "--json"))
     # Three pairs in each of two groups; a person who reads a story once reads one of each.
@@ -150,50 +147,14 @@ def test_a_study_of_pairs_or_fours_is_made_by_command(tmp_path: Path):
     assert "(40 sets of four, 20 texts)" in new("best-worst")
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Callable[..., Any]:
-    """Makes the units of a study whose file is changed."""
-
-    def make(kind: Any, rows: list[dict[str, Any]], change: Callable[[str], str] = str) -> Any:
-        file = tmp_path / "p.toml"
-        file.unlink(missing_ok=True)
-        new_study(file, kind, write_rows(tmp_path / "s.jsonl", rows))
-        file.write_text(change(file.read_text()))
-        return read_units(load_study(file))
-
-    return make
-
-
-def at_most(n: int) -> Callable[[str], str]:
-    return swap("ties = false", f"max_pairs = {n}")
-
-
-@pytest.mark.parametrize(
-    ("kind", "n", "change", "words"),
-    [
-        ("pairs", (2, 4), at_most(5), "at least 6 pairs are needed"),
-        ("pairs", (2, 1), str, "contains only one story"),
-        ("pairs", (2, 2), swap('"comparison"', '"feedback_category"'), "be asked about pairs"),
-        ("best-worst", (1, 3), str, "contains only 3 stories, and 4 are shown"),
-        ("best-worst", (1, 4), swap("at_once = 4", "at_once = 4\nties = true"),
-         "the best and the worst are always named"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_compared_is_refused(
-    made: Callable[..., Any], kind: str, n: tuple[int, int], change: Any, words: str
-):
-    with pytest.raises(InputError, match=words):
-        made(kind, story_rows(*n), change)
-
-
-def test_of_many_pairs_some_are_chosen_that_hold_every_story(made: Callable[..., Any]):
-    units = made("pairs", story_rows(2, 4), at_most(9))
+def test_of_many_pairs_some_are_chosen_that_hold_every_story(opened: Make):
+    units = opened("pairs", story_rows(2, 4), max_pairs=9).units
     assert len(units) == len({unit.key for unit in units}) == 9
     assert len({one.id for unit in units for one in unit.documents}) == 8
 
 
 def test_neither_counts_as_half_for_each(opened: Make):
-    running = opened("pairs", story_rows(1, 2), change=swap("ties = false", "ties = true"))
+    running = opened("pairs", ties=True)
     for said in ("Story 1", "Story 1", TIE):
         reader = running.reader()
         done = answer(reader, reader.get("/page/pair"), {f"unit:{item}": said for item in ITEMS})
@@ -281,7 +242,7 @@ def test_an_answer_says_what_a_ranking_with_these_ends_says(order: list[int], en
 
 
 @pytest.fixture
-def fours(opened: Any) -> Any:
+def fours(opened: Make) -> Running:
     return opened("best-worst", rows(2, 6))
 
 

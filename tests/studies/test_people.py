@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from starlette.testclient import TestClient
 from tests.commands import invoke
-from tests.studies.test_app import ENDING, Running, csrf, hidden
+from tests.studies.running import ENDING, Running, csrf, save, send
 
 from fabula.studies.database import answers, assignments, participants, visits
 
@@ -28,8 +28,9 @@ def run(running: Running, command: str, *more: str) -> Result:
     return invoke(*arguments, code=None)
 
 
-def people(running: Running) -> list[tuple[str, str]]:
-    return running.rows(participants.c.note, participants.c.state)
+def noted(links: str) -> list[tuple[str, str]]:
+    """The rows of a table of links."""
+    return [(row["participant"], row["note"]) for row in csv.DictReader(io.StringIO(links))]
 
 
 def test_each_invitation_has_a_number_and_a_note_of_its_own(running: Running, tmp_path: Path):
@@ -40,13 +41,13 @@ def test_each_invitation_has_a_number_and_a_note_of_its_own(running: Running, tm
     assert done.exit_code == 0, done.stdout
     told = re.findall(r"(?m)^(p\d+)  https://s.example/i/\S+  (\S+)$", done.stdout)
     assert told == [("p0001", "Ann"), ("p0002", "=Ben")]
-    rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))))
     # No spreadsheet takes a note for a formula.
-    noted = [(row["participant"], row["note"]) for row in rows]
-    assert noted == [("p0001", "Ann"), ("p0002", "'=Ben")]
-    assert all(row["link"] in done.stdout for row in rows)
+    assert noted(out.read_text(encoding="utf-8")) == [("p0001", "Ann"), ("p0002", "'=Ben")]
+    links = re.findall("https://s.example/i/[^,\r\n]+", out.read_text(encoding="utf-8"))
+    assert links == re.findall(r"https://s.example/i/\S+", done.stdout)
     assert out.stat().st_mode & 0o777 == 0o600
-    assert people(running) == [("Ann", "invited"), ("=Ben", "invited")]
+    people = running.rows(participants.c.note, participants.c.state)
+    assert people == [("Ann", "invited"), ("=Ben", "invited")]
     for wrong, said in (
         ((), "or N must be given"),
         (("2", "--notes", str(notes)), "cannot be used together"),
@@ -70,9 +71,7 @@ def test_a_new_link_ends_the_old_one(running: Running):
     assert "they are called p0001" in str(run(running, "people --reissue", "Ann").exception)
 
 
-def test_the_page_makes_a_link_for_each_note_also_as_a_file(
-    running: Running, organiser: TestClient
-):
+def test_the_page_makes_a_link_for_each_note_or_a_file(running: Running, organiser: TestClient):
     page = organiser.get("/organise")
     form = {"csrf": csrf(page), "n": "1", "notes": "Ann\r\n\r\nBen\r\n"}
     page = organiser.post("/organise/invite", data=form)
@@ -81,12 +80,10 @@ def test_the_page_makes_a_link_for_each_note_also_as_a_file(
     assert TestClient(running.app).get(f"/i/{links[0][1]}").status_code == 200
     sent = organiser.post("/organise/invite", data={**form, "as": "csv"})
     assert "attachment" in sent.headers["content-disposition"]
-    rows = list(csv.DictReader(io.StringIO(sent.text)))
-    noted = [(row["participant"], row["note"]) for row in rows]
-    assert noted == [("p0003", "Ann"), ("p0004", "Ben")]
+    assert noted(sent.text) == [("p0003", "Ann"), ("p0004", "Ben")]
     page = organiser.post("/organise/reissue", data={"csrf": csrf(page), "id": "1"})
     assert "Make a new link for p0001?" in page.text
-    page = organiser.post("/organise/reissue", data=hidden(page))
+    page = send(organiser, "/organise/reissue", page)
     assert len(re.findall('readonly value="http://testserver/i/', page.text)) == 1
     assert TestClient(running.app).get(f"/i/{links[0][1]}").status_code == 403
 
@@ -96,8 +93,9 @@ def test_what_is_counted_of_people_is_the_same_in_either_database(
 ):
     for answer in ("Yes", "No"):
         reader = running.reader()
-        form = hidden(reader.get("/page/story-1"))
-        reader.post("/save", data=form | {ENDING: answer, f"{ENDING}.why": "She comes back home."})
+        page = reader.get("/page/story-1")
+        given = {ENDING: answer, f"{ENDING}.why": "She comes back home."}
+        send(reader, "/save", page, **given)
     running.visitor()
     running.set(assignments, state="done", done_ms=1)
     assert re.search(r"p0003.*invited", organiser.get("/organise").text, re.DOTALL)
@@ -125,24 +123,23 @@ def test_many_are_removed_or_forgotten_when_it_is_sure(running: Running, organis
         return running.every(participants.c.state)
 
     for _ in range(3):
-        reader = running.reader()
-        reader.post("/save", data=hidden(reader.get("/page/story-1")) | {ENDING: "Yes"})
+        save(running.reader())
     token = csrf(organiser.get("/organise"))
     chosen = {"csrf": token, "chosen_1": "yes", "chosen_3": "yes"}
     page = organiser.post("/organise/remove", data=chosen)
     assert "Remove 2 people?" in page.text
     assert "p0001, p0003" in page.text
     assert states() == ["ready"] * 3
-    organiser.post("/organise/remove", data=hidden(page))
+    send(organiser, "/organise/remove", page)
     assert states() == ["removed", "ready", "removed"]
     page = organiser.post("/organise/forget", data={"csrf": token, "id": "2"})
     assert "Delete all answers of p0002?" in page.text
-    organiser.post("/organise/forget", data=hidden(page))
+    send(organiser, "/organise/forget", page)
     assert states() == ["removed", "forgotten", "removed"]
     assert len(set(running.every(answers.c.assignment_id))) == 2
     assert set(running.every(assignments.c.participant_id)) == {1, 3}
-    wrong = organiser.post("/organise/remove", data={"csrf": token, "chosen_x": "y"})
-    assert wrong.status_code == 422
+    wrong = {"csrf": token, "chosen_x": "y"}
+    assert organiser.post("/organise/remove", data=wrong).status_code == 422
     unknown = {"csrf": token, "chosen_1": "yes", "chosen_99": "yes", "sure": "yes"}
     assert organiser.post("/organise/forget", data=unknown).status_code == 404
     # One who is not there: nothing is done to anybody.
@@ -166,8 +163,7 @@ def test_those_whom_the_platform_says_returned_are_removed_by_their_status(runni
 
 def test_what_people_write_shows_as_text_to_the_organiser(running: Running, organiser: TestClient):
     hostile = "</td></textarea><script>a()</script><img src=x onerror=b()> javascript:c()"
-    form = hidden(organiser.get("/organise")) | {"n": "1", "note": hostile}
-    organiser.post("/organise/invite", data=form)
+    send(organiser, "/organise/invite", organiser.get("/organise"), n="1", note=hostile)
     page = organiser.get("/organise")
     assert "&lt;script&gt;" in page.text
     assert "<script>a" not in page.text

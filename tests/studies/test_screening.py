@@ -1,16 +1,14 @@
 """What stands before the first unit, what people are told on their way, and how they stop."""
 
 import json
-from typing import Any
+from pathlib import Path
 
-import httpx
 import pytest
 from starlette.testclient import TestClient
 from tests.commands import invoke, rows_of
-from tests.studies.test_app import ENDING, Make, Running, answer_all, csrf, hidden, swap
-from tests.studies_data import feedback_rows, story_rows
+from tests.studies.running import ENDING, Make, Running, answer_all, hidden, save, send
+from tests.studies_data import story_rows
 
-from fabula.core.errors import InputError
 from fabula.studies import database as db
 from fabula.studies.quality import MOST_MS, Event, _events, spent_ms
 
@@ -43,35 +41,20 @@ high = 99
 """
 
 
-@pytest.fixture
-def made(opened: Make) -> Make:
-    """Makes a study of a kind whose file has more at its end."""
-
-    def make(kind: Any, more: str) -> Running:
-        rows = story_rows(1, 2) if kind == "ttcw" else feedback_rows()
-        return opened(kind, rows, change=lambda text: text + more)
-
-    return make
-
-
-def say(client: TestClient, path: str, page: httpx.Response, **fields: str) -> httpx.Response:
-    return client.post(path, data=hidden(page) | fields)
-
-
-def test_who_does_not_agree_is_asked_nothing_and_may_read_the_text_again(made: Make):
-    running = made("ttcw", CODES)
+def test_who_does_not_agree_is_asked_nothing_and_may_read_the_text_again(opened: Make):
+    running = opened("ttcw", more=CODES)
     client = running.visitor()
     page = client.get("/")
     assert "I do not agree" in page.text
-    page = say(client, "/consent", page, agree="no")
+    page = send(client, "/consent", page, agree="no")
     assert "N0" in page.text
     assert client.get("/page/story-1").url.path == "/"
-    page = say(client, "/consent", page)
+    page = send(client, "/consent", page)
     assert "I agree, go on" in page.text
     # Consent to another text than holds now does not count.
-    page = say(client, "/consent", page, agree="yes", version="0" * 8)
+    page = send(client, "/consent", page, agree="yes", version="0" * 8)
     assert "I agree, go on" in page.text
-    page = say(client, "/consent", page, agree="yes")
+    page = send(client, "/consent", page, agree="yes")
     assert "Begin" in page.text
     said, texts = running.rows(db.consents), running.rows(db.consent_texts)
     assert [row.what for row in said] == ["declined", "agreed"]
@@ -80,13 +63,13 @@ def test_who_does_not_agree_is_asked_nothing_and_may_read_the_text_again(made: M
     assert all(row.at_ms for row in said)
 
 
-def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(made: Make):
-    running = made("feedback", CODES)
-    right = {f"quiz-{k}": q.answer for k, q in enumerate(running.design.quiz, 1)}
+def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(opened: Make):
+    running = opened("feedback", more=CODES)
+    right = running.quiz_answers()
     wrong = {f"quiz-{k}": next(o for o in q.options if o != q.answer)
              for k, q in enumerate(running.design.quiz, 1)}  # fmt: skip
     one, other = running.visitor(), running.visitor()
-    page = say(one, "/consent", one.get("/"), agree="yes")
+    page = send(one, "/consent", one.get("/"), agree="yes")
     assert "twice" in page.text
     first = hidden(page)
     again = one.post("/quiz", data=first | wrong)
@@ -94,13 +77,13 @@ def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(made: Make):
     assert "once more" in again.text
     # A double click sends the first try again.
     assert "once more" in one.post("/quiz", data=first | wrong).text
-    assert "task is clear" in one.post("/quiz", data=hidden(again) | right).text
-    page = say(other, "/consent", other.get("/"), agree="yes")
-    page = other.post("/quiz", data=hidden(page) | wrong)
-    page = other.post("/quiz", data=hidden(page) | wrong)
+    assert "task is clear" in send(one, "/quiz", again, **right).text
+    page = send(other, "/consent", other.get("/"), agree="yes")
+    for _ in range(2):
+        page = send(other, "/quiz", page, **wrong)
     assert "FA1L" in page.text
     assert "it ends here for you" in page.text
-    assert "FA1L" in other.post("/quiz", data={"csrf": csrf(other.get("/withdraw")), **right}).text
+    assert "FA1L" in send(other, "/quiz", other.get("/withdraw"), **right).text
     assert other.get("/page/story", follow_redirects=False).status_code == 303
     assert running.every(db.participants.c.state) == ["ready", "failed"]
     tries = running.rows(db.quiz_tries)
@@ -109,13 +92,13 @@ def test_the_quiz_has_two_tries_and_one_sent_twice_counts_once(made: Make):
 
 
 @pytest.mark.parametrize("kind", ["feedback", "ttcw"])
-def test_the_tutorial_comes_first_and_can_be_read_again(made: Make, kind: str):
-    client = made(kind, TUTORIAL).visitor()
-    page = say(client, "/consent", client.get("/"), agree="yes")
+def test_the_tutorial_comes_first_and_can_be_read_again(opened: Make, kind: str):
+    client = opened(kind, more=TUTORIAL).visitor()
+    page = send(client, "/consent", client.get("/"), agree="yes")
     assert "A fox slept." in page.text
     assert "The fox is." in page.text
     assert "quiz-1" not in page.text
-    page = say(client, "/tutorial", page)
+    page = send(client, "/tutorial", page)
     if kind == "ttcw":
         assert page.url.path == "/page/story-1", "there is no quiz"
     else:
@@ -123,11 +106,11 @@ def test_the_tutorial_comes_first_and_can_be_read_again(made: Make, kind: str):
         assert "A fox slept." in client.get("/tutorial").text
 
 
-def test_questions_about_people_are_checked_and_kept_once(made: Make):
-    running = made("ttcw", ABOUT)
+def test_questions_about_people_are_checked_and_kept_once(opened: Make):
+    running = opened("ttcw", more=ABOUT)
     client = running.visitor()
-    page = say(client, "/consent", client.get("/"), agree="yes")
-    page = client.post("/about", data=hidden(page) | {"about:age": "7"})
+    page = send(client, "/consent", client.get("/"), agree="yes")
+    page = send(client, "/about", page, **{"about:age": "7"})
     assert "Please answer this question." in page.text
     assert "a number from 18 to 99" in page.text
     assert 'value="7"' in page.text
@@ -138,16 +121,16 @@ def test_questions_about_people_are_checked_and_kept_once(made: Make):
 
 
 @pytest.mark.parametrize("choice", ["keep", "delete"])
-def test_who_stops_gives_the_place_back_and_decides_on_their_answers(made: Make, choice: str):
-    running = made("ttcw", CODES)
+def test_who_stops_gives_the_place_back_and_decides_on_their_answers(opened: Make, choice: str):
+    running = opened("ttcw", more=CODES)
     client = running.reader()
     page = client.get("/page/story-1")
     assert "p0001" in page.text
     assert "Stop taking part" in page.text
-    client.post("/save", data=hidden(page) | {"1:narrative_ending": "Yes"})
-    say(client, "/withdraw", client.get("/withdraw"))
+    save(client)
+    send(client, "/withdraw", client.get("/withdraw"))
     assert client.get("/page/story-1").url.path == "/page/story-1", "without a choice nothing stops"
-    page = say(client, "/withdraw", client.get("/withdraw"), do=choice)
+    page = send(client, "/withdraw", client.get("/withdraw"), do=choice)
     assert "ST0P" in page.text
     columns = (db.participants.c.state, db.assignments.c.state, db.answers.c.value)
     kept = [running.every(column) for column in (*columns, db.consents.c.what)]
@@ -159,35 +142,18 @@ def test_who_stops_gives_the_place_back_and_decides_on_their_answers(made: Make,
         assert client.get("/").status_code == 403
 
 
-def test_the_end_has_a_link_back_to_the_platform(made: Make):
-    running = made("ttcw", CODES)
+def test_the_end_has_a_link_back_to_the_platform(opened: Make):
+    running = opened("ttcw", more=CODES)
     client = TestClient(running.app)
-    page = client.get(f"/join?PROLIFIC_PID={7:024x}")
-    say(client, "/consent", page, agree="yes")
+    send(client, "/consent", client.get(f"/join?PROLIFIC_PID={7:024x}"), agree="yes")
     client.get("/page/story-1")
     running.set(db.assignments, state="done", done_ms=1)
     assert 'href="https://platform.example/done"' in client.get("/").text
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ("[codes]\ndone = 'http://platform.example'\n", "codes: done: .* begins with https://"),
-        (ABOUT.replace('"age"', '"expertise"'), "two questions have this id"),
-        (ABOUT.replace('["Yes", "No"]', '["Yes"]'), "about: expertise: a choice needs"),
-        (ABOUT.replace("high = 99", ""), "about: age: a number needs low and high"),
-        ("[codes]\nfinished = 'X'\n", "codes.finished"),
-    ],
-)
-def test_what_cannot_be_asked_is_said_with_its_field(made: Make, more: str, words: str):
-    with pytest.raises(InputError, match=words):
-        made("ttcw", more)
-
-
 @pytest.fixture
 def study(opened: Make) -> Running:
-    change = swap("per_participant = 1", "per_participant = 2")
-    return opened("ttcw", story_rows(2, 2), change=change)
+    return opened("ttcw", story_rows(2, 2), per_participant=2)
 
 
 def test_everybody_knows_where_they_are_and_how_long_it_takes(study: Running):
@@ -201,19 +167,17 @@ def test_everybody_knows_where_they_are_and_how_long_it_takes(study: Running):
     reader.get("/page/story-2")
     group = reader.get("/page/group")
     assert "Once you hand in, you can no longer change anything." in group.text
-    after = answer_all(reader, ["story-1", "story-2", "group"])
-    assert "Handed in. This is the next one." in after.text
+    assert "Handed in. This is the next one." in answer_all(reader).text
     assert "Group 2 of 2 at most" in reader.get("/page/story-1").text
-    assert "You have finished" in answer_all(reader, ["story-1", "story-2", "group"]).text
+    assert "You have finished" in answer_all(reader).text
 
 
 def test_in_feedback_nothing_tells_how_many_questions_come(opened: Make):
-    reader = opened("feedback", feedback_rows()).reader()
+    reader = opened("feedback").reader()
     page = reader.get("/page/story")
     assert '<p class="where">Story 1 of 2 at most</p>' in page.text
     assert "stays as it is" not in page.text
-    sent = hidden(page) | {"unit:own_feedback": "n/a", "go": "next"}
-    page = reader.post("/page/story", data=sent)
+    page = send(reader, "/page/story", page, go="next", **{"unit:own_feedback": "n/a"})
     assert "Once you continue, you can no longer change your answers on this page." in page.text
     assert reader.get("/open").url.path == "/page/feedback"
 
@@ -223,16 +187,15 @@ def test_a_short_reason_is_told_at_its_page_and_once(study: Running):
     page = reader.get("/page/story-1")
     given = {ENDING: "Yes", f"{ENDING}.why": "So it is."}
     told = "please give your reason, at least 4 words"
-    kept = reader.post("/page/story-1", data=hidden(page) | given | {"go": ""})
+    kept = send(reader, "/page/story-1", page, go="", **given)
     assert told in kept.text
     assert "So it is." in kept.text
     assert ">Saved.<" in kept.text, "saved all the same"
-    stopped = reader.post("/page/story-1", data=hidden(page) | given | {"go": "story-2"})
+    stopped = send(reader, "/page/story-1", page, go="story-2", **given)
     assert told in stopped.text
     assert "Press the button again" in stopped.text
     assert "not answered yet" not in stopped.text, "what is open is nobody's fault yet"
-    gone = reader.post("/page/story-1", data=hidden(stopped) | {"go": "story-2"})
-    assert gone.url.path == "/page/story-2"
+    assert send(reader, "/page/story-1", stopped, go="story-2").url.path == "/page/story-2"
     # Where each answer is sent by itself, a reason is told to be short once it was left.
     form = hidden(reader.get("/page/story-1")) | {f"{ENDING}.why": "It is."}
     assert reader.post("/save", data=form).json()["short"] == {}
@@ -252,20 +215,20 @@ def test_the_list_of_what_is_open_leads_to_each_gap_and_back(study: Running):
     page = reader.get("/page/story-2?from=open")
     assert "Back to what is open" in page.text
     field = "2:narrative_ending"
-    answered = {field: "No", f"{field}.why": "It ends too soon.", "go": "open"}
-    back = reader.post("/page/story-2", data=hidden(page) | answered)
+    answered = {field: "No", f"{field}.why": "It ends too soon."}
+    back = send(reader, "/page/story-2", page, go="open", **answered)
     assert back.url.path == "/open"
     assert "#q-2:narrative_ending" not in back.text
-    done = answer_all(reader, ["story-1", "story-2", "group"], "open")
+    done = answer_all(reader, "open")
     assert "Everything is answered" in done.text
-    assert "Handed in" in reader.post("/page/group", data=hidden(done) | {"go": "finish"}).text
+    assert "Handed in" in send(reader, "/page/group", done, go="finish").text
 
 
-def test_time_is_counted_by_page_and_no_gap_is_left_out(study: Running):
+def test_time_is_counted_by_page_and_no_gap_is_left_out(study: Running, tmp_path: Path):
     reader = study.reader()
     page = reader.get("/page/story-1")
     reader.get("/page/story-2")
-    reader.post("/save", data=hidden(page) | {ENDING: "Yes"})
+    send(reader, "/save", page, **{ENDING: "Yes"})
     # A minute before the first page, an hour on it, two minutes on the second, and the answer on
     # the first: by hand, the hour counts ten minutes.
     with study.store.writing() as connection:
@@ -279,11 +242,9 @@ def test_time_is_counted_by_page_and_no_gap_is_left_out(study: Running):
         ((_, events),) = _events(connection, {})
     assert sum(spent_ms(events).values()) == 60_000 + MOST_MS + 120_000
     assert spent_ms([Event(5, "a")]) == {}
-    study.store.checkpoint()
-    out = study.design.path.parent
-    invoke("study", "export", study.design.path, "--out", out / "o.jsonl", "--times",
-           out / "t.jsonl")  # fmt: skip
+    times = tmp_path / "t.jsonl"
+    invoke("study", "export", study.design.path, "--out", tmp_path / "o.jsonl", "--times", times)
     names = ("rater", "page", "seconds", "n_opened", "n_saved")
-    assert [tuple(row[name] for name in names) for row in rows_of(out / "t.jsonl")] == [
+    assert [tuple(row[name] for name in names) for row in rows_of(times)] == [
         ("p0001", "story-1", 600.0, 1, 1), ("p0001", "story-2", 120.0, 1, 0),
     ]  # fmt: skip

@@ -111,13 +111,10 @@ FRENCH = "Il était une fois un roi qui aimait les livres. Il lisait toute la nu
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "no_words"),
-        (" \n", "no_words"),
-        ("… — !", "no_words"),
-        ("Stop!", "too_short"),
+        ("", "no_words"), (" \n", "no_words"), ("… — !", "no_words"), ("Stop!", "too_short"),
         (FRENCH, "not English: looks like French"),
     ],
-)
+)  # fmt: skip
 def test_what_has_no_fluency_says_why(measure: FluencyMeasure, text: str, reason: str):
     found = one(measure, text)
     assert (found.bits_per_word, found.missing_reason) == (None, reason)

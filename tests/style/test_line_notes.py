@@ -283,8 +283,8 @@ def test_the_manual_has_the_figures_that_the_labels_give(labels: list[Any]):
     from scipy.stats import binomtest
 
     page = (ROOT / "docs" / "writer.md").read_text(encoding="utf-8")
-    titles = {"same beginning": "beginning", "dialogue tag": "tag", "stock phrase": "stock"}
-    titles |= {"long sentence": "long", "repeated sentence": "sentence"}
+    titles = {"same beginning": "beginning", "dialogue tag": "tag", "stock phrase": "stock",
+              "long sentence": "long", "repeated sentence": "sentence"}  # fmt: skip
     counts = Counter((row["round"], row["kind"], row["label"]) for row in labels)
     precisions = 0
     rows = r"^\| ([a-z ]+?)( \(off\))? \|([^|\n]*)\|([^|\n]*)\|$"

@@ -1,0 +1,184 @@
+"""Studies in this process, and what people do with their pages without a browser."""
+
+import html
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+from sqlalchemy import Table, select
+from starlette.testclient import TestClient
+from tests.commands import write_rows
+from tests.studies_data import feedback_rows, story_rows
+
+from fabula.core.types import Measurement
+from fabula.studies.app import create_app
+from fabula.studies.assigning import Assignment, finish
+from fabula.studies.database import Store, assignments, now_ms
+from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.exporting import export
+from fabula.studies.forms import Key, pages_of
+from fabula.studies.participants import invite, invite_each, set_state
+from fabula.studies.study_engine import open_store
+from fabula.studies.units import Unit, read_units
+from fabula.studies.views import save_answers
+
+ENDING = "1:narrative_ending"
+
+
+@dataclass
+class Running:
+    """A study in this process."""
+
+    design: StudyDesign
+    units: list[Unit]
+    store: Store
+    app: Any
+
+    def visitor(self) -> TestClient:
+        """Somebody who was invited, with their cookie."""
+        with self.store.writing() as connection:
+            (token,) = invite(connection, 1, "test")
+        client = TestClient(self.app, follow_redirects=True, raise_server_exceptions=False)
+        assert client.get(f"/i/{token}").status_code == 200
+        return client
+
+    def reader(self) -> TestClient:
+        """Somebody who agreed."""
+        client = self.visitor()
+        page = send(client, "/consent", client.get("/"))
+        if "quiz-1" in page.text:
+            send(client, "/quiz", page, **self.quiz_answers())
+        return client
+
+    def quiz_answers(self) -> dict[str, str]:
+        return {f"quiz-{k}": q.answer for k, q in enumerate(self.design.quiz, 1)}
+
+    def rows(self, *columns: Any) -> list[Any]:
+        """What the database holds, in order."""
+        key = getattr(columns[0], "table", columns[0]).primary_key
+        with self.store.reading() as connection:
+            return list(connection.execute(select(*columns).order_by(*key)))
+
+    def every(self, column: Any) -> list[Any]:
+        return [value for (value,) in self.rows(column)]
+
+    def set(self, table: Table, **values: Any) -> None:
+        """In every row."""
+        with self.store.writing() as connection:
+            connection.execute(table.update().values(**values))
+
+    def measured(self, *, unfinished: bool = False) -> list[Measurement]:
+        units = {unit.key: unit for unit in self.units}
+        with self.store.reading() as connection:
+            return list(export(connection, self.design, units, unfinished=unfinished))
+
+    def given(self) -> dict[tuple[str, str], Any]:
+        found = self.measured(unfinished=True)
+        return {(one.document_id, one.item): one.value for one in found if one.value is not None}
+
+    def organiser(self) -> TestClient:
+        client = TestClient(self.app, raise_server_exceptions=False)
+        client.post("/organise/login", data={"password": "secret"})
+        return client
+
+
+Make = Callable[..., Running]
+
+
+def csrf(page: httpx.Response) -> str:
+    return hidden(page)["csrf"]
+
+
+def hidden(page: httpx.Response) -> dict[str, str]:
+    """The form's own fields."""
+    found = re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', page.text)
+    return {name: html.unescape(value) for name, value in found}
+
+
+def send(client: TestClient, path: str, page: httpx.Response, /, **fields: str) -> httpx.Response:
+    """Send the form of a page, with these fields."""
+    return client.post(path, data=hidden(page) | fields)
+
+
+def save(reader: TestClient, value: str = "Yes", item: str = ENDING) -> Any:
+    """Somebody opens the first story and answers a question: what the page's script is told."""
+    saved = send(reader, "/save", reader.get("/page/story-1"), **{item: value})
+    assert saved.is_success
+    return saved.json()
+
+
+def make(
+    folder: Path, kind: Any, rows: list[dict[str, Any]] | None = None, *, url: str | None = None,
+    more: str = "", name: str = "study", **lines: object,
+) -> Running:  # fmt: skip
+    """A study, of two texts if no others are given, whose file has these lines, and more at its
+    end."""
+    if rows is None:
+        rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
+    file = folder / f"{name}.toml"
+    file.unlink(missing_ok=True)
+    new_study(file, kind, write_rows(folder / f"{name}.jsonl", rows))
+    text = file.read_text()
+    for key, value in lines.items():
+        line = f"{key} = {json.dumps(value)}"
+        text, n = re.subn(rf"(?m)^(# )?{key} = .*", line, text, count=1)
+        text = text if n else text.replace("\n[texts]", f"\n{line}\n[texts]")
+    file.write_text(text + more)
+    return open_study(file, url)
+
+
+def open_study(file: Path, url: str | None = None) -> Running:
+    design = load_study(file)
+    units = read_units(design)
+    store = open_store(design, units, url)
+    return Running(design, units, store, create_app(design, units, store, password="secret"))
+
+
+def filled(page: httpx.Response, why: str = "For these reasons I say so.", **parts: str) -> Any:
+    """The form of a page with an answer in each field: for some parts a certain one."""
+    form = hidden(page)
+    for field, value in re.findall(r'type="radio" name="([^"]+)" value="([^"]*)"', page.text):
+        part, _, item = field.partition(":")
+        form.setdefault(field, part if item == "preference" else parts.get(part, value))
+    areas = re.findall(r'<textarea[^>]* name="([^"]+)"', page.text)
+    return form | dict.fromkeys(areas, why)
+
+
+def onward(page: httpx.Response) -> dict[str, str]:
+    """The button that leads on."""
+    return {"go": re.findall(r'class="main" name="go" value="([^"]+)"', page.text)[-1]}
+
+
+def answer_all(reader: TestClient, end: str = "finish") -> httpx.Response:
+    """Fill in every page on two stories as a browser without JavaScript does, and hand in."""
+    for name, go in pairwise(("story-1", "story-2", "group", end)):
+        page = reader.get(f"/page/{name}")
+        page = reader.post(f"/page/{name}", data=filled(page) | {"go": go})
+    return page
+
+
+def answer(study: Running, unit: Unit, given: dict[Key, str], *, done: bool = True) -> None:
+    """One participant's answers on one unit, in the order of its documents, as the page saves."""
+    with study.store.writing() as connection:
+        (participant,) = invite_each(connection, [""], "test")
+        set_state(connection, participant.id, "ready", consented_ms=now_ms())
+        places = tuple(range(len(unit.documents)))
+        key = connection.execute(
+            assignments.insert().values(
+                participant_id=participant.id, unit=unit.key, order=",".join(map(str, places)),
+                state="open", page="", given_ms=now_ms(), seen_ms=now_ms(),
+            )
+        ).inserted_primary_key  # fmt: skip
+        pages = pages_of(study.design, len(places))
+        for page in pages:
+            held = Assignment(key[0], participant.id, unit, places, page.name)
+            mine = {q.key for q in page.questions} | {q.why for q in page.questions}
+            part = {one: value for one, value in given.items() if one in mine}
+            assert not save_answers(connection, held, pages, part, None).problems
+        if done:
+            finish(connection, held)

@@ -47,7 +47,7 @@ def test_undoing_the_record_of_any_edits_gives_the_original(text: str, data: st.
     for row in record:
         assert text[slice(*row["original"])] == row["was"]
         assert changed[slice(*row["text"])] == row["is"]
-    if any(row["is"] for row in record):
+    if record and record[-1]["is"]:
         with pytest.raises(ValueError, match="another text"):
             undo("", record)
 

@@ -201,9 +201,7 @@ def test_the_embedded_models_tokens_cover_any_text(embedded: SurprisalModel, tex
     check_places(found, text)
     assert np.isnan(found.nats).sum() == bool(text)
     # An oracle that adds up bytes one token at a time.
-    reader = embedded._opened
-    read = embedded._readable(encodable(text))
-    _, pieces = reader.tokenise(read)
+    read, _, pieces = embedded._read(text)
     owner = [k for k, character in enumerate(read) for _ in character.encode()]
     at = 0
     for piece, start, end in zip(pieces, found.starts, found.ends, strict=True):

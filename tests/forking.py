@@ -21,6 +21,7 @@ import select
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -28,7 +29,7 @@ import time
 import traceback
 from pathlib import Path
 
-from tests.session_folder import session_folder
+from tests.session_folder import made_once, session_folder
 
 INSTALLED = Path(sys.executable).with_name("fabula")
 """The command as a user runs it."""
@@ -45,41 +46,6 @@ FOLDER = {folder!r}
 ENDED = "the server of forks does not answer; its words are in " + FOLDER + "/log"
 
 
-def connected():
-    client = reached()
-    if client is None:
-        client = begun()
-    return client if client is not None else sys.exit(ENDED)
-
-
-def reached():
-    client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        client.connect(FOLDER + "/socket")
-        return client
-    except OSError:
-        client.close()
-
-
-def begun():
-    import fcntl, subprocess, time
-
-    with open(FOLDER + "/lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        until = time.monotonic() + 60
-        server = None
-        while time.monotonic() < until:
-            client = reached()
-            if client is not None:
-                return client
-            if server is None:
-                log = open(FOLDER + "/log", "ab")
-                server = subprocess.Popen(
-                    {server!r}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                    env={{**os.environ, "PYTHONPATH": {path!r}}}, start_new_session=True)
-            time.sleep(0.01)
-
-
 def received(client, n):
     data = b""
     while len(data) < n:
@@ -91,7 +57,11 @@ def received(client, n):
 
 
 asked = marshal.dumps([sys.argv, os.getcwd(), dict(os.environ)])
-client = connected()
+client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+try:
+    client.connect(FOLDER + "/socket")
+except OSError:
+    sys.exit(ENDED)
 streams = _socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("3i", 0, 1, 2)
 client.sendmsg([struct.pack("!i", len(asked))], [streams])
 client.sendall(asked)
@@ -125,11 +95,22 @@ _WANTED = (
 
 def fabula_command(name: str = INSTALLED.name) -> Path:
     """The program that forks `fabula`; the installed one where forks are unsafe."""
-    return session_folder() / name if _CAN_FORK else INSTALLED.with_name(name)
+    if not _CAN_FORK:
+        return INSTALLED.with_name(name)
+    made_once("socket", _begin)
+    return session_folder() / name
+
+
+def _begin(place: Path) -> None:
+    """Begin the server; who asks before it has imported everything waits."""
+    with socket.socket(socket.AF_UNIX) as listening, (place.parent / "log").open("ab") as log:
+        listening.bind(str(place))
+        listening.listen(64)
+        command = ["setsid", "--fork", sys.executable, place.with_name("server.py")]
+        subprocess.run(command, stdin=listening, stdout=log, stderr=log, cwd="/", check=True)
 
 
 def inspect_command() -> Path:
-    """The same of Inspect AI's `inspect`."""
     return fabula_command(_INSPECT)
 
 
@@ -143,23 +124,22 @@ def write_programs(folder: Path, sources: Path) -> None:
     # A line `#!` may be cut at 127 bytes; a link is short.
     python = folder / "python"
     python.symlink_to(sys.executable)
-    code = f"from tests.forking import serve; serve({str(folder)!r}, {os.getpid()})"
-    root = str(Path(__file__).parents[1])
-    client = _CLIENT.format(
-        python=python, folder=str(folder), server=[sys.executable, "-c", code],
-        path=os.pathsep.join([str(sources), root]),
-    )  # fmt: skip
+    path = [str(sources), str(Path(__file__).parents[1])]
+    (folder / "server.py").write_text(
+        f"import sys\n\nsys.path[1:1] = {path}\nfrom tests.forking import serve\n\n"
+        f"serve({str(folder)!r}, {os.getpid()})\n"
+    )
+    client = _CLIENT.format(python=python, folder=str(folder))
     for name in (INSTALLED.name, _INSPECT, _ANY):
         (folder / name).write_text(client)
         (folder / name).chmod(0o755)
 
 
 def serve(folder: str, session: int) -> None:
-    """Fork for each that asks, until the folder or pytest's first process is gone."""
+    """Fork for each that asks at the socket, which is the standard input, until the folder or
+    pytest's first process is gone."""
     running: dict[int, tuple[int, socket.socket]] = {}
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"{folder}/socket")
-        listening.listen(64)
+    with socket.socket(fileno=os.dup(0)) as listening:
         _import_all()
         while Path(folder).exists() and _is_there(session):
             clients = {client: child for child, client in running.values()}

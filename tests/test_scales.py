@@ -11,19 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
 
 from fabula.core.errors import InputError
 from fabula.core.scales import KINDS, NumberScale, Scale, register
-from fabula.rubrics.load import load_rubric, parse_rubric, rubric_faults, rubric_toml
-from fabula.studies.app import create_app
-from fabula.studies.design import load_study, new_study
-from fabula.studies.participants import invite
-from fabula.studies.study_engine import open_store
-from fabula.studies.units import read_units
+from fabula.rubrics.load import parse_rubric, rubric_faults, rubric_toml
 from tests.commands import invoke, rows_of, write_rows
 from tests.serving import Reply, prompt_of, serving
-from tests.studies_data import feedback_rows
+from tests.studies.running import make, send
 
 
 @pytest.fixture(autouse=True)
@@ -240,45 +234,26 @@ def test_repeated_answers_of_a_kind_are_counted_as_it_says(tmp_path: Path):
 
 def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_path: Path):
     (tmp_path / "paced.toml").write_text(SLIDER)
-    data = write_rows(tmp_path / "documents.jsonl", feedback_rows())
-    file = tmp_path / "study.toml"
-    new_study(file, "feedback", data)
-    text = file.read_text().replace('rubric = "feedback"', 'rubric = "paced.toml"')
-    file.write_text(re.sub(r"\[\[quiz\]\].*", "", text.replace("quiz_pass = 3", ""), flags=re.S))
-    design = load_study(file)
-    units = read_units(design)
-    store = open_store(design, units)
-    app = create_app(design, units, store, password="secret")
+    study = make(tmp_path, "feedback", rubric="paced.toml")
     for answer in ("0.3", "0.5"):
-        with store.writing() as connection:
-            (token,) = invite(connection, 1, "test")
-        reader = TestClient(app, follow_redirects=True)
-        reader.get(f"/i/{token}")
-        page = reader.get("/")
-        csrf = re.search(r'name="csrf" value="(\w+)"', page.text)
-        assert csrf
-        reader.post("/consent", data={"csrf": csrf[1]})
-        page = reader.get("/page/story")
-
-        def form(page: Any) -> dict[str, str]:
-            return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
-
+        reader = study.reader()
         own = {"unit:own_feedback": "n/a", "go": "next"}
-        page = reader.post(page.url.path, data=form(page) | own)
+        page = send(reader, "/page/story", reader.get("/page/story"), **own)
         asked = re.search(r'<input type="range"[^>]*name="unit:pace"[^>]*>', page.text)
         assert asked, page.text
         assert 'min="0" max="1" step="0.1"' in asked[0]
         assert "unit:why" not in page.text
-        wrong = reader.post("/save", data=form(page) | {"unit:pace": "0.35"}).json()["problems"]
+        wrong = send(reader, "/save", page, **{"unit:pace": "0.35"}).json()["problems"]
         assert wrong == {"unit:pace": "Please write a number from 0 to 1 in steps of 0.1."}
-        told = reader.post("/save", data=form(page) | {"unit:pace": answer}).json()
+        told = send(reader, "/save", page, **{"unit:pace": answer}).json()
         assert told["problems"] == {}
         # 0.5 opens the next question, 0.3 does not.
         assert ("unit:why" in told.get("html", "")) == (answer == "0.5")
         last = {"unit:why": "The end."} if answer == "0.5" else {}
         last |= {"unit:pace": answer, "go": "finish"}
-        page = reader.post(page.url.path, data=form(page) | last)
-    store.close()
+        send(reader, page.url.path, page, **last)
+    study.store.close()
+    file = study.design.path
     found = json.loads(invoke("study", "analyse", file, "--json").stdout)
     means = found["means"]["model"]["writer-model"]["pace"]
     assert means["mean"] == pytest.approx(np.mean([0.3, 0.5]))
@@ -314,21 +289,6 @@ def test_inspect_reports_its_figures(tmp_path: Path):
 )
 def test_digests_are_those_of_verdicts_that_are_kept(scale: str, digest: str):
     # As signatures hold them since the first verdicts: another one would part old from new.
-    text = f"""id = "m"
-version = "1"
-title = "M"
-[[items]]
-id = "a"
-index = 1
-title = "A"
-question = "Q"
-scale = {scale}
-"""
+    text = 'id = "m"\nversion = "1"\ntitle = "M"\n[[items]]\nid = "a"\nindex = 1\ntitle = "A"\n'
+    text += f'question = "Q"\nscale = {scale}\n'
     assert parse_rubric(text.encode(), "m.toml").digest == digest
-
-
-def test_every_kind_that_comes_along_is_known_by_its_name():
-    shipped = {"yes-no", "choice", "number", "rank", "text"}
-    assert set(KINDS) == shipped | {"slider", "letter"}
-    assert all(kind().kind == name for name, kind in KINDS.items())
-    assert type(load_rubric("preference").items[0].scale) is KINDS["rank"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from fabula.core.errors import InputError
 from fabula.core.packages import pyarrow, scipy
 from fabula.core.provenance import read_record
 from tests.commands import rows_of, write_rows
+from tests.docs.test_python_pages import ROOT, doctest_of
 from tests.forking import INSTALLED
 
 ABSENT = """
@@ -165,69 +167,26 @@ def test_what_is_installed_is_given(monkeypatch: pytest.MonkeyPatch):
         scipy("special", "intervals")
 
 
-_PACKAGE = '''
-import hashlib
-from dataclasses import dataclass
-
+_MANUAL = doctest_of(ROOT / "docs" / "extend.md").examples
+_PACKAGE = (
+    "".join(
+        one.source.removeprefix("@register\n")
+        for one in _MANUAL
+        if re.match("import |from |class |def |@", one.source)
+    )
+    + '''
 from fabula.jobs.job import Texts
 from fabula.jobs.result import Result
-from fabula.reference.backend import Attribution
-from fabula.reference.backend import Age
-from fabula.reference.backend import dj_search
-from fabula.core.scales import NumberScale
-from fabula.text import TextSettings
-from fabula.core.types import Document
 
 
-def read_script(stream, name, fields):
-    lines = stream.read().decode().splitlines()
-    yield Document(name, "\\n".join(line.partition(":")[2].strip() for line in lines))
-
-
-@dataclass(frozen=True, slots=True)
-class Slider(NumberScale):
-    kind: str = "slider"
-    step: float = 1
-
-
-class Proverbs:
-    name = "proverbs"
-    settings = TextSettings()
-    age = Age()
-
+class Sayings(Proverbs):
     def __init__(self, path):
-        self.sayings = open(path).read().lower().splitlines()
-        self.fingerprint = hashlib.sha256(repr(self.sayings).encode()).hexdigest()[:12]
-        self.size = f"{len(self.sayings)} proverbs"
-
-    def locate(self, text):
-        return self.settings.locate(text)
-
-    def close(self):
-        pass
-
-    def _holders(self, words):
-        return [saying for saying in self.sayings if " ".join(words) in saying]
-
-    def match_texts(self, texts, *, exclude=(), n_threads=1):
-        return [
-            dj_search(len(text), 1, lambda i, j, text=text: self._holders(
-                text.words.words[i:j])) for text in texts
-        ]
-
-    def cite(self, text, spans, n_sources, *, exclude=()):
-        counts = [len(self._holders(text.words.words[k : k + n])) for k, n in spans]
-        return [Attribution(n, n, is_bounded=False, sources=()) for n in counts]
+        super().__init__(open(path).read().splitlines())
 
 
-class Echo:
-    name, signature = "echo", "echo|v:1"
-
+class Chosen(Echo):
     def __init__(self, choice):
         pass
-
-    def continue_(self, passage, rng):
-        return passage.context[int(rng.integers(len(passage.context)))]
 
 
 @dataclass(frozen=True)
@@ -242,15 +201,17 @@ def count_marks(texts: Texts) -> Marks:
     """Count question marks."""
     return Marks([{"id": text.id, "n": text.text.count("?")} for text in texts])
 '''
+)
+"""What the manual shows, as an installed package."""
 _POINTS = """
 [fabula.readers]
 script = quay:read_script
 [fabula.scales]
 slider = quay:Slider
 [fabula.references]
-proverbs = quay:Proverbs
+proverbs = quay:Sayings
 [fabula.generators]
-echo = quay:Echo
+echo = quay:Chosen
 [fabula.jobs]
 count marks = quay:count_marks
 """

@@ -7,7 +7,7 @@ import re
 import shutil
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -42,13 +42,22 @@ def open_to_all() -> Iterator[None]:
     os.umask(old)
 
 
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("desk") / "books.ref"
+    source = Document("b", "Then she put out her hand and held it still until the bell had rung.",
+                      meta={"title": "The Bell"})  # fmt: skip
+    Reference.build([source], path).close()
+    return str(path)
+
+
 @pytest.fixture
-def desk(tmp_path: Path, small_model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(
+    tmp_path: Path, books: str, small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Desk]:
     # How surprising a sentence is, is not the point here.
     monkeypatch.setenv("FABULA_LOCAL_MODEL", str(small_model))
-    source = Document("b", "Then she put out her hand and held it still until the bell had rung.")
-    Reference.build([source], tmp_path / "books.ref").close()
-    with open_to_all(), Desk(tmp_path / "desk", (str(tmp_path / "books.ref"),)) as opened:
+    with open_to_all(), Desk(tmp_path / "desk", (books,)) as opened:
         yield opened
 
 
@@ -94,15 +103,23 @@ def listing(status: int, models: list[str]) -> Iterator[tuple[str, list[str]]]:
         yield url, seen
 
 
+def waiting(holds: Callable[[], Any]) -> Any:
+    """What it gives in the end."""
+    ends = time.monotonic() + 120
+    while not (found := holds()):
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+    return found
+
+
 def when_over(client: TestClient, path: str = "/piece/0001/1") -> dict[str, Any]:
     """The last state of a report, waited for; or that it has a question."""
-    ends = time.monotonic() + 120
-    while time.monotonic() < ends:
-        state: dict[str, Any] = client.get(f"{path}/state").json()
-        if state["over"] or state["question"]:
-            return state
-        time.sleep(0.05)
-    raise AssertionError("the report does not end")
+
+    def state() -> Any:
+        found = client.get(f"{path}/state").json()
+        return (found["over"] or found["question"]) and found
+
+    return waiting(state)
 
 
 def test_the_cookie_is_not_the_key_and_has_a_name_that_nobody_knows(
@@ -560,7 +577,7 @@ def test_a_file_is_kept_in_its_folder_whatever_its_name(
     send(client, "/references", [("files", (name, b"A lamp."))], name=name)
     group = send(client, "/classes", [("files", (name, b"A lamp.")), other])
     assert group.status_code == 200
-    assert {path.name for path in tmp_path.iterdir()} == {"desk", "books.ref"}
+    assert {path.name for path in tmp_path.iterdir()} == {"desk"}
     kept = "pieces new references references.json classes desk.json"
     assert {path.name for path in desk.folder.iterdir()} <= set(kept.split())
     assert len(list((desk.folder / "classes" / "0001" / "texts").iterdir())) == 2
@@ -609,3 +626,40 @@ def test_the_key_of_a_desk_is_its_owner_s_alone_and_cannot_be_guessed(tmp_path: 
     assert len(key) >= 32
     assert (key, _key(tmp_path / "desk")) == (_key(tmp_path / "desk"), key)
     assert key != _key(tmp_path / "another")
+
+
+FERRY = "The ferry was late again and the porter counted the lamps on the far bank. "
+CLASS = {
+    "anna.txt": FERRY + "Anna wrote this rather crooked sentence herself.",
+    "ben.txt": FERRY + "Ben wrote about trains, timetables and porridge.",
+    "cleo.txt": "She has nothing in common with anybody here, and likes it so.",
+}
+
+
+def test_several_files_are_compared_with_each_other(client: TestClient, desk: Desk):
+    files = [("files", (name, text.encode(), "text/plain")) for name, text in CLASS.items()]
+    path = send(client, "/classes", files).url.path
+    waiting(lambda: "What each shares with the others" in client.get(path).text)
+    page = client.get(path).text
+    assert "anna.txt and ben.txt: 15 words in common runs" in page
+    assert "direction unknown" in page
+    saved = client.get(f"{path}/report.html")
+    assert saved.headers["content-disposition"].startswith("attachment")
+    assert "/classes" not in saved.text, "what is saved leads nowhere on the desk"
+    assert "3 texts: anna, ben, cleo" in client.get("/classes").text
+    send(client, f"{path}/remove")
+    assert client.get(path).status_code == 404
+    assert not list((desk.folder / "classes").iterdir())
+
+
+def test_what_is_no_class_is_refused_and_nothing_is_kept(client: TestClient, desk: Desk):
+    one = [("files", ("anna.txt", b"Alone.", "text/plain"))]
+    two = [*one, ("files", ("../../anna.txt", b"Not alone.", "text/plain"))]
+    for files, more, said in (
+        (one, {}, "choose at least two files"),
+        (two, {"reference": "infinigram:x"}, "infinigram:x is not in one"),
+    ):
+        answer = send(client, "/classes", files, **more)
+        assert answer.status_code == 400
+        assert said in answer.text
+    assert not list((desk.folder / "classes").iterdir())

@@ -7,31 +7,25 @@ from typing import Any
 import pytest
 from tests import study_browsing as web
 from tests.barriers import axe, barriers, emulate
+from tests.writer.test_desk import KEY
+from tests.writer.test_desk import STORY as SHORT
+from tests.writer.test_desk import books as books
 
-from fabula.core.types import Document
-from fabula.reference.search import Reference
 from fabula.writer.start import create_app
 from fabula.writer.work import Desk
 
 pytestmark = web.BROWSER
 
-KEY = "the-key"
-STORY = (
-    "The lamp went round. She counted nine, and one, and then she put out her hand and held it "
-    "still.\n\nNobody in the harbour woke.\n\n" + "The sea was calm that night. " * 40
-)
+STORY = f"{SHORT}\n\n" + "The sea was calm that night. " * 40
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, small_model: Path) -> Iterator[str]:
-    """A desk on loopback, served from a thread of this process."""
-    folder = tmp_path_factory.mktemp("desk")
-    source = Document("b", "Then she put out her hand and held it still until the bell had rung.",
-                      meta={"title": "The Bell"})  # fmt: skip
-    Reference.build([source], folder / "books.ref").close()
+def address(
+    tmp_path_factory: pytest.TempPathFactory, books: str, small_model: Path
+) -> Iterator[str]:
     with (
         pytest.MonkeyPatch.context() as environment,
-        Desk(folder / "desk", (str(folder / "books.ref"),)) as desk,
+        Desk(tmp_path_factory.mktemp("desk"), (books,)) as desk,
     ):
         # How surprising a sentence is, is not the point here.
         environment.setenv("FABULA_LOCAL_MODEL", str(small_model))
@@ -39,7 +33,7 @@ def address(tmp_path_factory: pytest.TempPathFactory, small_model: Path) -> Iter
             yield url
 
 
-downloads, scripted, bare = web.downloads, web.scripted, web.bare
+scripted, bare = web.scripted, web.bare
 
 
 def when_over(driver: Any) -> None:

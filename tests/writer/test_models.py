@@ -1,9 +1,8 @@
 """The desk's offer to fetch the models that it lacks: asked first, shown while it goes on."""
 
 import io
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from starlette.testclient import TestClient
 from tests.cli.test_setup_cli import bare as bare
 from tests.models.test_fetching import CONTENT, PATH, Host, digest
 from tests.models.test_fetching import host as host
-from tests.writer.test_desk import STORY, opened, send
+from tests.writer.test_desk import STORY, opened, send, waiting
 
 from fabula.core.packages import ENCODER, LANGUAGE_MODEL, PIPELINE
 from fabula.models.fetching import KNOWN, Download
@@ -51,13 +50,6 @@ def desk(bare: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 @pytest.fixture
 def client(desk: Desk) -> TestClient:
     return opened(desk)
-
-
-def waiting(holds: Callable[[], object]) -> None:
-    ends = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
 
 
 def until(client: TestClient, words: str) -> str:

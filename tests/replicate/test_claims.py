@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import pytest
 
-from fabula.replicate.tables import Claim, agreement_lines, claim_sheet, claims_of, load_printed
+from fabula.replicate.tables import Claim, agreement_lines, claim_sheet, load_printed
 from fabula.show.sheet import csv_of, latex_of, render
 
 PAPERS = ("ttcw", "linguistic_metrics", "creativity_index", "story_feedback")
@@ -80,14 +80,3 @@ def test_printed_numbers_are_numbers_and_each_stands_once(paper: str):
     assert max(places.values()) == 1
     printed = load_printed(paper)
     assert [str(number) for number in printed.values()] == [row["printed"] for row in rows]
-
-
-def test_each_printed_number_of_a_table_is_a_claim_also_where_nothing_was_computed():
-    found = claims_of(
-        "linguistic_metrics", ["Table 2"], {("grammaticality", "gold"): 0.98},
-        missing="no generator", notes={("grammaticality", "gold"): "other books"},
-    )  # fmt: skip
-    assert len(found) == len(load_printed("linguistic_metrics")) == 75
-    (computed,) = [one for one in found if one.computed is not None]
-    assert (computed.differs, computed.why) == (True, "other books")
-    assert {one.why for one in found if one is not computed} == {"no generator"}

@@ -131,20 +131,6 @@ def test_the_released_columns_are_averaged_as_the_paper_says(replica: paper.Repl
         assert {name: row.released.get(name) for name in expected} == expected, row.where
 
 
-def test_printed_figures_stand_beside_the_names_of_the_paper_only(replica: paper.Replica):
-    printed = {tuple(row.where.values()): row.printed for row in replica.automatic.rows}
-    assert printed["Gemma 9B",] == {
-        "length": 343.62, "perfect": 0.06, "perfect_precision": 0.43, "repetition": 0.47,
-        "repetition_imperfect": 0.44, "overlap": 0.09, "bertscore": 83.89,
-    }  # fmt: skip
-    assert printed["one sentence", "zeroshot", "Gemma 9B"] == {
-        "length": 101.03, "perfect": 0, "repetition": 0.44, "repetition_imperfect": 0.44,
-        "one_sentence": 0.99,
-    }  # fmt: skip
-    assert printed["delete",] == {"perfect": 0.21}
-    assert printed["parrot",] == printed["verse",] == {}
-
-
 def test_how_far_our_measures_are_theirs_is_told_answer_by_answer(replica: paper.Replica):
     length = replica.automatic.matches["length"]
     added = [k % 3 for k in range(len(FEEDBACK))]
@@ -403,10 +389,6 @@ def test_every_printed_number_is_a_claim_of_each_that_computes_it(replica: paper
     (row,) = (row for row in replica.rated[0].rows if row.where == {"method": "delete"})
     assert people.computed == row.ours["correctness"].error
     assert claims["ours", "Appendix E", "feedback-type", "perfect"].computed == pytest.approx(1)
-
-
-def test_what_nobody_measured_is_missing_with_its_reason(replica: paper.Replica):
     for one in replica.claims:
         if one.column == "bertscore" or "Bloomz 7B" in one.row:
-            assert (one.computed, one.differs) == (None, None)
-            assert one.why == "no such feedback, or not measured"
+            assert (one.computed, one.why) == (None, "no such feedback, or not measured")

@@ -1,32 +1,31 @@
-"""The commands and Python blocks of the project's own pages, as a reader would copy them."""
+"""The commands of the project's own pages, as a reader would copy them."""
 
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-_SHELLS = {"console", "sh", "bash"}
+_BLOCK = re.compile(
+    r"^```(\S*)[^\n]*\n(.*?)^```$|(?<=\n\n)((?: {4}[^\n]*\S[^\n]*\n\n*)+)", re.DOTALL | re.MULTILINE
+)
 _HERE = re.compile(r"<<'(\w+)'")
 _WRITES = re.compile(r"--(?:out|html|plot|latex|csv)")
+_NOT_RUN = {"text", "toml", "pycon"}
+"""Languages of blocks that hold no commands; the last has tests of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something to run, where it stands, and what the page says that it prints."""
+    """A command to run, and where it stands."""
 
     page: str
     line: int
-    kind: Literal["command", "python"]
     text: str
-    shown: tuple[str, ...] = ()
-    """The lines of output on the page; `...` stands for any number of lines."""
-    session: int = 0
-    """Commands with output are one session of their own: the line where it begins; else 0."""
 
     @property
     def name(self) -> str:
@@ -41,48 +40,26 @@ def read_page(path: Path) -> list[Step]:
     steps: list[Step] = []
     page = path.relative_to(ROOT).as_posix()
     for language, first, lines in _blocks(path.read_text(encoding="utf-8")):
-        if language == "python":
-            steps.append(Step(page, first, "python", "\n".join(lines) + "\n"))
-        elif language in _SHELLS:
+        if language == "sh":
             steps += _commands(page, first, lines)
+        else:
+            assert language in _NOT_RUN or language.startswith("{"), f"{page}:{first}: {language}"
     if page != "docs/commands.md":
         return steps
     steps = [replace(step, text=step.text.strip()) for step in steps]
     return [one for one in steps if re.match(r"fabula (?!.*\[OPTIONS\])", one.text, re.DOTALL)]
 
 
-def _blocks(text: str) -> list[tuple[str, int, list[str]]]:
+def _blocks(text: str) -> Iterator[tuple[str, int, list[str]]]:
     """Each code block: its language (`sh` where it is indented), its first line, its lines."""
-    blocks: list[tuple[str, int, list[str]]] = []
-    fence: str | None = None
-    is_open = False
-    before = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if fence is not None:
-            if line.strip() == "```":
-                fence = None
-            else:
-                blocks[-1][2].append(line)
-        elif line.startswith("```"):
-            fence = line[3:].strip()
-            blocks.append((fence, number + 1, []))
-            is_open = False
-        elif line.startswith("    ") and line.strip() and (is_open or not before.strip()):
-            if not is_open:
-                blocks.append(("sh", number, []))
-            blocks[-1][2].append(line[4:])
-            is_open = True
-        elif line.strip():
-            is_open = False
-        elif is_open:
-            blocks[-1][2].append("")
-        before = line
-    return blocks
+    for found in _BLOCK.finditer(text):
+        number = 3 if found[2] is None else 2
+        lines = [line[4:] if number == 3 else line for line in found[number].splitlines()]
+        yield "sh" if number == 3 else found[1], text.count("\n", 0, found.start(number)) + 1, lines
 
 
 def _commands(page: str, first: int, lines: list[str]) -> list[Step]:
-    """The commands of a block: all its lines, or those after `$ `, with what they print."""
-    has_output = any(line.startswith("$ ") for line in lines)
+    """Those of a block, of one line or of several."""
     found: list[Step] = []
     goes_on = False
     ends_at = ""
@@ -92,14 +69,8 @@ def _commands(page: str, first: int, lines: list[str]) -> list[Step]:
             if ends_at:
                 ends_at = "" if line == ends_at else ends_at
                 continue
-        elif has_output and not line.startswith("$ "):
-            assert found, f"{page}:{number}: output before the first command"
-            if line.strip():
-                found[-1] = replace(found[-1], shown=(*found[-1].shown, line))
-            continue
         elif line.strip():
-            session = first if has_output else 0
-            found.append(Step(page, number, "command", line.removeprefix("$ "), session=session))
+            found.append(Step(page, number, line))
         goes_on = line.endswith("\\") and bool(line.strip())
         if here := _HERE.search(line):
             ends_at = here[1]

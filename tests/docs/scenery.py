@@ -17,9 +17,7 @@ from tests.docs.reading_pages import ROOT, expected_files
 from tests.eval_logs import log_of
 from tests.serving import Reply, completion, prompt_of
 
-from fabula.core.store import CHECKSUM
 from fabula.rubrics.load import load_rubric
-from fabula.text import TextSettings
 from fabula.text.feedback_pieces import feedback_id
 
 _STORY = (ROOT / "examples" / "the-count.txt").read_text(encoding="utf-8")
@@ -52,11 +50,11 @@ def _stories(path: Path, n: int = N_STORIES) -> None:
     ])  # fmt: skip
 
 
-def _set_of_stories(path: Path, first: int) -> None:
+def _set_of_stories(path: Path) -> None:
     """Thirty stories of more than 200 words."""
     write_rows(path, [
         {"id": f"s{k}", "text": " ".join(_tale(j) for j in range(k, k + 4))}
-        for k in range(first, first + 30)
+        for k in range(30)
     ])  # fmt: skip
 
 
@@ -82,44 +80,13 @@ def _word_file(path: Path, text: str) -> None:
     document.save(str(path))
 
 
-def _yours(path: Path) -> None:
-    """A continuation for each passage; the last is missing."""
-    rows = [
-        {"id": row["id"], "system": "yours", "text": _SENTENCES[k % 6]}
-        for k, row in enumerate(rows_of(path.parent / "passages.jsonl"))
-    ]
-    rows[-1]["text"] = None
-    write_rows(path, rows)
-
-
-def _gold(path: Path) -> None:
-    """A gold label for each piece of feedback that was elicited."""
-    options = load_rubric("feedback_category").items[0].scale.options
-    ids = {feedback_id(row) for row in rows_of(path.parent / "feedback.jsonl")}
-    write_rows(path, [{"id": id_, "label": options[k % 2]} for k, id_ in enumerate(sorted(ids))])
-
-
 def _found_by_people(path: Path) -> None:
-    """What a person says of each answer on a changed story."""
     rows = [one for one in rows_of(path.parent / "feedback.jsonl") if one["method"] != "original"]
     said = (f"{feedback_id(one)},found,Ann,{('Yes', 'No')[k % 2]}" for k, one in enumerate(rows))
     _table(path, [*said])
 
 
-def _paper(path: Path) -> None:
-    """An appendix with prompts in the layout of the paper's text, in other words."""
-    names = ("Bulleted List", "Bulleted List Only", "One Sentence", "Spot the Problem")
-    parts = [
-        f"B.{k} {name}\n\nSay what is wrong:\n\n<STORY>\n\nFeedback:\n"
-        for k, name in enumerate(names, 1)
-    ]
-    shown = [f"Example {k}\n\nStory: {_SENTENCES[k]}\n\nFeedback: Cut it.\n" for k in (1, 2)]
-    text = "\n".join([*parts, "B.5 Twoshot Examples\n", *shown])
-    path.write_text(text, encoding="utf-8")
-
-
 def _annotations(path: Path) -> None:
-    """Three experts' verdicts on every story, in the released file's form."""
     rows = [
         {"story_id": f"0_{author}", "expert_idx": expert, "ttcw_idx": item.index,
          "category": item.title, "explanation": "So it reads.",
@@ -134,7 +101,6 @@ def _table(path: Path, rows: list[str]) -> None:
 
 
 def _labels(path: Path) -> None:
-    """Two people's labels of every story."""
     _table(path, [
         f"0_{author},{item.id},{rater},{_chosen(f'{author} {rater} {item.id}', ['Yes', 'No'])}"
         for author in _AUTHORS for rater in ("Ann", "Ben") for item in load_rubric("ttcw").items
@@ -153,7 +119,6 @@ def _pilot(path: Path) -> None:
 
 
 def _marks(path: Path) -> None:
-    """Two teachers' marks of every essay."""
     _table(path, [
         f"essays/{k}.txt,{item},{rater},{_chosen(f'{k} {item} {rater}', options)}"
         for k in range(4) for rater in ("Ann", "Ben")
@@ -162,34 +127,13 @@ def _marks(path: Path) -> None:
 
 
 def _rubric_of_marks(path: Path) -> None:
-    """The rubric that the page shows."""
     page = (ROOT / "docs" / "teacher.md").read_text(encoding="utf-8")
     shown = re.search(r'```toml\n(id = "marks".*?)```', page, re.DOTALL)
     assert shown
     path.write_text(shown[1], encoding="utf-8")
 
 
-def _published_tests(path: Path) -> None:
-    """Tests in the form of the authors' file, in other words than theirs."""
-    rows = [
-        {"ttcw_idx": item.index, "torrance_dimension": item.dimension, "category": item.title,
-         "question": item.question, "full_prompt": f"{item.background.strip()}\n\nGiven the story "
-         f"above, answer the following question.\n\nQ) {item.question}"}
-        for item in load_rubric("ttcw").items
-    ]  # fmt: skip
-    path.write_text(json.dumps(rows), encoding="utf-8")
-
-
-def _others(path: Path) -> None:
-    """Scores of other texts, measured as those of the page were."""
-    rows = [
-        row | {"id": f"other {k}"} for k, row in enumerate(rows_of(path.parent / "scores.jsonl"))
-    ]
-    write_rows(path, [{name: row[name] for name in row if name != CHECKSUM} for row in rows])
-
-
 def _eval_log(path: Path) -> None:
-    """Two stories that a model wrote in an evaluation."""
     log = log_of(path.parent / "logs", {f"p{k}": _tale(k) for k in range(N_STORIES)})
     Path(log.location).rename(path)
 
@@ -198,13 +142,8 @@ def _plain(*texts: str) -> Callable[[Path], None]:
     return lambda path: path.write_text("\n".join(texts) + "\n", encoding="utf-8") and None
 
 
-def _shared(name: str) -> Callable[[Path], None]:
-    return lambda path: path.symlink_to(ROOT.parent / "shared" / "data" / name)
-
-
 MAKERS: dict[str, Callable[[Path], None]] = {
     "books/": _books,
-    "stories/": _folder_of_stories,
     "essays/": _folder_of_stories,
     "class/": _folder_of_stories,
     "draft.docx": lambda path: _word_file(path, _STORY),
@@ -213,29 +152,17 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "stories.jsonl": _stories,
     "stories.eval": _eval_log,
     "labelled.jsonl": lambda path: _stories(path, 4),
-    "written.jsonl": lambda path: _set_of_stories(path, 0),
-    "generated.jsonl": lambda path: _set_of_stories(path, 100),
-    "ratings.csv": _plain("word,concreteness,valence", "door,4.8,5.4", "lamp,4.9,5.8"),
+    "written.jsonl": _set_of_stories,
     "list.json": _plain('[["once upon a time", 12], "a tapestry of"]'),
     "human.jsonl": lambda path: write_rows(path, [{"id": "p0", "text": _tale(0)}]),
     "others.jsonl": lambda path: _stories(path, 2),
-    "scores-of-others.jsonl": _others,
     "sentences.txt": _plain(*_SENTENCES),
-    "first-lines.txt": _plain(*_SENTENCES[:2]),
-    "yours.jsonl": _yours,
-    "gold.jsonl": _gold,
     "found-by-people.csv": _found_by_people,
-    "paper.txt": _paper,
-    "measures.csv": _plain("measure,dimension", "Does it surprise me?,Originality",
-                           "The voices differ from each other,Elaboration"),
     "ttcw_annotations.json": _annotations,
     "labels.csv": _labels,
     "marks.csv": _marks,
     "marks.toml": _rubric_of_marks,
     "pilot.csv": _pilot,
-    "ttcw_all_tests.json": _published_tests,
-    "reference/": _shared("reference"),
-    "gpt35_novel.jsonl": _shared("generated/gpt35_novel.jsonl"),
 }  # fmt: skip
 """What is made where a command names it and it is not there."""
 
@@ -294,26 +221,3 @@ def _answer(prompt: str, body: dict[str, Any]) -> str:
 
 def _options(said: str) -> list[str]:
     return re.split(r", | or ", said)
-
-
-_SETTINGS = TextSettings(case="keep")
-_TEXTS = [file.read_text(encoding="utf-8") for file in _LIBRARY]
-_WORDS = [_SETTINGS.words(text) for text in _TEXTS]
-
-
-def index_reply(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """What an infini-gram server over the library answers: counts, places, documents."""
-    wanted = _SETTINGS.words(body["query"])
-    n = len(wanted)
-    places = [
-        document
-        for document, words in enumerate(_WORDS)
-        for k in range(len(words) - n + 1)
-        if n and words[k : k + n] == wanted
-    ]
-    if body["query_type"] == "count":
-        return 200, {"count": len(places), "approx": False, "token_ids": list(range(n))}
-    if body["query_type"] == "find":
-        return 200, {"cnt": len(places), "segment_by_shard": [[0, len(places)]]}
-    document = places[body["rank"]]
-    return 200, {"doc_ix": document, "spans": [[_TEXTS[document], None]]}

@@ -1,22 +1,18 @@
-"""Every command and Python block of the README and docs/ runs as it is written, a page a case."""
+"""Every command of the README and docs/ runs as it is written, a page a case."""
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.docs.reading_pages import PAGES, ROOT, Step, read_page
-from tests.docs.scenery import index_reply, model_reply
+from tests.docs.reading_pages import PAGES, ROOT, read_page
+from tests.docs.scenery import model_reply
 from tests.docs.stage import Stage
 from tests.forking import fabula_command
-from tests.infinigram_serving import serving_infinigram
 from tests.serving import serving
 
 import fabula
-
-pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
 NOT_RUN = {
     "make demo": "it sets up an environment; run it on a fresh machine before a release",
@@ -29,20 +25,18 @@ STEPS = {
         [step for step in read_page(page) if not step.text.startswith(tuple(NOT_RUN))]
     for page in PAGES
 }  # fmt: skip
-SHARED = (ROOT.parent / "shared" / "data").is_dir()
 
 
 @pytest.fixture(scope="module")
 def environment(small_model: Path) -> Iterator[dict[str, str]]:
-    """With hosted models and an index on loopback."""
-    with serving(model_reply) as models, serving_infinigram(index_reply) as index:
+    """With hosted models on loopback."""
+    with serving(model_reply) as models:
         yield {
             **os.environ,
             # The sources under test, wherever the commands run.
             "PYTHONPATH": str(Path(fabula.__file__).parents[1].resolve()),
             "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{models.url}/v1",
             "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": models.url,
-            "FABULA_INFINIGRAM_URL": index.url,
             "FABULA_STUDY_PASSWORD": "a secret of ours",
             "BROWSER": "true",
             # What it says is not the point here.
@@ -55,32 +49,18 @@ def environment(small_model: Path) -> Iterator[dict[str, str]]:
     for page, steps in STEPS.items() if steps
 ])  # fmt: skip
 def test_a_page_runs_as_it_is_written(page: str, environment: dict[str, str], tmp_path: Path):
-    """Each session of it in a folder of its own. The README's commands are the installed ones."""
+    """The README's commands are the installed ones."""
     programs = [Path(sys.executable).parent, os.environ["PATH"]]
     programs[:0] = [] if page == "README.md" else [fabula_command().parent]
-    stages: dict[int, Stage] = {}
-    # Figures that are shown are those of data that may not be beside this checkout.
-    for step in (step for step in STEPS[page] if SHARED or not step.shown):
-        if step.session not in stages:
-            folder = tmp_path / str(step.session)
-            folder.mkdir()
-            own = environment | {
-                "FABULA_CACHE": str(folder.with_suffix(".cache")),
-                "FABULA_HOME": str(folder / "home"),
-                "PATH": os.pathsep.join(map(str, programs)),
-            }
-            stages[step.session] = Stage(folder, own)
-        check_step(step, stages[step.session])
-
-
-def check_step(step: Step, stage: Stage) -> None:
-    """That it ends well, writes what it names, and prints what the page shows."""
-    outcome = stage.outcome(step)
-    assert outcome.code == 0, f"{step.name}\n{outcome.told}"
-    assert "Traceback" not in outcome.stderr, f"{step.name}\n{outcome.told}"
-    assert not outcome.lacking, f"{step.name}\ndid not write {outcome.lacking}\n{outcome.told}"
-    pattern = "".join(r"(?:.*\n)*" if s == "..." else re.escape(s) + r"\s*?\n" for s in step.shown)
-    assert not step.shown or re.fullmatch(pattern, outcome.stdout), f"{step}\n{outcome.told}"
+    folder = tmp_path / "page"
+    folder.mkdir()
+    own = environment | {
+        "FABULA_CACHE": str(tmp_path / "cache"), "FABULA_HOME": str(folder / "home"),
+        "PATH": os.pathsep.join(map(str, programs)),
+    }  # fmt: skip
+    stage = Stage(folder, own)
+    for step in STEPS[page]:
+        stage.run(step)
 
 
 def test_every_page_with_commands_is_read():

@@ -13,9 +13,7 @@ from tests.commands import invoke, refused, write_rows
 from tests.judging.judged_stories import PLAN
 from tests.serving import serving
 
-import fabula as fb
 from fabula.core.errors import InputError, MixError
-from fabula.core.store import read_rows
 from fabula.core.types import Document
 from fabula.groups.comparison import ComparedGroup, Comparison, MeasuredTexts, compare_groups
 from fabula.groups.job import ComparisonSettings, compare
@@ -39,10 +37,6 @@ def compare_rows(
     for number, row in enumerate(rows, 1):
         measured.add(row, f"line {number}")
     return compare_groups(measured, **how)
-
-
-def compare_scores(paths: list[Path], by: str) -> Comparison:
-    return compare_rows((row for path in paths for row in read_rows(path)), by)
 
 
 def indices(found: Comparison) -> list[ComparedGroup]:
@@ -244,20 +238,11 @@ def test_scores_a_profile_and_a_judge_stand_in_one_table(tmp_path: Path):
     assert any("tests passed" in one for one in numbers)
 
 
-def test_verdicts_have_the_fields_of_the_texts_that_are_named():
-    texts = [{"id": f"t{k}", "text": "She went to sea. " * k, "label": "ab"[k % 2]}
-             for k in range(1, 5)]  # fmt: skip
-    verdicts = fb.judge(texts, model=lambda _: "Yes. So.", items="narrative_ending")
-    found = fb.compare(verdicts, by="label", texts=texts).frame()
-    assert list(found["name"]) == ["a", "b"]
-    assert list(found["mean"]) == [1.0, 1.0]
-
-
 @pytest.fixture
-def comparison(tmp_path: Path) -> Comparison:
+def comparison() -> Comparison:
     rows = [row(1.0 + k / 10, model=m) for k in range(5) for m in ("A", "B & <C>")]
     rows.append(row(None, model="D $x_1$"))
-    return compare_scores([write_rows(tmp_path / "s.jsonl", rows)], by="model")
+    return compare_rows(rows)
 
 
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])

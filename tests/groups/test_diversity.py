@@ -19,7 +19,7 @@ from fabula.core.errors import InputError, ModelError
 from fabula.core.types import Document
 from fabula.groups import diversity, shared_ngrams
 from fabula.groups.diversity import Diversity, Plan, measure_diversity
-from fabula.groups.grouped_texts import Resampling, Stages, measure_groups, plan_pool
+from fabula.groups.grouped_texts import Resampling, measure_groups, plan_pool
 from fabula.groups.shared_ngrams import PairTable, SharedText, common_runs
 from fabula.kernels.ngram_counts import count_in_subsets
 from fabula.text import TextWords
@@ -354,24 +354,9 @@ def test_threads_and_few_at_a_time_give_the_same_bytes(monkeypatch: pytest.Monke
     assert json.dumps(measured(documents, n_pairs=2).to_json()) == one
 
 
-def test_every_stage_advances_by_its_number_of_steps():
-    stages: list[list[Any]] = []
-
-    def advance(n: int) -> None:
-        stages[-1][1] += n
-
-    rng = random.Random(15)
-    documents = [*texts_of(rng, 5, "a"), *texts_of(rng, 4, "b")]
-    plan = Plan(by="model", how=Resampling(n_permutations=99))
-    measure_diversity(documents, plan, Stages(lambda _, n: stages.append([n, 0]), advance))
-    # Nine texts; values of two groups and one test, by n-grams and by compression.
-    assert stages == [[9, 9], [None, 0], [6, 6]]
-
-
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        ({"by": "writer"}, "no text has the field 'writer' to group by"),
         ({"prompt": "task"}, "no field 'task'"),
         ({"baseline": "c"}, "`baseline` c: no such group; the groups are a, b"),
         ({"n_words": 500}, "no group has two texts of at least 500 words"),

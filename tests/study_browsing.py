@@ -6,21 +6,14 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fabula.core.types import Measurement
-from fabula.studies.app import create_app
-from fabula.studies.database import Store
-from fabula.studies.design import StudyDesign, load_study, new_study
-from fabula.studies.exporting import export
-from fabula.studies.participants import invite
-from fabula.studies.study_engine import open_store
-from fabula.studies.units import Unit, read_units
-from tests.commands import write_rows
+from tests.studies.running import Running, make
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 _SHELLS = (
@@ -34,13 +27,7 @@ be told to leave scripts out. Debian's command of that name is a script that wai
 the driver would end the script, and leave the shell."""
 Row = dict[str, Any]
 QUESTION = "fieldset.question"
-BROWSER = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
-    ),
-]
-"""The marks of tests that drive it."""
+BROWSER = pytest.mark.browser
 
 
 def story_rows() -> list[Row]:
@@ -83,23 +70,15 @@ def feedback_rows() -> list[Row]:
 
 
 @dataclass
-class Served:
+class Served(Running):
     """A study, where it is served, and all that participants' browsers were sent."""
 
-    design: StudyDesign
-    units: list[Unit]
-    store: Store
     url: str = ""
     sent: list[bytes] = field(default_factory=list)
 
     def link(self) -> str:
         """One that asks nothing, though somebody else has used the browser before."""
-        with self.store.writing() as connection:
-            return f"{self.url}/i/{invite(connection, 1, 'test')[0]}?change=yes"
-
-    def given(self) -> list[Measurement]:
-        with self.store.reading() as connection:
-            return list(export(connection, self.design, {unit.key: unit for unit in self.units}))
+        return f"{self.url}/i/{self.invited()[0]}?change=yes"
 
     def recording(self, app: Any) -> Any:
         """The application, with everything that it sends to participants kept."""
@@ -135,15 +114,9 @@ def on_loopback(app: Any) -> Iterator[str]:
 
 
 @contextmanager
-def serving(folder: Path, kind: Any, rows: list[Row], **changes: Any) -> Iterator[Served]:
-    """A study served on loopback."""
-    data = write_rows(folder / "ZQXFILE.jsonl", rows)
-    new_study(folder / f"ZQX{kind}.toml", kind, data)
-    design = replace(load_study(folder / f"ZQX{kind}.toml"), raters=50, **changes)
-    units = read_units(design)
-    served = Served(design, units, open_store(design, units))
-    app = served.recording(create_app(design, units, served.store, password="secret"))
-    with closing(served.store), on_loopback(app) as served.url:
+def serving(folder: Path, kind: Any, rows: list[Row]) -> Iterator[Served]:
+    served = Served(**vars(make(folder, kind, rows, name=f"ZQX{kind}", raters=50)))
+    with closing(served.store), on_loopback(served.recording(served.app)) as served.url:
         yield served
 
 
@@ -152,6 +125,8 @@ def chrome(downloads: Path, *, with_script: bool = True, width: int = 1400) -> I
     from selenium import webdriver
     from selenium.common.exceptions import TimeoutException
 
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("chromium and chromedriver are not installed")
     options = webdriver.ChromeOptions()
     options.binary_location = str((with_script and _SHELL) or CHROMIUM)
     for argument in (
@@ -184,21 +159,14 @@ def chrome(downloads: Path, *, with_script: bool = True, width: int = 1400) -> I
 
 
 @pytest.fixture(scope="module")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def scripted(downloads: Path) -> Iterator[Any]:
-    """A browser with JavaScript."""
-    with chrome(downloads) as driver:
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chrome(tmp_path_factory.mktemp("downloads")) as driver:
         yield driver
 
 
 @pytest.fixture(scope="module")
-def bare(downloads: Path) -> Iterator[Any]:
-    """A browser without JavaScript."""
-    with chrome(downloads, with_script=False) as driver:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chrome(tmp_path_factory.mktemp("downloads"), with_script=False) as driver:
         yield driver
 
 
@@ -257,7 +225,6 @@ def item_of(question: Any) -> str:
 
 
 def tale(driver: Any) -> str:
-    """Which story lies before the reader."""
     return re.findall(r"Tale (\w)", find(driver, ".story").text)[0]
 
 
@@ -302,7 +269,6 @@ def answer_story(driver: Any) -> None:
 
 
 def rank_stories(driver: Any) -> None:
-    """Each story its own place, and what one thinks of it, on the last page."""
     for part in all_of(driver, "section.part"):
         story = re.findall(r"Tale (\w)", find(part, ".begins").text)[0]
         place, origin, familiar, _ = all_of(part, QUESTION)
@@ -327,7 +293,7 @@ def check_stories(found: list[Measurement]) -> None:
 
 
 def of_newest(served: Served) -> list[Measurement]:
-    found = served.given()
+    found = served.measured()
     return [one for one in found if one.rater == max(one.rater for one in found)]
 
 

@@ -5,7 +5,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.barriers import axe, barriers
-from tests.study_browsing import CHROMIUM, DRIVER, chrome, painted
+from tests.study_browsing import BROWSER, painted
+from tests.study_browsing import scripted as scripted
 
 from fabula.core.types import Document, Measurement, Signature
 from fabula.feedback.advising import Advice
@@ -28,7 +29,7 @@ from fabula.review.reviewer import Reviewer
 from fabula.review.tables import review_json, review_sheets
 from fabula.show.norms import Dot, scatter
 from fabula.show.page import Borrowed, Listed, Note, cut_text
-from fabula.show.parts import Review
+from fabula.show.parts import Review, numbers_of_review
 from fabula.show.sheet import csv_of, latex_of
 from fabula.stats.norms import GroupBook, measure_group
 from fabula.style.fluency import Fluency, SpanSurprisal
@@ -98,7 +99,7 @@ def test_every_character_is_shown_once_with_all_that_marks_it(
     assert len(firsts) == len(set(firsts)), "a point stands in the margin once"
 
 
-def reviewed(folder: Path, *texts: Document, **more: Any) -> Review:
+def reviewed(folder: Path, *texts: Document) -> Review:
     source = Document("s<b>", "before One two three four five six after", author="<i>Bob</i>",
                       meta={"title": "<script>document.title='owned'</script>"})  # fmt: skip
     Reference.build([source], folder / "books.ref").close()
@@ -113,7 +114,6 @@ def page_in(folder: Path, review: Review) -> str:
 
 
 def shown_of(text: Mapping[str, Any], part: str) -> Any:
-    """What a part shows of a text on the page."""
     (view,) = (shown["view"] for shown in text["parts"] if shown["id"] == part)
     return view
 
@@ -220,8 +220,11 @@ def test_files_of_tables_hold_every_borrowed_passage_with_what_ranks_it(tmp_path
 
 def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path):
     texts = [Document(f"t{k}", STORY * 3, author="ab"[k % 2]) for k in range(4)]
-    review = reviewed(tmp_path, *texts, Document("short", "One.", author="a"))
-    assert page_in(tmp_path, review).count("<details id=") == 5
+    short = Document("short", "One.", author="a"), Document("none", "", author="b")
+    review = reviewed(tmp_path, *texts, *short)
+    assert page_in(tmp_path, review).count("<details id=") == 6
+    *_, first, second = numbers_of_review(review)[1]
+    assert first["creativity_index"] is second["creativity_index"] is second["mtld"] is None
     assert page_of(review)["table"]["rows"][4]["cells"][0] == "missing"
     latex = latex_of(review_sheets(review))
     assert latex.startswith("% Fabula")
@@ -230,51 +233,43 @@ def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path)
     assert (missing["creativity_index"], missing["missing_reason"]) == (None, "too_short")
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    with chrome(tmp_path_factory.mktemp("downloads"), with_script=True) as driver:
-        yield driver
-
-
-@pytest.mark.browser
-def test_the_page_has_no_barrier_and_nothing_on_it_acts(browser: Any, tmp_path: Path):
+@BROWSER
+def test_the_page_has_no_barrier_and_nothing_on_it_acts(scripted: Any, tmp_path: Path):
     script = axe()
-    text = f"{STORY} {HOSTILE} " + "x" * 100_000
+    text = f"{STORY} {HOSTILE} " + "x" * 5_000
     one = with_advice(reviewed(tmp_path, Document("d", text)), "two three", "Say who they are.")
     write_review_page(tmp_path / "one.html", with_fluency(one, 5.0, 9.9))
-    texts = [Document(f"t{k}", STORY * 3, author="ab"[k % 2]) for k in range(4)]
+    texts = [Document(f"t{k}", STORY * 3, author="ab"[k % 2]) for k in range(2)]
     many = reviewed(tmp_path / "many", *texts)
     write_review_page(tmp_path / "many.html", many)
     found = {}
     for name in ("one", "many"):
-        browser.get((tmp_path / f"{name}.html").as_uri())
-        assert browser.title != "owned"
-        found[name] = barriers(browser, script)
-        browser.find_element("id", "view-research").click()
-        assert browser.find_element("id", "methods").is_displayed()
-        found[name] += barriers(browser, script)
+        scripted.get((tmp_path / f"{name}.html").as_uri())
+        assert scripted.title != "owned"
+        found[name] = barriers(scripted, script)
+        scripted.find_element("id", "view-research").click()
+        assert scripted.find_element("id", "methods").is_displayed()
+        found[name] += barriers(scripted, script)
     assert found == {"one": [], "many": []}
 
 
-@pytest.mark.browser
-def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(browser: Any, tmp_path: Path):
+@BROWSER
+def test_a_writer_prints_findings_and_the_text_if_it_is_asked_for(scripted: Any, tmp_path: Path):
     """The text itself takes more than ten sheets."""
     unlike = "".join(f"\n\nW{k}x walked." for k in range(400))
     write_review_page(tmp_path / "one.html", reviewed(tmp_path, Document("d", STORY + unlike)))
-    browser.get((tmp_path / "one.html").as_uri())
+    scripted.get((tmp_path / "one.html").as_uri())
 
     def n_sheets() -> int:
-        painted(browser)
-        sheets = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+        painted(scripted)
+        sheets = base64.b64decode(scripted.execute_cdp_cmd("Page.printToPDF", {})["data"])
         return len(re.findall(rb"/Type\s*/Page\b", sheets))
 
     n_short = n_sheets()
-    browser.find_element("id", "print-text").click()
+    scripted.find_element("id", "print-text").click()
     n_long = n_sheets()
-    browser.find_element("id", "print-text").click()
-    browser.find_element("id", "view-research").click()
+    scripted.find_element("id", "print-text").click()
+    scripted.find_element("id", "view-research").click()
     assert n_short <= 6
     assert n_long >= n_short + 10
     assert n_sheets() > n_long

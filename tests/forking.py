@@ -79,17 +79,14 @@ os._exit(os.WEXITSTATUS(status))
 _WANTED = (
     # What starts threads or reads the environment when it is imported is not among them: ray,
     # torch, llama.cpp, what speaks to object stores.
-    "numpy", "scipy.stats", "numba", "pyarrow.parquet", "jinja2", "lxml.html", "docx", "rich.table",
-    "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
-    "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "inspect_ai._cli.main",
+    "scipy.stats", "pyarrow.parquet", "lxml.html", "docx", "bm25s", "matplotlib.pyplot",
+    "py3langid", "tokenizers", "sqlalchemy", "fabula.evals", "inspect_ai._cli.main",
     "inspect_ai.model._openai_responses", "inspect_ai.model._providers.anthropic",
-    "inspect_ai.model._providers.openai_compatible", "openai", "anthropic", "fabula.evals",
-    "harper", "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy",
-    "fabula.cli.main", "fabula.api", "fabula.judging.job", "fabula.review.job",
-    "fabula.judging.session", "fabula.judging.summary", "fabula.novelty.detector",
-    "fabula.groups.diversity", "fabula.models.surprisal",
-    "fabula.judging.part", "fabula.novelty.part",
-    "fabula.review.page", "fabula.review.tables", "fabula.studies",
+    "inspect_ai.model._providers.openai_compatible", "fabula.cli.main", "fabula.api",
+    "fabula.judging.job", "fabula.review.job", "fabula.judging.session", "fabula.judging.summary",
+    "fabula.novelty.detector", "fabula.groups.diversity", "fabula.models.surprisal",
+    "fabula.judging.part", "fabula.novelty.part", "fabula.review.page", "fabula.review.tables",
+    "fabula.studies",
 )  # fmt: skip
 
 
@@ -141,7 +138,7 @@ def serve(folder: str, session: int) -> None:
     running: dict[int, tuple[int, socket.socket]] = {}
     with socket.socket(fileno=os.dup(0)) as listening:
         _import_all()
-        while Path(folder).exists() and _is_there(session):
+        while Path(folder).exists() and Path(f"/proc/{session}").exists():
             clients = {client: child for child, client in running.values()}
             for ready in select.select([listening, *running, *clients], [], [], 1)[0]:
                 if ready is listening:
@@ -216,14 +213,6 @@ def use_kernels() -> None:
             for preset in None, "paper":
                 near = NearOptions(preset=preset, vectors=str(vectors)).open(opened)
                 list(OriginalityMeasure(opened, near=near).measure([Document("a", texts[0])]))
-
-
-def _is_there(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def _fork(client: socket.socket) -> int:

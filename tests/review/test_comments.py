@@ -74,7 +74,6 @@ def rich(path: Path) -> str:
 
 
 def looks(path: Path) -> list[tuple[str, bool | None, bool | None]]:
-    """Each character of a document with its look."""
     word = docx.Document(str(path))
     return [
         (character, run.bold, run.italic)
@@ -84,7 +83,7 @@ def looks(path: Path) -> list[tuple[str, bool | None, bool | None]]:
     ]
 
 
-@settings(max_examples=30)  # Each writes and reads three documents.
+@settings(max_examples=15)  # Each writes and reads three documents.
 @given(st.lists(st.tuples(st.integers(0, 110), st.integers(1, 40)), max_size=8))
 def test_each_comment_is_at_its_words_and_nothing_else_changes(
     tmp_path_factory: pytest.TempPathFactory, places: list[tuple[int, int]]

@@ -15,7 +15,6 @@ from fabula.review.findings import (
     followed,
     marked_findings,
     noted_of_rows,
-    said_of,
 )
 from fabula.review.job import ReportSettings
 from fabula.review.page import page_of, write_review_page
@@ -87,15 +86,6 @@ def test_a_second_borrowed_passage_comes_before_points_of_style(draft: str, libr
     kinds = [one.kind for one in findings_of(review_of(text, library).texts[0])]
     _, again, *_ = (k for k, kind in enumerate(kinds) if kind == "passage")
     assert {"tag", "stock"} <= set(kinds[again:])
-
-
-def test_the_first_sentences_count_what_is_marked(review: Review):
-    (text,) = review.texts
-    said = [one.sentence for one in said_of(text, review)]
-    n = len(text.results["originality"].ranked.passages)
-    word = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"][n]
-    assert said[0].startswith(f"{word} passages to check")
-    assert {"One name in two spellings.", "One possible error of spelling or grammar."} <= {*said}
 
 
 def test_page_terminal_and_json_have_the_same_findings_with_their_places(

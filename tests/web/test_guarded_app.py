@@ -22,7 +22,7 @@ COOKIE = "who"
 
 
 class Closed(Exception):  # noqa: N818 (as an application's own)
-    """An error of the application's."""
+    pass
 
 
 def page(_: Request, status: int, text: str) -> Response:
@@ -76,7 +76,6 @@ def application(refuse: Refuse = page, description: str = "", **rules: Any) -> F
 
 
 def pieces() -> Iterator[bytes]:
-    """A body that does not say its length."""
     for _ in range(20):
         yield b'{"k": "vvvv"}'
 

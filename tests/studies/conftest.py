@@ -76,13 +76,11 @@ def opened(tmp_path: Path) -> Iterator[Make]:
 
 @pytest.fixture
 def study(opened: Make) -> Running:
-    """A study of two stories."""
     return opened("ttcw")
 
 
 @pytest.fixture
 def running(opened: Make, database: str) -> Running:
-    """The same in a database of each kind."""
     return opened("ttcw", url=database)
 
 
@@ -97,4 +95,4 @@ def served_study(kind: str, rows: list[dict[str, Any]]) -> Any:
 
 ttcw = served_study("ttcw", web.story_rows())
 feedback = served_study("feedback", web.feedback_rows())
-downloads, scripted, bare = web.downloads, web.scripted, web.bare
+scripted, bare = web.scripted, web.bare

@@ -138,8 +138,6 @@ class Person:
 
 
 class Simulation:
-    """A study, a platform, and everybody who came."""
-
     def __init__(self, study: Running, client: TestClient, mock: MockProlific, seed: int) -> None:
         self.design, self.store, self.client, self.mock = study.design, study.store, client, mock
         self.rng = random.Random(seed)
@@ -330,7 +328,7 @@ class Simulation:
         self.out.n_filled = self._held("done").total()
 
 
-def make_study(folder: Path, n_units: int, api: str, database: str | None) -> Running:
+def make_study(folder: Path, n_units: int, api: str) -> Running:
     """A study with a question about each of so many texts, by two people each."""
     rows = [
         {"id": str(k), "text": f"Tale {k} ends well.", "group": str(k), "author": "a"}
@@ -340,14 +338,14 @@ def make_study(folder: Path, n_units: int, api: str, database: str | None) -> Ru
     entry = {"platform": "prolific", "studies": [STUDY], "api": api, "joins_per_address": 0}
     lines: dict[str, Any] = {"rubric": "one.toml", "reason_words": 0, "raters": 2}
     more = "\n" + tomli_w.dumps({"entry": entry})
-    return make(folder, "ttcw", rows, url=database, more=more, **lines)
+    return make(folder, "ttcw", rows, more=more, **lines)
 
 
-def simulate(folder: Path, n_events: int, seed: int = 0, database: str | None = None) -> Outcome:
+def simulate(folder: Path, n_events: int, seed: int = 0) -> Outcome:
     """So many events in a new study in this folder, then everybody who is still needed."""
     n_units = max(4, n_events // 60)
     with mock_prolific(STUDY) as mock:
-        study = make_study(folder, n_units, mock.base, database)
+        study = make_study(folder, n_units, mock.base)
         # A list of many pages would never be had whole.
         mock.fault_rate = 0.6 if n_events < 1000 else 0.3
         with closing(study.store), TestClient(study.app, follow_redirects=False) as client:

@@ -13,7 +13,6 @@ import httpx
 from sqlalchemy import Table, select
 from starlette.testclient import TestClient
 from tests.commands import write_rows
-from tests.studies_data import feedback_rows, story_rows
 
 from fabula.core.types import Measurement
 from fabula.studies.app import create_app
@@ -28,6 +27,33 @@ from fabula.studies.units import Unit, read_units
 from fabula.studies.views import save_answers
 
 ENDING = "1:narrative_ending"
+_AUTHORS = ("NewYorker", "GPT4", "Claude", "GPT3.5")
+
+
+def tales(n_groups: int, n_stories: int) -> list[dict[str, Any]]:
+    """Groups of stories with a common plot."""
+    return [
+        {"id": f"{g}_{a}", "author": a, "group": f"plot {g}",
+         "text": f"Tale {g}{k}: <b>she</b> went away & came back.\n\nIt ended {k} times."}
+        for g in range(n_groups)
+        for k, a in enumerate(_AUTHORS[:n_stories])
+    ]  # fmt: skip
+
+
+def feedback_rows() -> list[dict[str, Any]]:
+    """A piece of feedback on a story as it was, and one on a story that was changed."""
+    return [
+        {"id": f"s{k}_{method}_spot_0", "story_id": f"s{k}", "method": method, "prompt": "spot",
+         "shots": 0, "model": "writer-model", "feedback": f"Point {k}.", "missing_reason": None,
+         "story": text, "original": "The WHOLE story." if method == "swap" else text,
+         "change": {"edits": []}, "signature": "x"}
+        for k, (method, text) in enumerate(
+            (("original", "A story as it was."), ("swap", "A CHANGED story.")))
+    ]  # fmt: skip
+
+
+def two_texts(kind: Any) -> list[dict[str, Any]]:
+    return feedback_rows() if kind == "feedback" else tales(1, 2)
 
 
 @dataclass
@@ -39,12 +65,15 @@ class Running:
     store: Store
     app: Any
 
+    def invited(self, n: int = 1) -> list[str]:
+        """The tokens of people who were invited."""
+        with self.store.writing() as connection:
+            return invite(connection, n, "test")
+
     def visitor(self) -> TestClient:
         """Somebody who was invited, with their cookie."""
-        with self.store.writing() as connection:
-            (token,) = invite(connection, 1, "test")
         client = TestClient(self.app, follow_redirects=True, raise_server_exceptions=False)
-        assert client.get(f"/i/{token}").status_code == 200
+        assert client.get(f"/i/{self.invited()[0]}").status_code == 200
         return client
 
     def reader(self) -> TestClient:
@@ -81,6 +110,18 @@ class Running:
         found = self.measured(unfinished=True)
         return {(one.document_id, one.item): one.value for one in found if one.value is not None}
 
+    def read_all(self, reader: TestClient, **other: str) -> tuple[list[str], httpx.Response]:
+        """All that somebody is given who answers some parts so; the pages, and the last one."""
+        seen, page = [], reader.get("/")
+        while len(seen) < 40:
+            if ">Begin</a>" in page.text:
+                page = reader.get(re.findall(r'button main" href="([^"]+)"', page.text)[0])
+            if 'name="unit"' not in page.text:
+                return seen, page
+            seen.append(page.text)
+            page = reader.post(page.url.path, data=filled(page, **other) | onward(page))
+        raise AssertionError(page.text)
+
     def organiser(self) -> TestClient:
         client = TestClient(self.app, raise_server_exceptions=False)
         client.post("/organise/login", data={"password": "secret"})
@@ -95,7 +136,6 @@ def csrf(page: httpx.Response) -> str:
 
 
 def hidden(page: httpx.Response) -> dict[str, str]:
-    """The form's own fields."""
     found = re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', page.text)
     return {name: html.unescape(value) for name, value in found}
 
@@ -118,8 +158,7 @@ def make(
 ) -> Running:  # fmt: skip
     """A study, of two texts if no others are given, whose file has these lines, and more at its
     end."""
-    if rows is None:
-        rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
+    rows = two_texts(kind) if rows is None else rows
     file = folder / f"{name}.toml"
     file.unlink(missing_ok=True)
     new_study(file, kind, write_rows(folder / f"{name}.jsonl", rows))
@@ -150,7 +189,6 @@ def filled(page: httpx.Response, why: str = "For these reasons I say so.", **par
 
 
 def onward(page: httpx.Response) -> dict[str, str]:
-    """The button that leads on."""
     return {"go": re.findall(r'class="main" name="go" value="([^"]+)"', page.text)[-1]}
 
 

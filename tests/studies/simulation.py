@@ -24,14 +24,12 @@ from pathlib import Path
 
 import aiohttp
 from sqlalchemy import select
-from tests.commands import write_rows
-from tests.studies.running import Running, open_study
+from tests.studies.running import Running, make, open_study
 
 import fabula
 from fabula.core.types import Measurement
 from fabula.rubrics.load import load_rubric
 from fabula.studies.database import answers, assignments, participants
-from fabula.studies.design import new_study
 from fabula.studies.participants import hash_of, invite, pseudonym
 
 Answer = tuple[str, str]
@@ -89,12 +87,9 @@ def write_study(folder: Path, n_participants: int, n_groups: int = 5, n_stories:
             " ".join(f"{rng.getrandbits(20):x}" for _ in range(100)) + "." for _ in range(10))}
         for g in range(n_groups) for k in range(n_stories)
     ]  # fmt: skip
-    file = folder / "study.toml"
-    new_study(file, "ttcw", write_rows(folder / "stories.jsonl", rows))
-    text = file.read_text(encoding="utf-8")
-    n_raters = -(-n_participants // n_groups)
-    file.write_text(re.sub(r"(?m)^raters = \d+", f"raters = {n_raters}", text), encoding="utf-8")
-    return file
+    study = make(folder, "ttcw", rows, raters=-(-n_participants // n_groups))
+    study.store.close()
+    return study.design.path
 
 
 def simulate(file: Path, database: str, load: Load, command: Sequence[str | Path]) -> Outcome:
@@ -165,8 +160,6 @@ class Server:
 
 
 class Person:
-    """A participant, in a browser of their own."""
-
     def __init__(
         self, number: int, token: str, server: Server, http: aiohttp.ClientSession,
         load: Load, outcome: Outcome,
@@ -284,7 +277,6 @@ class Person:
 
 
 async def _crowd(server: Server, tokens: list[str], load: Load, outcome: Outcome) -> list[Person]:
-    """Everybody takes part, through all crashes."""
     await server.wait_until_there()
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=30),

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.studies.running import ENDING, Make, Running, answer_all, csrf, hidden, save, send
-from tests.studies_data import story_rows
+from tests.studies.running import ENDING, Make, Running, answer_all, csrf, hidden, save, send, tales
 
 from fabula.studies.app import create_app
 from fabula.studies.database import answers, assignments, audit, participants
-from fabula.studies.participants import invite
 from fabula.studies.views import current_answers
 
 
@@ -27,14 +25,12 @@ def test_only_the_invited_get_in_and_only_their_own_forms_count(study: Running):
         found = stranger.get(path)
         assert found.status_code == 403
         assert "Traceback" not in found.text
-    assert stranger.post("/save", data={}).status_code == 403
     reader = study.reader()
     page = reader.get("/page/story-1")
-    form = hidden(page) | {ENDING: "Yes"}
-    for wrong in ("", "x", csrf(page)[::-1], csrf(study.reader().get("/page/story-1"))):
-        assert reader.post("/save", data=form | {"csrf": wrong}).status_code == 403
+    for wrong in ("", csrf(page)[::-1], csrf(study.reader().get("/page/story-1"))):
+        assert send(reader, "/save", page, csrf=wrong, **{ENDING: "Yes"}).status_code == 403
     assert study.given() == {}
-    assert reader.post("/save", data=form).json()["problems"] == {}
+    assert send(reader, "/save", page, **{ENDING: "Yes"}).json()["problems"] == {}
     assert list(study.given().values()) == [1.0]
 
 
@@ -46,9 +42,8 @@ def test_every_answer_is_a_safe_one(study: Running):
     assert found.headers["referrer-policy"] == "no-referrer"
     assert found.headers["cache-control"] == "no-store"
     client = TestClient(study.app, base_url="https://study", raise_server_exceptions=False)
-    with study.store.writing() as connection:
-        (token,) = invite(connection, 1, "test")
-    cookie = client.get(f"/i/{token}", follow_redirects=False).headers["set-cookie"]
+    found = client.get(f"/i/{study.invited()[0]}", follow_redirects=False)
+    cookie = found.headers["set-cookie"]
     for flag in ("HttpOnly", "Secure", "SameSite=lax"):
         assert flag in cookie
     for path in ("/static/", "/static/../app.py", "/static/%2e%2e%2fapp.py", "/openapi.json"):
@@ -143,18 +138,6 @@ def test_what_was_answered_before_the_reveal_stays(feedback: Running):
     assert "no longer" in answer("correctness", "None of it")["unit:correctness"]
 
 
-def test_crowd_workers_come_back_to_what_they_began(opened: Make):
-    running = opened("ttcw", completion_code="C0DE")
-    for number in range(2):
-        client = TestClient(running.app, raise_server_exceptions=False)
-        page = client.get("/join?PROLIFIC_PID=0123456789abcdef01234567&SESSION_ID=s")
-        if number == 0:
-            send(client, "/consent", page)
-            save(client)
-    assert 'value="Yes" checked' in client.get("/page/story-1").text
-    assert "C0DE" in answer_all(client).text
-
-
 def test_organisers_need_the_password_and_leave_a_trace(running: Running):
     client = TestClient(running.app, raise_server_exceptions=False)
     assert "Password" in client.get("/organise").text
@@ -163,11 +146,12 @@ def test_organisers_need_the_password_and_leave_a_trace(running: Running):
     page = client.post("/organise/login", data={"password": "secret"})
     assert "Nobody is invited yet" in page.text
     assert client.post("/organise/invite", data={"n": "2"}).status_code == 403
-    page = client.post("/organise/invite", data={"n": "2", "csrf": csrf(page), "note": "<b>x"})
-    links = re.findall(r"http://testserver(/i/[\w-]+)", page.text)
-    assert len(links) == 2
-    assert "&lt;b&gt;x" in page.text
-    assert running.reader().get("/page/story-1").status_code == 200
+    page = client.post("/organise/invite", data={"n": "2", "csrf": csrf(page)})
+    for name in ("invite", "pause", "remove", "logout"):
+        assert f'action="/organise/{name}"' in page.text
+    assert "You have finished" in answer_all(running.reader()).text
+    exported = client.get(re.findall(r'href="(/organise/export[^"]*)"', page.text)[0])
+    assert len(exported.text.splitlines()) == len(running.measured()) > 0
     client.post("/organise/pause", data={"csrf": csrf(page), "pause": "yes"})
     assert "The study is paused" in running.reader().get("/").text
     page = client.post("/organise/remove", data={"csrf": csrf(page), "id": "3"})
@@ -176,7 +160,6 @@ def test_organisers_need_the_password_and_leave_a_trace(running: Running):
     assert "p0003: " not in page.text
     unknown = {"csrf": csrf(page), "id": "99", "sure": "yes"}
     assert client.post("/organise/remove", data=unknown).status_code == 404
-    assert client.get("/organise/export.jsonl").status_code == 200
     codes = [client.post("/organise/login", data={"password": "x"}).status_code for _ in range(12)]
     assert codes[-1] == 429
     done = {"login", "login refused", "invite", "pause", "remove", "export"}
@@ -192,13 +175,6 @@ def test_who_reads_longer_than_the_hours_still_hands_in(running: Running):
     page = reader.post("/page/story-1", data=form | {ENDING: "Yes", "go": ""})
     assert "Saved" in page.text
     assert list(running.given().values()) == [1.0]
-
-
-def test_a_column_called_story_is_no_story(opened: Make):
-    rows = [row | {"story": "GPT-4, corrupted"} for row in story_rows(1, 2)]
-    page = opened("ttcw", rows).reader().get("/page/story-1").text
-    assert "Tale 0" in page
-    assert "corrupted" not in page
 
 
 def test_who_finds_nothing_to_read_gets_no_code(opened: Make):
@@ -315,7 +291,7 @@ def test_guesses_of_the_password_from_many_addresses_are_slowed_together(
 
 def test_a_hostile_story_shows_as_text(opened: Make):
     hostile = "</p></textarea><script>a()</script><img src=x onerror=b()>{{ 7*7 }}"
-    rows = [row | {"text": f"{hostile} {row['text']}"} for row in story_rows(1, 2)]
+    rows = [row | {"text": f"{hostile} {row['text']}"} for row in tales(1, 2)]
     reader = opened("ttcw", rows).reader()
     page = reader.get("/page/story-1")
     why = {ENDING: "Yes", f"{ENDING}.why": hostile}

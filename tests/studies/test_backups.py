@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +12,13 @@ from typing import Any
 
 import pytest
 from tests.commands import write_rows
-from tests.studies.running import ENDING, Running, hidden, open_study, save, send
-from tests.studies_data import story_rows
+from tests.studies.running import ENDING, Running, hidden, open_study, save, send, tales
 
 from fabula.core.errors import InputError
 from fabula.core.types import Measurement
 from fabula.studies.database import answers, audit, metadata, sessions
 from fabula.studies.design import new_study
-from fabula.studies.participants import forget, invite
+from fabula.studies.participants import forget
 from fabula.studies.study_engine import back_up, open_store, restore
 
 
@@ -29,14 +29,12 @@ def rows_of(running: Running) -> dict[str, list[Any]]:
 
 @pytest.fixture
 def answered(study: Running) -> Running:
-    """Somebody has answered a question."""
     save(study.reader())
     return study
 
 
 @pytest.fixture
 def new(answered: Running, tmp_path: Path) -> Iterator[Running]:
-    """The study in an empty database."""
     url = f"sqlite:///{tmp_path / 'new.db'}"
     found = replace(answered, store=open_store(answered.design, answered.units, url))
     yield found
@@ -70,8 +68,7 @@ def test_what_was_backed_up_is_put_back_to_the_last_row(
         assert rows_of(again) == rows_of(running)
         assert backup.read_bytes() == before
         # What comes next gets numbers of its own.
-        with again.store.writing() as connection:
-            invite(connection, 1, "test")
+        again.invited()
         with pytest.raises(InputError, match="already contains people"):
             put_back(again, backup)
     finally:
@@ -152,6 +149,7 @@ class Files:
     folder: Path
     url: str
     rows: list[dict[str, Any]]
+    ending: ExitStack
 
     @property
     def file(self) -> Path:
@@ -163,31 +161,30 @@ class Files:
         self.file.write_text(content.replace(old, new, 1))
 
     def open(self) -> Running:
+        """Until the test ends."""
         write_rows(self.folder / "documents.jsonl", self.rows)
-        return open_study(self.file, self.url)
+        running = open_study(self.file, self.url)
+        self.ending.callback(running.store.close)
+        return running
 
     def answers(self) -> list[Measurement]:
-        running = self.open()
-        found = running.measured(unfinished=True)
-        running.store.close()
+        found = self.open().measured(unfinished=True)
         return [one for one in found if one.value is not None]
 
 
 @pytest.fixture
-def files(tmp_path: Path, database: str) -> Files:
-    """Two groups of two stories."""
-    files = Files(tmp_path, database, story_rows(2, 2))
-    documents = write_rows(tmp_path / "documents.jsonl", files.rows)
-    new_study(files.file, "ttcw", documents)
-    return files
+def files(tmp_path: Path, database: str) -> Iterator[Files]:
+    with ExitStack() as ending:
+        files = Files(tmp_path, database, tales(2, 2), ending)
+        documents = write_rows(tmp_path / "documents.jsonl", files.rows)
+        new_study(files.file, "ttcw", documents)
+        yield files
 
 
 @pytest.fixture
 def started(files: Files) -> Files:
     """One of the stories has been given to somebody, who has answered a question about it."""
-    running = files.open()
-    save(running.reader())
-    running.store.close()
+    save(files.open().reader())
     return files
 
 
@@ -233,19 +230,24 @@ def test_a_changed_file_is_refused_in_a_sentence_that_names_what_differs(started
         assert started.answers() == before
 
 
-def test_what_nobody_sees_may_change_after_the_start(started: Files):
+def test_what_nobody_sees_may_change_after_the_start_but_for_the_id(started: Files):
     before = started.answers()
+    # The other group first.
+    started.rows = started.rows[2:] + started.rows[:2]
     started.edit("raters = 3", "raters = 5")
     assert "completion_code = " in started.file.read_text()
     started.edit("title = ", 'title = "Another" # ')
     assert started.answers() == before
+    started.edit('id = "study"', 'id = "other"')
+    with pytest.raises(InputError, match="another study"):
+        started.open()
 
 
 def test_until_somebody_has_a_text_everything_can_be_edited(files: Files):
-    files.open().store.close()
+    files.open()
     for change, _ in CHANGES.values():
         change(files)
-        files.open().store.close()
+        files.open()
 
 
 def test_a_server_of_the_old_file_gives_nothing_out_once_the_new_one_is_started(files: Files):
@@ -253,28 +255,18 @@ def test_a_server_of_the_old_file_gives_nothing_out_once_the_new_one_is_started(
     late = old.visitor()
     page = late.get("/")
     CHANGES["thanks"][0](files)
-    new = files.open()
-    new.reader().get("/page/story-1")
+    files.open().reader().get("/page/story-1")
     answer = send(late, "/consent", page, agree="yes")
     assert answer.status_code == 503
     assert "being changed" in answer.text
-    old.store.close()
-    new.store.close()
 
 
 def test_a_backup_is_as_frozen_as_its_study(started: Files, tmp_path: Path):
-    running = started.open()
-    back_up(running.store, tmp_path / "copy.db")
-    running.store.close()
-
+    back_up(started.open().store, tmp_path / "copy.db")
     started.url = f"sqlite:///{tmp_path / 'other.db'}"
-    other = started.open()
-    put_back(other, tmp_path / "copy.db")
-    other.store.close()
+    put_back(started.open(), tmp_path / "copy.db")
     assert len(started.answers()) == 1
     CHANGES["thanks"][0](started)
     started.url = f"sqlite:///{tmp_path / 'third.db'}"
-    third = started.open()
     with pytest.raises(InputError, match=r"differs in texts\.thanks"):
-        put_back(third, tmp_path / "copy.db")
-    third.store.close()
+        put_back(started.open(), tmp_path / "copy.db")

@@ -13,12 +13,10 @@ from click.testing import Result
 from starlette.testclient import TestClient
 from tests.commands import invoke, refused, write_rows
 from tests.running_commands import running
-from tests.studies.running import Running, hidden, save, send
-from tests.studies_data import feedback_rows, story_rows
+from tests.studies.running import Running, feedback_rows, hidden, save, send, tales
 
 from fabula.stories.story_writing import story_row
 from fabula.studies.app import create_app
-from fabula.studies.participants import invite
 
 
 def new(
@@ -32,8 +30,7 @@ def new(
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Of a study of two stories."""
-    new(tmp_path, story_rows(1, 2))
+    new(tmp_path, tales(1, 2))
     return tmp_path / "study.toml"
 
 
@@ -52,7 +49,7 @@ def test_stories_that_fabula_wrote_are_grouped_by_their_plot(tmp_path: Path):
 
 @pytest.mark.parametrize("group", [None, "", "  "])
 def test_a_story_without_a_group_is_told_with_an_option(tmp_path: Path, group: str | None):
-    rows = [row | {"plot": row["group"]} for row in story_rows(1, 2)]
+    rows = [row | {"plot": row["group"]} for row in tales(1, 2)]
     if group is None:
         del rows[1]["group"]
     else:
@@ -65,7 +62,7 @@ def test_a_story_without_a_group_is_told_with_an_option(tmp_path: Path, group: s
 
 
 def test_a_new_study_says_whom_it_takes_and_what_it_cannot_keep_from_them(tmp_path: Path):
-    rows = story_rows(3, 2)
+    rows = tales(3, 2)
     rows[0] |= {"story_id": "s"}
     rows[1] |= {"story_id": "s"}
     del rows[3]["author"], rows[5]
@@ -145,8 +142,7 @@ def test_what_a_browser_is_told_counts_nothing_of_others(study: Running):
 
 
 def test_two_people_at_one_browser_are_asked_who_is_reading(study: Running):
-    with study.store.writing() as connection:
-        first, second = invite(connection, 2, "test")
+    first, second = study.invited(2)
     browser = TestClient(study.app, follow_redirects=True)
     send(browser, "/consent", browser.get(f"/i/{first}"))
     page = browser.get("/page/story-1")
@@ -163,11 +159,9 @@ def test_one_browser_takes_part_in_two_studies(study: Running):
     cookies: dict[str, str] = {}
     for id_ in ("one", "two"):
         app = create_app(replace(study.design, id=id_), study.units, study.store)
-        with study.store.writing() as connection:
-            (token,) = invite(connection, 1, "test")
         # Browsers tell hosts apart and not ports.
         client = TestClient(app, follow_redirects=True, cookies=cookies)
-        assert "I agree" in client.get(f"/i/{token}").text
+        assert "I agree" in client.get(f"/i/{study.invited()[0]}").text
         cookies |= dict(client.cookies)
     assert len(cookies) == 2
     assert not {"one", "two"} & set("_".join(cookies).split("_"))

@@ -16,7 +16,6 @@ from starlette.testclient import TestClient
 from tests.studies.running import Make, Running, send
 
 import fabula
-from fabula.studies.participants import invite
 
 OWN = str(Path(fabula.__file__).parent)
 Row = dict[str, Any]
@@ -77,10 +76,8 @@ def session(opened: Make) -> Callable[..., Session]:
 
     def begin(kind: Any, rows: list[Row]) -> Session:
         study = opened(kind, rows, name=f"ZQX{next(numbers)}", id="zqxid", per_participant=1)
-        with study.store.writing() as connection:
-            (token,) = invite(connection, 1, "test")
         found = Session(study, TestClient(study.app))
-        page = found.post("/consent", found.get(f"/i/{token}"))
+        page = found.post("/consent", found.get(f"/i/{study.invited()[0]}"))
         if study.design.quiz:
             found.post("/quiz", page, **study.quiz_answers())
         return found
@@ -92,7 +89,7 @@ def stories(mark: str) -> list[Row]:
     """A group of stories; all that is hidden of them holds the mark."""
     return [
         {"id": f"{mark}ID{k}", "author": f"{mark}AUTHOR{k}", "group": "ZQXGROUP", "model": mark,
-         "prompt_id": f"{mark}PROMPT", "other": f"{mark}OTHER", "title": f"{mark}TITLE",
+         "prompt_id": f"{mark}PROMPT", "story": f"{mark}STORY", "title": f"{mark}TITLE",
          "text": f"Tale {k}. {STORY}"}
         for k in range(2)
     ]  # fmt: skip

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from tests import study_browsing as web
 from tests.barriers import axe, barriers, emulate
-from tests.commands import rows_of
-from tests.studies.running import answer
 
 pytestmark = web.BROWSER
 
@@ -112,22 +110,6 @@ def test_the_questions_on_feedback_follow_from_the_answers(
     assert b"zqx" not in b"".join(feedback.sent).lower()
 
 
-def test_a_tab_left_open_answers_nothing_on_the_next_unit(scripted: Any, feedback: web.Served):
-    web.begin(scripted, feedback)
-    first = scripted.current_window_handle
-    scripted.switch_to.new_window("tab")
-    scripted.get(f"{feedback.url}/page/story")
-    web.judge(scripted, with_script=True)
-    second = scripted.current_window_handle
-    scripted.switch_to.window(first)
-    web.find(scripted, "textarea").send_keys("On the story before.")
-    web.until(scripted, lambda: not web.find(scripted, "#status").text.startswith("Saving"))
-    scripted.close()
-    scripted.switch_to.window(second)
-    scripted.refresh()
-    assert web.find(scripted, "textarea").get_attribute("value") == ""
-
-
 def test_what_is_typed_last_survives_leaving_and_a_lost_connection(scripted: Any, ttcw: web.Served):
     web.begin(scripted, ttcw)
     area = web.find(scripted, "textarea")
@@ -154,43 +136,6 @@ def test_what_is_typed_last_survives_leaving_and_a_lost_connection(scripted: Any
     web.saved(scripted)
     scripted.refresh()
     assert web.find(scripted, "textarea").get_attribute("value") == "The last words. And more."
-
-
-def test_an_organiser_invites_removes_and_exports(scripted: Any, ttcw: web.Served, downloads: Path):
-    answer(ttcw, ttcw.units[0], {("1", "narrative_ending"): "Yes"})
-    # The driver tells the shell so of windows that are opened later, and not of the first.
-    saving = {"behavior": "allow", "downloadPath": str(downloads)}
-    scripted.execute_cdp_cmd("Page.setDownloadBehavior", saving)
-    scripted.get(f"{ttcw.url}/organise")
-    web.find(scripted, "#password").send_keys("secret")
-    web.press(scripted, "Log in")
-    web.find(scripted, "#note").send_keys("the <b>poets</b>")
-    web.press(scripted, "Make links")
-    link = web.find(scripted, ".links input").get_attribute("value")
-    people = web.all_of(scripted, "[aria-label='People'] tbody tr")
-    row = next(tr for tr in people if "the <b>poets</b>" in tr.text)
-    assert "invited" in row.text
-    name = row.text.split()[0]
-    web.press(scripted, "Pause")
-    scripted.get(f"{link}?change=yes")
-    web.press(scripted, "I agree, go on")
-    assert web.find(scripted, "h1").text == "The study is paused"
-    scripted.get(f"{ttcw.url}/organise")
-    web.press(scripted, "Go on")
-    web.follow(scripted, web.find(scripted, f"button[aria-label='Remove {name}']"))
-    web.press(scripted, f"Remove {name}")
-    web.until(scripted, lambda: web.find(scripted, "h1").text == ttcw.design.title)
-    assert not web.all_of(scripted, f"button[aria-label='Remove {name}']")
-    web.find(scripted, "a.button").click()
-    path = downloads / f"{ttcw.design.id}.jsonl"
-    web.until(scripted, path.exists)
-    assert len(rows_of(path)) == len(ttcw.given()) > 0
-    scripted.get(link)
-    assert "Your part in this study has ended" in web.find(scripted, "main").text
-    scripted.get(f"{ttcw.url}/organise")
-    web.press(scripted, "Log out")
-    scripted.get(f"{ttcw.url}/organise")
-    assert web.all_of(scripted, "#password")
 
 
 BEGINNINGS = "return [...document.querySelectorAll('.story p:first-of-type')].map(e => e.innerText)"

@@ -1,6 +1,4 @@
-"""The server dies or is stopped again and again while people answer: nothing that was acknowledged
-is lost.
-"""
+"""A server that dies or is stopped while people answer loses nothing that it acknowledged."""
 
 from pathlib import Path
 

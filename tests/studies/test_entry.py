@@ -13,8 +13,7 @@ from starlette.testclient import TestClient
 from tests.commands import invoke, refused, rows_of
 from tests.http_serving import Handler, on_loopback
 from tests.studies.platform_simulation import TOKEN, MockProlific, mock_prolific, simulate
-from tests.studies.running import ENDING, Make, Running, csrf, hidden, save, send
-from tests.studies_data import feedback_rows
+from tests.studies.running import ENDING, Make, Running, csrf, feedback_rows, hidden, save, send
 
 from fabula.studies import platforms
 from fabula.studies.app import create_app
@@ -50,7 +49,6 @@ def agree(client: TestClient, page: Any) -> Any:
 
 
 def enter(running: Running, k: int) -> TestClient:
-    """Somebody who comes and agrees."""
     client, page = come(running, k)
     agree(client, page)
     return client

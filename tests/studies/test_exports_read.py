@@ -9,8 +9,7 @@ import pytest
 from tests.commands import invoke
 from tests.judging.judged_stories import measured
 from tests.judging.test_judges import write_run
-from tests.studies.running import answer, make
-from tests.studies_data import feedback_rows, story_rows
+from tests.studies.running import answer, feedback_rows, make, tales
 
 from fabula.core.types import Measurement, Rubric
 from fabula.raters.labels import read_labels
@@ -52,7 +51,7 @@ def verdict(kind: str, rubric: Rubric, unit: Unit, key: Key, said: str) -> Measu
 def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answered:
     """Three people on each unit; the judge says what the first of them says."""
     folder, kind = tmp_path_factory.mktemp(request.param), request.param
-    rows = story_rows(6, 3)
+    rows = tales(4, 3)
     if kind == "feedback":
         rows = [feedback_rows()[0] | {"id": f"f{k}", "story_id": f"s{k}"} for k in range(12)]
     running = make(folder, kind, rows)

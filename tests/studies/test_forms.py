@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.studies.running import Make, Running
-from tests.studies.test_checks import ATTENTION
-from tests.studies.test_screening import ABOUT
-from tests.studies_data import story_rows
+from tests.studies.running import Make, Running, tales
+from tests.studies.test_screening import ABOUT, ATTENTION
 
 from fabula.core.errors import InputError
 from fabula.core.scales import Scale
@@ -153,11 +151,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("pairs", {"repeat": ["overall"]}, r"repeat_at: these documents .* \(1 at most\)"),
     ("pairs", {"more": ATTENTION}, r"attention 1: at: these documents .* \(1 at most\)"),
     # What is compared.
-    ("pairs", {"rows": story_rows(2, 4), "max_pairs": 5}, "at least 6 pairs are needed"),
-    ("pairs", {"rows": story_rows(2, 1)}, "contains only one story"),
+    ("pairs", {"rows": tales(2, 4), "max_pairs": 5}, "at least 6 pairs are needed"),
+    ("pairs", {"rows": tales(2, 1)}, "contains only one story"),
     ("pairs", {"rubric": "feedback_category"}, "be asked about pairs"),
-    ("best-worst", {"rows": story_rows(1, 3)}, "contains only 3 stories, and 4 are shown"),
-    ("best-worst", {"rows": story_rows(1, 4), "ties": True},
+    ("best-worst", {"rows": tales(1, 3)}, "contains only 3 stories, and 4 are shown"),
+    ("best-worst", {"rows": tales(1, 4), "ties": True},
      "the best and the worst are always named"),
     # Whom a platform sends.
     ("ttcw", {"more": "[entry]\nallow = 'nobody.txt'\n"}, "allow: nobody.txt does not exist"),

@@ -11,8 +11,7 @@ import pytest
 from jinja2 import Environment
 from markupsafe import Markup
 from starlette.testclient import TestClient
-from tests.studies.running import Make, Running, filled, onward, save, send
-from tests.studies_data import feedback_rows, story_rows
+from tests.studies.running import Make, Running, filled, onward, save, send, two_texts
 
 from fabula.core.errors import InputError
 from fabula.core.types import Item, Rubric
@@ -134,9 +133,10 @@ def unlabelled(html: str) -> list[str]:
 
 
 def marked_study(opened: Make, folder: Path, kind: Any) -> Running:
-    rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
-    words = ("text", "story", "original", "feedback")
-    rows = [row | {name: f"Γ {k}" for name in words if name in row} for k, row in enumerate(rows)]
+    words = {"text", "story", "original", "feedback"}
+    rows = [
+        row | dict.fromkeys(words & row.keys(), f"Γ {k}") for k, row in enumerate(two_texts(kind))
+    ]
     if kind == "feedback":
         rows[1]["original"] = "Δ"
     made = opened(kind, rows)

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from tests.commands import invoke, write_rows
-from tests.studies.running import Make, Running, send
-from tests.studies_data import story_rows
+from tests.studies.running import Make, Running, send, tales
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document, Measurement
@@ -41,15 +40,9 @@ def test_in_a_square_each_is_read_in_each_place_and_after_each_other_as_often(n:
     assert len(set(after.values())) <= 1
 
 
-def test_orders_are_balanced_by_unit_and_by_reader():
+def test_a_reader_of_groups_by_the_same_authors_meets_each_in_each_place():
     authors = ("GPT4", "Claude", "Marta", "Oskar")
-    given: list[tuple[int, ...]] = []
     own: list[list[str]] = []
-    for reader in range(8):
-        order = balanced_order(authors, given, [], unit="u", reader=f"{reader}")
-        given.append(order)
-    assert set(Counter((p, k) for o in given for k, p in enumerate(o)).values()) == {2}
-    # A reader of four groups by the same authors meets each of them in each place.
     for unit in range(4):
         order = balanced_order(authors, [], own, unit=f"{unit}", reader="r")
         own.append([authors[place] for place in order])
@@ -59,7 +52,7 @@ def test_orders_are_balanced_by_unit_and_by_reader():
 
 @pytest.fixture
 def pairs(opened: Make) -> Running:
-    return opened("pairs", story_rows(2, 3))
+    return opened("pairs", tales(2, 3))
 
 
 def answer(reader: TestClient, page: Any, answers: dict[str, str]) -> Any:
@@ -133,7 +126,7 @@ def test_people_answer_which_of_two_and_the_order_is_balanced(pairs: Running):
 
 
 def test_a_study_of_pairs_or_fours_is_made_by_command(tmp_path: Path):
-    documents = write_rows(tmp_path / "s.jsonl", story_rows(2, 3))
+    documents = write_rows(tmp_path / "s.jsonl", tales(2, 3))
 
     def new(kind: str, *more: str) -> str:
         words = "--design", kind, "--documents", documents, *more
@@ -148,7 +141,7 @@ def test_a_study_of_pairs_or_fours_is_made_by_command(tmp_path: Path):
 
 
 def test_of_many_pairs_some_are_chosen_that_hold_every_story(opened: Make):
-    units = opened("pairs", story_rows(2, 4), max_pairs=9).units
+    units = opened("pairs", tales(2, 4), max_pairs=9).units
     assert len(units) == len({unit.key for unit in units}) == 9
     assert len({one.id for unit in units for one in unit.documents}) == 8
 
@@ -243,7 +236,7 @@ def test_an_answer_says_what_a_ranking_with_these_ends_says(order: list[int], en
 
 @pytest.fixture
 def fours(opened: Make) -> Running:
-    return opened("best-worst", rows(2, 6))
+    return opened("best-worst", rows(2, 5), raters=2)
 
 
 def answering(page: str) -> dict[str, str]:
@@ -260,7 +253,7 @@ def test_people_name_the_best_and_the_worst_and_the_ranking_follows(fours: Runni
     assert page.text.count('<article class="story') == 4
     assert "Which of the four stories answers this best: Is this a good story" in page.text
     assert "And which of them answers it worst?" in page.text
-    for reader in (first, *(fours.reader() for _ in range(40))):
+    for reader in (first, *(fours.reader() for _ in range(24))):
         reading_all(reader, answering)
     found = fours.measured()
     by_answer = Counter((one.rater, one.item, str(one.details["unit"])) for one in found)

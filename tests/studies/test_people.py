@@ -29,7 +29,6 @@ def run(running: Running, command: str, *more: str) -> Result:
 
 
 def noted(links: str) -> list[tuple[str, str]]:
-    """The rows of a table of links."""
     return [(row["participant"], row["note"]) for row in csv.DictReader(io.StringIO(links))]
 
 
@@ -122,8 +121,9 @@ def test_many_are_removed_or_forgotten_when_it_is_sure(running: Running, organis
     def states() -> list[str]:
         return running.every(participants.c.state)
 
-    for _ in range(3):
-        save(running.reader())
+    readers = [running.reader() for _ in range(3)]
+    for reader in readers:
+        save(reader)
     token = csrf(organiser.get("/organise"))
     chosen = {"csrf": token, "chosen_1": "yes", "chosen_3": "yes"}
     page = organiser.post("/organise/remove", data=chosen)
@@ -132,6 +132,7 @@ def test_many_are_removed_or_forgotten_when_it_is_sure(running: Running, organis
     assert states() == ["ready"] * 3
     send(organiser, "/organise/remove", page)
     assert states() == ["removed", "ready", "removed"]
+    assert "Your part in this study has ended" in readers[0].get("/").text
     page = organiser.post("/organise/forget", data={"csrf": token, "id": "2"})
     assert "Delete all answers of p0002?" in page.text
     send(organiser, "/organise/forget", page)

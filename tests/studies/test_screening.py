@@ -1,16 +1,16 @@
 """What stands before the first unit, what people are told on their way, and how they stop."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 from tests.commands import invoke, rows_of
-from tests.studies.running import ENDING, Make, Running, answer_all, hidden, save, send
-from tests.studies_data import story_rows
+from tests.studies.running import ENDING, Make, Running, answer_all, hidden, save, send, tales
 
 from fabula.studies import database as db
-from fabula.studies.quality import MOST_MS, Event, _events, spent_ms
+from fabula.studies.quality import MOST_MS, Checks, Event, _events, spent_ms, standings
 
 CODES = """
 [codes]
@@ -18,6 +18,7 @@ done = "https://platform.example/done"
 declined = "N0"
 failed = "FA1L"
 withdrawn = "ST0P"
+attention = "ASLEEP"
 """
 TUTORIAL = """
 [[tutorial]]
@@ -38,6 +39,12 @@ id = "age"
 question = "How old are you?"
 low = 18
 high = 99
+"""
+ATTENTION = """
+[[attention]]
+question = "Please choose No here."
+answer = "No"
+at = 2
 """
 
 
@@ -142,18 +149,20 @@ def test_who_stops_gives_the_place_back_and_decides_on_their_answers(opened: Mak
         assert client.get("/").status_code == 403
 
 
-def test_the_end_has_a_link_back_to_the_platform(opened: Make):
+def test_who_comes_again_goes_on_and_the_end_has_a_link_back_to_the_platform(opened: Make):
     running = opened("ttcw", more=CODES)
-    client = TestClient(running.app)
-    send(client, "/consent", client.get(f"/join?PROLIFIC_PID={7:024x}"), agree="yes")
-    client.get("/page/story-1")
-    running.set(db.assignments, state="done", done_ms=1)
-    assert 'href="https://platform.example/done"' in client.get("/").text
+    first, again = TestClient(running.app), TestClient(running.app)
+    address = f"/join?PROLIFIC_PID={7:024x}&SESSION_ID=s"
+    send(first, "/consent", first.get(address), agree="yes")
+    save(first)
+    again.get(address)
+    assert 'value="Yes" checked' in again.get("/page/story-1").text
+    assert 'href="https://platform.example/done"' in answer_all(again).text
 
 
 @pytest.fixture
 def study(opened: Make) -> Running:
-    return opened("ttcw", story_rows(2, 2), per_participant=2)
+    return opened("ttcw", tales(2, 2), per_participant=2)
 
 
 def test_everybody_knows_where_they_are_and_how_long_it_takes(study: Running):
@@ -248,3 +257,60 @@ def test_time_is_counted_by_page_and_no_gap_is_left_out(study: Running, tmp_path
     assert [tuple(row[name] for name in names) for row in rows_of(times)] == [
         ("p0001", "story-1", 600.0, 1, 1), ("p0001", "story-2", 120.0, 1, 0),
     ]  # fmt: skip
+
+
+def checks_of(running: Running) -> list[Checks]:
+    found = running.measured()
+    assert {one.item for one in found} <= {
+        *(item.id for item in running.design.rubric.items), "own_feedback",
+        *("preference", "origin", "familiar", "remarks"),
+    }  # fmt: skip
+    assert len({(one.rater, one.document_id, one.item) for one in found}) == len(found)
+    with running.store.reading() as connection:
+        return [one.facts.checks for one in standings(connection, running.design, found)]
+
+
+def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(opened: Make):
+    running = opened("ttcw", repeat=["narrative_ending"], more=ATTENTION + CODES)
+    good, bad = running.reader(), running.reader()
+    seen, page = running.read_all(good, check="No")
+    assert "platform.example/done" in page.text
+    assert [("Please choose No here." in one, 'name="again:' in one) for one in seen] == [
+        (False, False), (True, False), (False, True), (False, False),
+    ]  # fmt: skip
+    tale = re.compile(r"Tale 0\d")
+    assert tale.findall(seen[2]) == tale.findall(seen[0])
+    _, page = running.read_all(bad, check="Yes", again="No")
+    assert "ASLEEP" in page.text
+    assert checks_of(running) == [Checks(1, 1, 1, 1), Checks(1, 0, 1, 0)]
+    shown = running.organiser().get("/organise").text
+    assert "1 of 1" in shown
+    assert "Attention items right" in shown
+
+
+def test_of_pairs_the_first_is_shown_again_in_the_same_order(opened: Make):
+    running = opened("pairs", tales(2, 2), repeat=["overall"], more=ATTENTION)
+    seen, _ = running.read_all(running.reader(), check="No", again="Story 2")
+    assert len(seen) == 3
+    assert ["Please choose No here." in one for one in seen] == [False, True, False]
+    stories = [re.findall(r"Tale (\d\d):", one) for one in seen]
+    assert stories[2] == stories[0] != stories[1]
+    assert checks_of(running) == [Checks(1, 1, 1, 0)]
+    assert len(running.given()) == 2 * 3
+
+
+def test_of_feedback_the_first_piece_is_shown_again(opened: Make):
+    running = opened("feedback", repeat=["sanity"], more=ATTENTION)
+    seen, page = running.read_all(running.reader(), check="Yes")
+    assert "You have finished" in page.text
+    again = [one for one in seen if 'name="again:sanity"' in one]
+    assert len(again) == 1
+    assert re.findall(r"Point \d", again[0]) == re.findall(r"Point \d", seen[1])
+    assert sum("Please choose No here." in one for one in seen) >= 1
+    assert checks_of(running) == [Checks(1, 0, 1, 1)]
+
+
+def test_a_wrong_answer_that_is_let_pass_costs_nothing(opened: Make):
+    running = opened("ttcw", attention_wrong=1, more=ATTENTION + CODES)
+    _, page = running.read_all(running.reader(), check="Yes")
+    assert "platform.example/done" in page.text

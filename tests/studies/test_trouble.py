@@ -18,8 +18,7 @@ import httpx
 import pytest
 from tests.commands import invoke, refused, rows_of, write_rows
 from tests.running_commands import running
-from tests.studies.running import ENDING, hidden
-from tests.studies_data import story_rows
+from tests.studies.running import ENDING, hidden, tales
 
 from fabula.studies.design import new_study
 
@@ -47,7 +46,7 @@ class Reader:
 @contextlib.contextmanager
 def reading(folder: Path, database: str = "") -> Iterator[Reader]:
     study = folder / "study.toml"
-    new_study(study, "ttcw", write_rows(folder / "s.jsonl", story_rows(1, 2)))
+    new_study(study, "ttcw", write_rows(folder / "s.jsonl", tales(1, 2)))
     place = (str(study), "--database", database or f"sqlite:///{folder / 'study.db'}")
     token = invoke("study", "invite", *place, "1").stdout.strip().rpartition("/")[2]
     with (
@@ -108,7 +107,6 @@ def test_a_lock_stalls_nothing_else_and_the_page_keeps_the_answer(tmp_path: Path
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 12 MB of its own."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = shutil.which("mount")

@@ -37,11 +37,6 @@ class Keys(NamedTuple):
 NO_KEYS = Keys(fixed(np.empty(0, np.uint64)), 1)
 
 
-def n_keys(n_suffixes: int, n_block: int = BLOCK_SUFFIXES) -> int:
-    """The number of keys for `n_suffixes` suffixes."""
-    return -(-n_suffixes // n_block)
-
-
 def sample_keys(
     codes: NDArray[np.uint16], places: NDArray[np.uint32], n_block: int = BLOCK_SUFFIXES
 ) -> Keys:

@@ -324,9 +324,8 @@ def _holds(manifest: Manifest, first: int, stream: Iterator[Document]) -> bool:
 
 def _is_of(shard: ShardInfo, stream: Iterator[Document], settings: TextSettings) -> bool:
     """Whether a shard was made of the next documents of the stream; consumes them."""
-    read = (d.text for d in islice(stream, shard.n_read))
-    content = sum(content_digest([text]) for text in read if settings.has_words(text)) % 2**256
-    return f"{content:x}" == shard.content
+    read = (document.text for document in islice(stream, shard.n_read))
+    return f"{content_digest(filter(settings.has_words, read)):x}" == shard.content
 
 
 def _unfinished(folder: Path, manifest: Manifest) -> dict[str, Any] | None:

@@ -127,8 +127,7 @@ class LookupServer:
         for attempt in range(n_attempts):
             if stop.is_set():
                 raise LookupFailed("the search was stopped")
-            wait_s: float | None = None
-            first_wait_s = self._backoff_s
+            wait_s, first_wait_s = 0.0, self._backoff_s
             try:
                 with self._slots:
                     response = self._client.request(method, url, content=body, headers=headers)
@@ -161,22 +160,21 @@ class LookupServer:
             if attempt + 1 >= n_attempts:
                 break
             backoff_s = first_wait_s * 2**attempt * self._jitter.uniform(0.5, 1.0)
-            stop.wait(min(max(wait_s or 0.0, backoff_s), _LONGEST_WAIT_S))
+            stop.wait(min(max(wait_s, backoff_s), _LONGEST_WAIT_S))
         raise LookupFailed(
             f"{self.url} did not answer in {n_attempts} attempts; last error: {fault}"
         )
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, which the server may state as a number or as a date."""
-    if not (value := headers.get("Retry-After", "").strip()):
-        return None
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds to wait, which the server may state as a number or as a date; 0 if it does not."""
+    value = headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
         return float(value)
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
-        return None
+        return 0.0
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -370,6 +368,11 @@ def open_served(
         n = about.n_documents + len(about.removed)
         if n > _MAX_NUMBERS or not _are_ascending(about.removed, n):
             raise ValueError("document numbers that no reference can have")
+        if about.tokeniser != TOKENISER:
+            raise CorpusError(
+                f"{url}: splits words with {about.tokeniser}, but this version with {TOKENISER}; "
+                "run the same version of Fabula on both sides"
+            )
         return about
 
     try:
@@ -384,12 +387,6 @@ def open_served(
             f"{url} does not serve a reference; use the address that `fabula reference serve` "
             "prints"
         ) from error
-    if about.tokeniser != TOKENISER:
-        server.close()
-        raise CorpusError(
-            f"{url}: splits words with {about.tokeniser}, but this version with {TOKENISER}; run "
-            "the same version of Fabula on both sides"
-        )
     return ServedPart(server, about)
 
 

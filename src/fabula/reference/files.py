@@ -43,7 +43,7 @@ import mmap
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -55,7 +55,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from fabula.core.cached_results import CachedResults, cache_folder
-from fabula.core.errors import DAMAGE, CorpusError, FabulaError
+from fabula.core.errors import DAMAGE, CorpusError
 from fabula.core.store import REFERENCE, checksum, dump_json, write_whole, writer_lock
 from fabula.core.types import Document
 from fabula.core.workers import default_jobs
@@ -71,7 +71,7 @@ from fabula.kernels.packed import (
     n_packed_words,
     read_tokens,
 )
-from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys, n_keys
+from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, Keys
 from fabula.reference.backend import Age
 from fabula.text import TOKENISER, TextSettings, open_filesystem
 
@@ -128,7 +128,7 @@ def read_small(file: Path) -> bytes | None:
         return None
 
 
-def content_digest(texts: list[str]) -> int:
+def content_digest(texts: Iterable[str]) -> int:
     """A digest of a collection of texts that does not depend on their order.
 
     The sum of the texts' SHA-256 digests, modulo 2**256: they add up and, for a removal, subtract,
@@ -389,7 +389,9 @@ class Shard:
         self.grams = map_array(folder / "grams.npy", np.uint64, None, BLOCK_WORDS)
         if len(self.grams) == 0:
             raise self._damaged(GRAMS, "empty")
-        self.keys = Keys(map_array(folder / "keys.npy", np.uint64, n_keys(n)), BLOCK_SUFFIXES)
+        self.keys = Keys(
+            map_array(folder / "keys.npy", np.uint64, -(-n // BLOCK_SUFFIXES)), BLOCK_SUFFIXES
+        )
         self._in_memory: tuple[NDArray[Any], ...] = self.grams, self.keys.values
         """What every search uses."""
         pairs = self.pairs.buckets.words, self.pairs.entries.words
@@ -596,7 +598,8 @@ def fetch_corpus(spec: str | Path, report: Report = lambda stage: None) -> Path:
     key = hashlib.sha256(address.encode()).hexdigest()[:16]
     folder = cache_folder() / "references" / key / address.rpartition("/")[2]
     # Processes that want the same copy wait, then find it.
-    with _Store(address) as store, writer_lock(folder / ".lock", str(folder), waits=True):
+    store = _Store(address)
+    with writer_lock(folder / ".lock", str(folder), waits=True):
         if (data := store.read(MANIFEST)) is None:
             raise CorpusError(f"{address}: not a reference corpus (no {MANIFEST})")
         manifest = Manifest.parse(data, f"{address}/{MANIFEST}")
@@ -623,24 +626,16 @@ class _Store:
 
     def __init__(self, address: str) -> None:
         self.address = address
-
-    def __enter__(self) -> _Store:
-        self._filesystem, root = open_filesystem(self.address)
+        self._filesystem, root = open_filesystem(address)
         self._filesystem.invalidate_cache()
         self._root = root.rstrip("/")
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError | FabulaError) or not isinstance(error, Exception):
-            return
-        raise self._failed(error) from error
 
     def read(self, name: str) -> bytes | None:
         try:
             data: bytes = self._filesystem.cat_file(f"{self._root}/{name}")
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except Exception as error:
             raise self._failed(error) from error
         return data
 
@@ -650,7 +645,7 @@ class _Store:
         try:
             self._filesystem.get_file(f"{self._root}/{name}", str(aside))
             if checksum(aside) != expected:
-                raise CorpusError(
+                raise CorpusError(  # noqa: TRY301 (not the store's fault)
                     f"{self.address}/{name}: does not match the manifest; the corpus may be "
                     "changing right now: try again, or copy it there again"
                 )
@@ -659,9 +654,11 @@ class _Store:
             raise CorpusError(
                 f"{self.address}/{name}: missing; copy the corpus there again"
             ) from error
-        except OSError as error:
+        except CorpusError:
+            raise
+        except Exception as error:
             # What is wrong with this machine's disk is not the address's fault.
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
                 raise
             raise self._failed(error) from error
         finally:

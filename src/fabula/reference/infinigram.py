@@ -658,15 +658,14 @@ class InfiniGramIndex(_Index):
             return divmod(n_table_bytes, n_bytes // n_token_bytes) == (pointer_bytes, 0)
 
         tokenized = [name for name in sizes if name.startswith("tokenized")]
-        for dtype, n_token_bytes in _TOKEN_BYTES.items():
-            if all(fits(name, n_token_bytes) for name in tokenized):
-                self.token_dtype = dtype
-                break
-        else:
+        widths = _TOKEN_BYTES.items()
+        fitting = [dtype for dtype, n in widths if all(fits(name, n) for name in tokenized)]
+        if not fitting:
             raise CorpusError(
                 f"the files in {path} do not fit each other: the index was not built to its end, "
                 "or its tokens are not u16 or u32; build it again, without what is there"
             )
+        self.token_dtype = fitting[0]
         self._tokenizer_path = tokenizer or path / "tokenizer.json"
         self._encoder = _Encoder(self._tokenizer_path)
         # The end-of-text id and the vocabulary size only affect next-token predictions.

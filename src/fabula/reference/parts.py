@@ -36,7 +36,7 @@ Words = Sequence[str]
 Numbers = Sequence[int]
 Grams = Sequence[Words]
 Hits = list["Found"]
-Excluded = NDArray[np.bool_] | None
+Excluded = NDArray[np.bool_]
 R = TypeVar("R")
 
 _BLOCK_WORDS = 4096
@@ -258,9 +258,7 @@ class LocalPart:
             sizes = manifest.n_documents, manifest.n_words
             abouts.append(About(*named, *sizes, manifest.written_by, removed, manifest.age))
             shards += [(folder / "shards" / info.name, info) for info in manifest.shards]
-        about = abouts[0]
-        if len(abouts) > 1:
-            about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
+        about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
         check_files([(folder, info.files) for folder, info in shards], report)
         return cls(about, [Shard(folder, info) for folder, info in shards])
 
@@ -294,11 +292,11 @@ class LocalPart:
                 packed = read_packed(shard.suffixes, low, min(high, low + max_places))
                 places = np.sort(packed).astype(np.int64)
                 numbers = np.searchsorted(shard.starts, places, side="right") - 1
-                if out is None:
-                    total += high - low
-                else:
+                if len(out):
                     total += count_allowed(*shard.suffixes[:2], shard.starts, out, low, high)
                     places, numbers = places[~out[numbers]], numbers[~out[numbers]]
+                else:
+                    total += high - low
                 all_numbers.append(numbers + first)
                 all_places.append(places - shard.starts[numbers])
             numbers, places = np.concatenate(all_numbers), np.concatenate(all_places)
@@ -338,13 +336,13 @@ class LocalPart:
         return [walk_shard(shard, walk, out, int(first)) for first, (shard, walk, out) in numbered]
 
     def excluded(self, exclude: Iterable[int]) -> list[Excluded]:
-        """For each shard, bool (n_documents,): removed or in `exclude`; None if there are none."""
+        """For each shard, bool (n_documents,): removed or in `exclude`; empty if there are none."""
         out, numbers = self.about.removed, list(exclude)
         if numbers:
             out = out.copy()
             out[numbers] = True
         parts = [out[a:b] for a, b in pairwise(self.first_numbers)]
-        return [part if part.any() else None for part in parts]
+        return [part if part.any() else np.empty(0, np.bool_) for part in parts]
 
     def close(self) -> None:
         """Nothing to close: files are mapped, and closed with the last array."""
@@ -438,8 +436,7 @@ def _search_block(
     n_before = _blocks_read() if shard.is_on_disk else 0
     lengths: Ints = longest_matches(
         shard.tokens, shard.suffixes, shard.pairs, shard.keys, query[begin:], ends[block] - begin,
-        known[block], shard.starts, np.empty(0, np.bool_) if excluded is None else excluded,
-        from_disk=shard.is_on_disk, ahead=shard.asks_ahead,
+        known[block], shard.starts, excluded, from_disk=shard.is_on_disk, ahead=shard.asks_ahead,
     )  # fmt: skip
     if shard.is_on_disk:
         # Prefetching pages that are in memory takes several times as long as the search.
@@ -473,9 +470,8 @@ def walk_shard(shard: Shard, walk: Walk, excluded: Excluded, first_number: int =
     gains[of + 1, units] = walk.gains
     blocks = np.zeros(len(distinct) + 1, np.uint64)
     note_blocks(*text, walk.starts, of + 1, blocks)
-    out = np.empty(0, np.bool_) if excluded is None else excluded
     pieces = align(
-        *index, shard.starts, out, anchors, rows, costs, gains, blocks, *text,
+        *index, shard.starts, excluded, anchors, rows, costs, gains, blocks, *text,
         costs_here.astype(np.int32), terms.width, terms.drop, terms.exchange, terms.reach,
         terms.company, terms.least,
     )  # fmt: skip

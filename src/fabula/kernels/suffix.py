@@ -58,11 +58,9 @@ def build_suffix_array(
             if low < high
         ]
         ties = np.concatenate([part.result() for part in parts])
+    depth = DEPTH
     if len(ties) and np.diff(ties, axis=1).sum() * _FEW < n:
-        ties = refine(tokens, suffixes, ties, DEPTH, _DEEP, n_ids)
-        depth = _DEEP
-    else:
-        depth = DEPTH
+        ties, depth = refine(tokens, suffixes, ties, DEPTH, _DEEP, n_ids), _DEEP
     if len(ties):
         double_ranks(suffixes, ties, depth)
     return suffixes

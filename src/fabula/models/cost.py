@@ -48,9 +48,6 @@ class Price:
         return parts / _MILLION
 
 
-FREE = Price(0.0, 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """The expected usage of a run. `cost` is None if the price is unknown."""
@@ -112,7 +109,7 @@ def known_price(model: str) -> Price | None:
     provider = model.partition("/")[0]
     is_here = provider == "local" or model.startswith("replay:") or model.lower().endswith(".gguf")
     if is_here or provider in _OWN_MACHINE:
-        return FREE
+        return Price(0.0, 0.0)
     if model.startswith(("http://", "https://")):
         return None
     try:

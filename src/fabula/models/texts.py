@@ -267,15 +267,12 @@ async def one_line(model: Model, question: str, *, max_tokens: int = 60) -> str 
     return None
 
 
-_PAPER_FILES = (".txt", ".md", ".markdown")
-
-
 def read_prompts(path: Path, mark: str) -> tuple[dict[str, Any] | None, str]:
     """A TOML file with a table `prompts` of texts that contain `mark` once, or any other text.
 
     Returns what TOML holds, else None, and the text. Raises `InputError` with what is wrong.
     """
-    is_paper = path.suffix.lower() in _PAPER_FILES
+    is_paper = path.suffix.lower() in (".txt", ".md", ".markdown")
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = None if is_paper else tomllib.loads(text)

@@ -212,11 +212,12 @@ class DetectorFile:
 
     def read(self) -> list[dict[str, Any]]:
         """Raises `InputError`."""
-        from fabula.novelty.detector import detector_rows, read_detectors
+        from fabula.novelty.detector import calibration_row, read_detectors
 
         if isinstance(self.source, Path):
             return read_detectors(self.source)
-        return detector_rows(self.source.calibrations)
+        made = self.source.calibrations
+        return [calibration_row(c) | {"kind": c.collected.kind} for c in made if c.collected]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -552,10 +552,9 @@ def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
 
 
 def write_detectors(
-    path: Path, calibrations: Iterable[Calibration], label: Label, cluster: str | None
+    path: Path, calibrations: Sequence[Calibration], label: Label, cluster: str | None
 ) -> None:
     """Write a file for `read_detectors`."""
-    calibrations = list(calibrations)
     kinds = list({id(c.collected): c.collected.kind for c in calibrations if c.collected}.values())
     places = {id(kind): place for place, kind in enumerate(kinds)}
     content = {
@@ -569,11 +568,6 @@ def write_detectors(
         "kinds": [kind.to_row() for kind in kinds],
     }
     write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def detector_rows(calibrations: Iterable[Calibration]) -> list[dict[str, Any]]:
-    """Detectors as from `read_detectors`, without a file."""
-    return [calibration_row(c) | {"kind": c.collected.kind} for c in calibrations if c.collected]
 
 
 def read_detectors(path: Path) -> list[dict[str, Any]]:

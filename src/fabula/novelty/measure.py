@@ -81,9 +81,6 @@ class Levels:
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.low, self.high + 1))
 
-    def __len__(self) -> int:
-        return self.high - self.low + 1
-
     def __str__(self) -> str:
         return f"{self.low}-{self.high}"
 

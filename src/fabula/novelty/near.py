@@ -608,12 +608,11 @@ class PaperSearch(SearchForNear):
         part, settings = self.reference.local, self.settings
         content, places, n_content, rows = [], [], [], []
         for first, shard in zip(part.first_numbers.tolist(), part.shards, strict=False):
-            vocabulary = [shard.vocabulary[k] for k in range(len(shard.vocabulary))]
             of_words = [
                 self._number.setdefault(word, len(self._number))
                 if stop_words.is_content(word)
                 else _NO_CONTENT
-                for word in vocabulary
+                for word in ShardWords.of(shard).words
             ]
             numbers = np.array([_NO_CONTENT, *of_words], np.int32)
             ends = np.append(shard.starts[1:], shard.info.n_tokens) - 1
@@ -689,8 +688,7 @@ class PaperSearch(SearchForNear):
         is_out[list(exclude)] = True
         scores[is_out[self._passages.numbers]] = 0
         chosen = np.argsort(-scores, kind="stable")[: self.settings.n_passages]
-        best: NDArray[np.int64] = np.sort(chosen[scores[chosen] > 0])
-        return best
+        return np.sort(chosen[scores[chosen] > 0])
 
     def _compared(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 
 from fabula.core.errors import CallFailed, LookupFailed
-from fabula.models.base import Choice, HeldOpen, Model, Prompt, Sampling, Usage
+from fabula.models.base import Choice, HeldOpen, Prompt, Sampling, Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reference.backend import LocatedText
 from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs
@@ -19,7 +19,7 @@ from fabula.reference.search import Reference
 
 _CONTEXT_CHARS = 500
 _MAX_DOCUMENTS = 20
-_MAX_TOKENS = 64
+_SAMPLING = Sampling(max_tokens=64, seed=0)
 _CHOICE = Choice(("Yes", "No"), is_first=True, label="Answer", reason_chars=200)
 
 _EXAMPLES = """Decide whether paragraph A copies, quotes or cites words of paragraph B. Sharing a \
@@ -52,25 +52,22 @@ Answer: Yes
 """
 
 
-def estimate_quotes(price: Price | None, n: int = _MAX_DOCUMENTS) -> Estimate:
-    """The most that a model is asked about one text, or to judge `n` pairs of paragraphs."""
-    prompt = estimate_tokens(_EXAMPLES) + 2 * estimate_tokens(" " * 2 * _CONTEXT_CHARS)
-    usage = Usage(n * prompt, (n - 1) * estimate_tokens(_EXAMPLES), n * _MAX_TOKENS)
+def estimate_quotes(price: Price | None) -> Estimate:
+    """The most that a model is asked about one text."""
+    n, n_examples = _MAX_DOCUMENTS, estimate_tokens(_EXAMPLES)
+    prompt = n_examples + 2 * estimate_tokens(" " * 2 * _CONTEXT_CHARS)
+    usage = Usage(n * prompt, (n - 1) * n_examples, n * _SAMPLING.max_tokens)
     return Estimate.of(n, usage, price, is_most=True)
 
 
 class QuoteJudge(HeldOpen):
     """Asks a model; use it as a context manager."""
 
-    def __init__(self, model: Model, *, seed: int = 0) -> None:
-        super().__init__(model)
-        self._sampling = Sampling(max_tokens=_MAX_TOKENS, seed=seed)
-
     @property
     def signature(self) -> str:
         """Model and wording, for the signature of what is measured."""
         wording = hashlib.sha256(_EXAMPLES.encode()).hexdigest()[:8]
-        return f"model({self._model.name.replace('@', '#')},{wording},{self._sampling.seed})"
+        return f"model({self._model.name.replace('@', '#')},{wording},{_SAMPLING.seed})"
 
     def add_copies(
         self, reference: Reference, text: LocatedText, copies: Copies, rule: CopyRule
@@ -124,7 +121,7 @@ class QuoteJudge(HeldOpen):
         Raises `CallFailed`.
         """
         question = f"Paragraph A: {a}\nParagraph B: {b}\nAnswer:"
-        answer = self.run(self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE))
+        answer = self.run(self._model.ask(Prompt(_EXAMPLES, question), _SAMPLING, _CHOICE))
         for line in answer.text.splitlines() if answer.stop in ("end", "length") else ():
             if word := line.strip().removeprefix("Answer:").strip(" *\"'.").casefold():
                 first = word.split(maxsplit=1)[0].strip(".,;:*")

@@ -78,13 +78,6 @@ class Age:
             return []
         return [document.id for document in documents if (year_of(document) or 0) > self.youngest]
 
-    @property
-    def consequence(self) -> str:
-        """The consequence for texts, to be shown after the years."""
-        if self.youngest is None:
-            return ""
-        return f"; a text written after {self.youngest} cannot be in it"
-
     def __str__(self) -> str:
         if self.youngest is None:
             return "unknown" if self.oldest is None else f"from {self.oldest}, to when is unknown"

@@ -55,8 +55,7 @@ _ENOUGH_WORDS = 32
 """A match may be truncated at the server's limits only beyond this: no level is so long."""
 _SEGMENT_WORDS = 32
 _N_FAILED_IN_A_ROW = 3
-TokenDtype = Literal["u16", "u32"]
-_TOKEN_BYTES: dict[TokenDtype, int] = {"u16": 2, "u32": 4}
+_TOKEN_BYTES: dict[Literal["u16", "u32"], int] = {"u16": 2, "u32": 4}
 _KINDS = ("tokenized", "table", "offset")
 _END_BYTES = 64 * 1024
 

@@ -599,7 +599,10 @@ def info(
         ]
         if manifest.written_by:
             lines.append(f"  written by {', '.join(manifest.written_by)}")
-        lines.append(f"  years of its documents: {manifest.age}{manifest.age.consequence}")
+        limit = ""
+        if (youngest := manifest.age.youngest) is not None:
+            limit = f"; a text written after {youngest} cannot be in it"
+        lines.append(f"  years of its documents: {manifest.age}{limit}")
         if (source := manifest.source) is not None:
             size = source["n_words"]
             how = "all of it" if size is None else f"about {size:,} words, seed {source['seed']}"

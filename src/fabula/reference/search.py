@@ -283,8 +283,7 @@ class Reference:
 
     def numbers(self) -> list[int]:
         """The numbers of all documents not removed, in order."""
-        numbers: list[int] = np.flatnonzero(~self.about.removed).tolist()
-        return numbers
+        return np.flatnonzero(~self.about.removed).tolist()
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, list[int]]:
         """Documents' numbers by id, which several may share. Raises `InputError` for another id."""

@@ -328,12 +328,10 @@ def _owned(name: str, rows: Mapping[K, int], matrix: NDArray[np.int16]) -> tuple
     """The words with a vector of their own, as equal vectors belong to the first word; a remark."""
     first_row: dict[bytes, int] = {}
     first = [first_row.setdefault(row.tobytes(), k) for k, row in enumerate(matrix)]
-    seen: set[int] = set()
-    owned = {}
+    owners: dict[int, tuple[K, int]] = {}
     for word, row in rows.items():
-        if first[row] not in seen:
-            seen.add(first[row])
-            owned[word] = row
+        owners.setdefault(first[row], (word, row))
+    owned = dict(owners.values())
     if not (n_shared := len(rows) - len(owned)):
         return owned, ""
     return owned, (

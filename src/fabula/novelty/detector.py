@@ -350,8 +350,7 @@ def find_threshold(texts: Labelled, target: float) -> Threshold:
 
 
 def _logistic(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    y: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(x, -500, 500)))
-    return y
+    return 1 / (1 + np.exp(-np.clip(x, -500, 500)))
 
 
 def _fit(scores: NDArray[np.float64], is_human: NDArray[np.bool_]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -274,7 +274,7 @@ class OriginalityResult(Result):
     copied: list[str] = field(default_factory=list)
     younger: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    n_by_remark: dict[str, int] = field(default_factory=dict)
+    n_by_remark: Counter[str] = field(default_factory=Counter)
 
     def add(self, document: Document, row: dict[str, Any]) -> None:
         from fabula.novelty.scores import COPIED_SHARE, first_passages, ranked_passages
@@ -288,8 +288,7 @@ class OriginalityResult(Result):
         if (row["in_reference"] or 0) >= COPIED_SHARE:
             self.copied.append(row["id"])
         self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < (1 - _UNFAMILIAR) * row["n_words"]
-        for remark in row.get("remarks", ()):
-            self.n_by_remark[remark] = self.n_by_remark.get(remark, 0) + 1
+        self.n_by_remark.update(row.get("remarks", ()))
         if (detail := row.get("missing_detail")) is not None:
             self.failures.append(detail)
         self.signature = row["signature"]

@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fabula.core import __version__
 from fabula.core.errors import InputError
 from fabula.core.resume import RowKind, Share, kept_rows
 from fabula.core.types import Document, Signature
-from fabula.novelty.measure import Originality
+from fabula.novelty.measure import Originality, OriginalityMeasure
 from fabula.novelty.passages import BorrowedPassage, BorrowedRun, words_of
 from fabula.reference.backend import Occurrence
 from fabula.reference.exclude import CopyRule
@@ -235,20 +235,8 @@ def first_passages(passages: Iterable[Row]) -> list[Row]:
 _Rows = Iterator[tuple[Document, dict[str, Any]]]
 
 
-class _Measure(Protocol):
-    """One result per document, all with one signature."""
-
-    @property
-    def signature(self) -> Signature: ...
-
-    def asked(self, document: Document) -> dict[str, Any]:
-        """What else determines the document's row, besides its text and the signature."""
-
-    def measure(self, documents: Iterable[Document]) -> Iterator[Any]: ...
-
-
 def run_measure(
-    measure: _Measure,
+    measure: OriginalityMeasure | ProbabilityMeasure,
     documents: Iterable[Document],
     out: Path | None = None,
     *,

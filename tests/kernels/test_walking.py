@@ -98,7 +98,7 @@ def test_a_walk_finds_what_a_search_of_every_place_finds(seed: int, is_first_out
     case, costs = case_of(seed)
     out = np.zeros(len(case.documents), np.bool_)
     out[0] = is_first_out
-    found = walk_shard(shard_of(case), walk_of(case, *costs), out if is_first_out else None)
+    found = walk_shard(shard_of(case), walk_of(case, *costs), out if is_first_out else out[:0])
     expected = [
         (a, b, number, c, d, score)
         for number, words in enumerate(case.documents) if not out[number]

@@ -19,7 +19,7 @@ from fabula.core.errors import CorpusError
 from fabula.core.store import checksum
 from fabula.core.types import Document
 from fabula.reference.build import remove_documents, verify_reference
-from fabula.reference.files import GRAMS, KEYS, Manifest, check_files, map_array, seal, unsealed
+from fabula.reference.files import Manifest, check_files, map_array, seal, unsealed
 from fabula.reference.search import Reference
 from fabula.reference.service import Served
 
@@ -209,7 +209,10 @@ def test_what_is_not_an_array_is_refused_by_name(tmp_path: Path, damaged: bytes)
 
 @pytest.mark.parametrize(
     ("name", "shape", "says"),
-    [(GRAMS, (0, 8), r"grams\.npy: damaged \(empty\)"), (KEYS, (4,), r"keys\.npy: damaged")],
+    [
+        ("grams.npy", (0, 8), r"grams\.npy: damaged \(empty\)"),
+        ("keys.npy", (4,), r"keys\.npy: damaged"),
+    ],
 )
 def test_a_file_of_another_size_is_refused(
     tmp_path: Path, name: str, shape: tuple[int, ...], says: str

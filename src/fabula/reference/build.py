@@ -44,9 +44,7 @@ from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.backend import year_of
 from fabula.reference.files import (  # fmt: skip
-    GRAMS,
     JOURNAL,
-    KEYS,
     MANIFEST,
     Manifest,
     Report,
@@ -506,10 +504,10 @@ def write_index(
         np.save(folder / "tokens.npy", coded.codes)
         np.save(folder / "rare_before.npy", coded.rare_before)
         np.save(folder / "rare_ids.npy", coded.rare_ids)
-        np.save(folder / KEYS, sample_keys(coded.codes, suffixes[::BLOCK_SUFFIXES]).values)
+        np.save(folder / "keys.npy", sample_keys(coded.codes, suffixes[::BLOCK_SUFFIXES]).values)
         del coded
         np.save(folder / "suffixes.npy", pack(suffixes, bits_below(n_tokens)).words)
-        np.save(folder / GRAMS, grams.result())
+        np.save(folder / "grams.npy", grams.result())
         listed = list(pool.map(lambda edge: list_pairs(tokens, suffixes, *edge), pairwise(edges)))
     table = pack_pairs(listed, n_tokens)
     np.save(folder / "pair_buckets.npy", table.buckets.words)

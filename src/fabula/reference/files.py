@@ -76,10 +76,6 @@ from fabula.reference.backend import Age
 from fabula.text import TOKENISER, TextSettings, open_filesystem
 
 MANIFEST, JOURNAL = "manifest.json", "building.json"
-GRAMS = "grams.npy"
-"""In a shard: its filter."""
-KEYS = "keys.npy"
-"""In a shard: its sampled keys."""
 _SEAL = "sha256"
 _DIGEST_MODULUS = 2**256
 _NAME = re.compile(r"\w[\w.-]*")
@@ -388,7 +384,7 @@ class Shard:
             raise self._damaged("pairs.npy", str(error)) from error
         self.grams = map_array(folder / "grams.npy", np.uint64, None, BLOCK_WORDS)
         if len(self.grams) == 0:
-            raise self._damaged(GRAMS, "empty")
+            raise self._damaged("grams.npy", "empty")
         self.keys = Keys(
             map_array(folder / "keys.npy", np.uint64, -(-n // BLOCK_SUFFIXES)), BLOCK_SUFFIXES
         )

@@ -128,10 +128,7 @@ def probability_row(result: Probability) -> Row:
 
 
 def _with_own(row: Row, document: Document) -> Row:
-    """The row with the text's sketch and the document's own fields.
-
-    Fields whose names are used get the prefix `input_`.
-    """
+    """The row with the text's sketch and the document's own fields, as `to_row` says."""
     row["sketch"] = sketch_of(document.text).to_row()
     return document.beside(row, _OWN_NAMES)
 

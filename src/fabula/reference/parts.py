@@ -358,10 +358,10 @@ class JoinedParts:
         self._firsts: list[int] = np.cumsum([0, *(len(p.about.removed) for p in parts)]).tolist()
 
     def match(self, words: Words, places: Ints, *, exclude: Numbers, n_threads: int = 1) -> Ints:
-        def match(part: Part, out: list[int]) -> Ints:
-            return part.match(words, places, exclude=out, n_threads=n_threads)
-
-        longest: Ints = np.maximum.reduce(self._ask(match, exclude))
+        by_part = self._ask(
+            lambda part, out: part.match(words, places, exclude=out, n_threads=n_threads), exclude
+        )
+        longest: Ints = np.maximum.reduce(by_part)
         return longest
 
     def find(self, grams: Grams, *, limit: int, max_places: int, exclude: Numbers = ()) -> Hits:

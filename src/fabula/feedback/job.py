@@ -494,9 +494,17 @@ class ScoredFeedback(Result):
 
     def rows(self) -> list[Row]:
         """A row per subset."""
-        from fabula.feedback.tables import subset_row
-
-        return [subset_row(subset) for subset in self.subsets]
+        return [
+            {
+                "where": dict(subset.where),
+                **picked(subset, "n", "n_stories"),
+                "values": {
+                    name: picked(e, "value", "low", "high", "n") | {"n_stories": e.n_units}
+                    for name, e in subset.values.items()
+                },
+            }
+            for subset in self.subsets
+        ]
 
     def to_json(self) -> dict[str, Any]:
         signature = self.subsets[0].values["repetition"].signature

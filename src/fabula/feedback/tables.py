@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fabula.core.errors import explain
 from fabula.core.types import Contrast, Estimate
@@ -87,19 +87,6 @@ def validation_table(estimates: Mapping[str, Estimate]) -> list[Block]:
         for item, estimate in estimates.items()
     ]
     return ["", *Sheet("validation", columns, rows).with_notes("stories")]
-
-
-def subset_row(subset: Subset) -> dict[str, Any]:
-    """A subset as plain values, with its intervals."""
-    return {
-        "where": dict(subset.where),
-        "n": subset.n,
-        "n_stories": subset.n_stories,
-        "values": {
-            name: {"value": e.value, "low": e.low, "high": e.high, "n": e.n, "n_stories": e.n_units}
-            for name, e in subset.values.items()
-        },
-    }
 
 
 def finding_tables(

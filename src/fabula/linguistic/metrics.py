@@ -189,20 +189,17 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
 """The eight categories, as universal parts of speech; proper nouns are not included."""
 
 
-def style_match(a: Counter[str], b: Counter[str]) -> float | None:
+def style_match(a: Counter[str], b: Counter[str]) -> float:
     """The mean over the categories of 1 - |share A - share B| / (share A + share B).
 
-    Takes counts of parts of speech, punctuation included; None if a text has no token. A
-    category absent from both matches fully, as in language style matching (Ireland and Pennebaker
-    2010), which the paper follows.
+    Takes counts of parts of speech, punctuation included, of texts that have tokens. A category
+    absent from both matches fully, as in language style matching (Ireland and Pennebaker 2010),
+    which the paper follows.
     """
-    n_a, n_b = a.total(), b.total()
-    if not n_a or not n_b:
-        return None
     total = 0.0
     for parts in CATEGORIES.values():
-        share_a = sum(a[part] for part in parts) / n_a
-        share_b = sum(b[part] for part in parts) / n_b
+        share_a = sum(a[part] for part in parts) / a.total()
+        share_b = sum(b[part] for part in parts) / b.total()
         both = share_a + share_b
         total += 1 - abs(share_a - share_b) / both if both else 1
     return total / len(CATEGORIES)
@@ -331,7 +328,6 @@ def _in_story(context: Context, reading: Encoded, is_known: Sequence[bool]) -> d
         return dict.fromkeys(ids, "no_context")
     n_pairs = reading.n_vectors * context.n_vectors
     parsed = reading.parsed
-    style = style_match(_count_categories([parsed]), context.categories)
     return {
         "jaccard_similarity": _or(jaccard(parsed.content, context.content), "no_content_word"),
         # The mean cosine over all pairs of vectors, which are of length 1.
@@ -339,7 +335,7 @@ def _in_story(context: Context, reading: Encoded, is_known: Sequence[bool]) -> d
         if n_pairs
         else "no_vector",
         "sentence_similarity": cosine(reading.encoding, context.encoding),
-        "pos_similarity": _or(style, "no_context"),
+        "pos_similarity": style_match(_count_categories([parsed]), context.categories),
         "pos_trigram_similarity": _or(
             jaccard(category_trigrams(parsed.categories()), context.trigrams), "no_trigram"
         ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import fsum
 from statistics import fmean, median, pstdev
@@ -20,7 +20,7 @@ import numpy as np
 
 from fabula.core.errors import explain
 from fabula.core.instruments import Figure
-from fabula.core.types import Document, Measurement, Signature
+from fabula.core.types import Document, Measurement, Signature, Span
 from fabula.linguistic.cast import (
     CAST_RULES,
     TALK_RULES,
@@ -233,26 +233,27 @@ def measure_book(document: Document, *, always: bool = False) -> Book | None:
         n_here = last - first
         n_paragraphs = sum(settings.has_words(part.text[a:b]) for a, b in part.paragraphs)
         n_sentences = None if foreign else len(part.sentences)
-        row = BookChapter(
-            number=chapter.number,
-            title=" ".join(chapter.name.split()),
-            part=" ".join(chapter.part.split()),
-            start=chapter.start,
-            end=chapter.end,
-            n_words=n_here,
-            n_scenes=len(chapter.scenes),
-            n_sentences=n_sentences,
-            sentence_words=n_here / n_sentences if n_sentences else None,
-            paragraph_words=n_here / n_paragraphs if n_paragraphs else None,
-            dialogue=float(spoken[first:last].mean()) if n_here else None,
-            repeated=float(flags[first:last].mean()) if n_here else None,
-            characters={
-                person.name: n
-                for person in people
-                if (n := sum(chapter.body <= start < chapter.end for start, _ in person.places))
-            },
+        rows.append(
+            BookChapter(
+                number=chapter.number,
+                title=" ".join(chapter.name.split()),
+                part=" ".join(chapter.part.split()),
+                start=chapter.start,
+                end=chapter.end,
+                n_words=n_here,
+                n_scenes=len(chapter.scenes),
+                n_sentences=n_sentences,
+                sentence_words=n_here / n_sentences if n_sentences else None,
+                paragraph_words=n_here / n_paragraphs if n_paragraphs else None,
+                dialogue=float(spoken[first:last].mean()) if n_here else None,
+                repeated=float(flags[first:last].mean()) if n_here else None,
+                characters={
+                    person.name: n
+                    for person in people
+                    if (n := sum(chapter.body <= start < chapter.end for start, _ in person.places))
+                },
+            )
         )
-        rows.append(row)
     compared = [row for row in rows if row.n_words >= _MIN_CHAPTER_WORDS and row.sentence_words]
     if len(compared) >= _MIN_COMPARED:
         scores: dict[int, list[float]] = defaultdict(list)
@@ -385,8 +386,8 @@ def book_view(
             for finding in book["findings"][:_MAX_FINDINGS]
         ],
         # A chart of nothing but zeros is uninformative; the table has them.
-        "panels": [_panel(chapters, targets, p) for p in panels if any(c[p[0]] for c in chapters)],
-        "heat": _heat(book, targets),
+        "panels": [_panel(chapters, p) for p in panels if any(c[p[0]] for c in chapters)],
+        "heat": _heat(book),
         "repeated": [
             {
                 "words": run["words"],
@@ -398,10 +399,8 @@ def book_view(
         "titles": [title for _, title, _, _ in panels],
         "rows": [
             {
-                "number": row["number"],
-                "title": row["title"],
+                **row,
                 "target": targets[row["number"]],
-                "n_scenes": row["n_scenes"],
                 "cells": [
                     "missing" if row[name] is None else form.format(row[name])
                     for name, _, form, _ in panels
@@ -412,9 +411,7 @@ def book_view(
     }
 
 
-def _panel(
-    chapters: Sequence[Mapping[str, Any]], targets: Mapping[int, str], panel: Sequence[str]
-) -> dict[str, Any]:
+def _panel(chapters: Sequence[Mapping[str, Any]], panel: Sequence[str]) -> dict[str, Any]:
     """A bar for each chapter that has the number; negative ones hang down."""
     name, title, form, explained = panel
     shown = [c[name] for c in chapters if c[name] is not None]
@@ -433,7 +430,6 @@ def _panel(
             "width": round(max(1.0, step - min(2.0, step / 4)), 1),
             "height": max(1.0, round(abs(y(chapter[name]) - y(0.0)), 1)),
             "label": f"{chapter['number']}. {chapter['title']}: {form.format(chapter[name])}",
-            "target": targets[chapter["number"]],
         }
         for k, chapter in enumerate(chapters)
         if chapter[name] is not None
@@ -465,7 +461,7 @@ def _ticks(
     ]
 
 
-def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any] | None:
+def _heat(book: Mapping[str, Any]) -> dict[str, Any] | None:
     """A row per person and a column per chapter, darker where the name occurs more often."""
     people, chapters = book["characters"][:_MAX_PEOPLE], book["chapters"]
     if not people:
@@ -484,7 +480,6 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
                 "x": round(_NAME_WIDTH + width * j, 1),
                 "shade": round((rate / most) ** 0.5, 2),
                 "label": f"{name}, {book['unit']} {c['number']}: {c['characters'][name]}",
-                "target": targets[c["number"]],
             }
             for j, (c, rate) in enumerate(zip(chapters, rates, strict=True))
             if rate
@@ -619,6 +614,16 @@ def _cut(text: str, n_chars: int) -> str:
     return text if len(text) <= n_chars else text[: n_chars - 2].rstrip() + " …"
 
 
+def shares_within(text: str, spans: Iterable[Span], places: Iterable[Place]) -> list[float | None]:
+    """The share of the words of each place that begin in one of the spans; None without words."""
+    starts = TextSettings().locate(text).starts
+    is_inside = np.zeros(len(starts), bool)
+    for span in spans:
+        is_inside[slice(*np.searchsorted(starts, (span.start, span.end)))] = True
+    parts = [is_inside[slice(*np.searchsorted(starts, place))] for place in places]
+    return [float(part.mean()) if len(part) else None for part in parts]
+
+
 def by_chapter(
     text: TextReview, chapters: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, float | None]]:
@@ -634,13 +639,8 @@ def by_chapter(
     shares: list[float | None] = [None] * len(places)
     originality = text.results.get("originality")
     if originality is not None and originality.ranked is not None:
-        starts = TextSettings().locate(originality.document.text).starts
-        is_borrowed = np.zeros(len(starts), bool)
-        for passage in originality.ranked.passages:
-            for run in passage.runs:
-                is_borrowed[slice(*np.searchsorted(starts, (run.span.start, run.span.end)))] = True
-        parts = [is_borrowed[slice(*np.searchsorted(starts, place))] for place in places]
-        shares = [float(part.mean()) if len(part) else None for part in parts]
+        runs = [run.span for passage in originality.ranked.passages for run in passage.runs]
+        shares = shares_within(originality.document.text, runs, places)
     return [
         {"chapter": chapter["number"], "borrowed": share, "surprise": surprise}
         for chapter, share, surprise in zip(chapters, shares, bits, strict=True)

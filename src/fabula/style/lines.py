@@ -344,15 +344,14 @@ def _is_misspelling(
     word = read.text[start:end]
     # Clipped words (wanderin') and what comes again are meant.
     is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
-    # Searching for the characters is fast, and finds at least as many.
-    n = counts.get(word, 0) if _WORD.fullmatch(word) else read.text.count(word)
-    if n > _MAX_SLIPS and not _WORD.fullmatch(word):
-        n = len(re.findall(rf"\b{re.escape(word)}\b", read.text))
-    if is_clipped or n > _MAX_SLIPS:
+    if is_clipped or "'" in word or "’" in word:
         return False
+    pattern = rf"\b{re.escape(word)}\b"
+    is_one = _WORD.fullmatch(word) is not None
+    n = counts.get(word, 0) if is_one else len(re.findall(pattern, read.text))
     # So many words around it are unknown that they are intended.
     unknown = {f.place for f in sentence.faults if f.is_spelling}
-    if "'" in word or "’" in word or len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
+    if n > _MAX_SLIPS or len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
         return False
     # An old verb form: "thou beliest".
     at = fault.place[0]
@@ -567,8 +566,13 @@ def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> b
 def _stock(read: Reading) -> Iterator[LineNote]:
     plain = " ".join(read.text.casefold().replace("’", "'").split())
     # Looking for each phrase first is fast, and a text has few of them.
-    phrases = tuple(phrase for phrase in _stock_phrases() if phrase in plain)
-    for match in _pattern_of(phrases).finditer(read.text) if phrases else ():
+    phrases = [phrase for phrase in _stock_phrases() if phrase in plain]
+    if not phrases:
+        return
+    longest_first = sorted(phrases, key=len, reverse=True)
+    parts = (r"\s+".join(map(re.escape, p.split())).replace("'", "['’]") for p in longest_first)
+    pattern = rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])"
+    for match in re.finditer(pattern, read.text, re.IGNORECASE):
         yield note_of("stock", match.span(), f"“{' '.join(match[0].split())}” is a stock phrase.")
 
 
@@ -576,13 +580,6 @@ def _stock(read: Reading) -> Iterator[LineNote]:
 def _stock_phrases() -> tuple[str, ...]:
     text = files("fabula.style").joinpath("stock_phrases.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if not line.startswith("#"))
-
-
-@functools.lru_cache(64)
-def _pattern_of(phrases: Collection[str]) -> re.Pattern[str]:
-    longest_first = sorted(phrases, key=len, reverse=True)
-    parts = (r"\s+".join(map(re.escape, p.split())).replace("'", "['’]") for p in longest_first)
-    return re.compile(rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])", re.IGNORECASE)
 
 
 RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fabula.core.errors import explain
 from fabula.core.types import Document, Measurement
 from fabula.show.norms import Dot, bands_of, scatter
@@ -26,9 +24,8 @@ from fabula.show.parts import (
     plural,
 )
 from fabula.show.sheet import Block, Column, Sheet
-from fabula.style.book import BookInstrument
+from fabula.style.book import BookInstrument, shares_within
 from fabula.style.lines import LINE_KINDS, LineNote, LineReview
-from fabula.text import TextSettings
 from fabula.web import visible
 
 if TYPE_CHECKING:
@@ -49,10 +46,7 @@ _WHY_MISSING = {
     "too_short": "no text before its only word",
     "not_finite": "the model gave no finite number",
 }
-_WEIGHTS = {
-    "name": 1.0, "renamed": 0.97, "sentence": 0.95, "spelling": 0.9, "grammar": 0.85, "echo": 0.75,
-    "tag": 0.7, "stock": 0.65, "beginning": 0.6, "long": 0.4,
-}  # fmt: skip
+_WEIGHTS = {kind.id: kind.weight for kind in LINE_KINDS.values()} | {"echo": 0.75}
 """Weights of the first note of each kind."""
 _STYLE = ("tag", "stock", "long")
 _SAID = (
@@ -88,19 +82,14 @@ class FluencyPart(NumbersPart):
         if fluency is None:
             return None
         originality, groups = text.results.get("originality"), review.groups_of(self.id)
-        # Where each word begins, and whether it lies in a borrowed run.
-        places = TextSettings().locate(text.document.text).starts
-        is_covered = np.zeros(len(places), np.bool_)
-        for run in originality.borrowed if originality else ():
-            is_covered[slice(*np.searchsorted(places, (run.span.start, run.span.end)))] = True
-        dots = []
-        for sentence in fluency.sentences:
-            if sentence.bits_per_word is None:
-                continue
-            covered = is_covered[slice(*np.searchsorted(places, (sentence.start, sentence.end)))]
-            novelty = 1 - float(covered.mean()) if len(covered) else 1.0
-            words = " ".join(text.document.text[sentence.start : sentence.end].split())
-            dots.append(Dot(novelty, sentence.bits_per_word, words[:_LABEL_CHARS]))
+        whole, runs = text.document.text, originality.borrowed if originality else ()
+        places = [(sentence.start, sentence.end) for sentence in fluency.sentences]
+        shares = shares_within(whole, (run.span for run in runs), places)
+        dots = [
+            Dot(1 - (share or 0.0), s.bits_per_word, " ".join(whole[a:b].split())[:_LABEL_CHARS])
+            for s, (a, b), share in zip(fluency.sentences, places, shares, strict=True)
+            if s.bits_per_word is not None
+        ]
         # If originality is missing, nothing is known to be new.
         is_known = originality is not None and originality.missing_reason is None
         reason = fluency.missing_reason or ""

@@ -24,8 +24,7 @@ import corpora
 from fabula.continuation.passages import book_chapters, passages_of
 from fabula.continuation.scores import Continuation, Story, gold_continuations, score_rows
 from fabula.linguistic.coreference import in_context
-from fabula.linguistic.lexis import type_token_ratio
-from fabula.linguistic.metrics import ToolChoice, Tools, open_tools
+from fabula.linguistic.metrics import ToolChoice, Tools, open_tools, type_token_ratio
 from fabula.stats.paired import Tokens, compare_pairs
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline

@@ -20,8 +20,7 @@ from fabula.continuation.tables import (
     write_system_page,
 )
 from fabula.core.errors import InputError, MixError, ModelError
-from fabula.linguistic.lexis import read_vocabulary
-from fabula.linguistic.metrics import METRICS, ToolChoice, open_tools
+from fabula.linguistic.metrics import METRICS, ToolChoice, open_tools, read_vocabulary
 from fabula.show.sheet import csv_of, latex_of, render
 
 CHOICE = ToolChoice()

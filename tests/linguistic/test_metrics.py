@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.core.errors import REASONS, InputError, ModelError
-from fabula.linguistic.lexis import mattr, mtld, trigrams, type_token_ratio
 from fabula.linguistic.metrics import (
     METRICS,
     Context,
@@ -18,9 +17,13 @@ from fabula.linguistic.metrics import (
     Tools,
     encode_texts,
     jaccard,
+    mattr,
+    mtld,
     open_tools,
     read_texts,
     score_continuations,
+    trigrams,
+    type_token_ratio,
 )
 from fabula.text.grammar import open_checker, share_correct
 

@@ -36,7 +36,7 @@ from fabula.core.store import (
 )
 from fabula.core.types import Document
 from fabula.core.workers import in_order
-from fabula.linguistic.lexis import UNKNOWN_WORD
+from fabula.linguistic.metrics import UNKNOWN_WORD
 from fabula.text import check_documents, in_batches
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.readers import detokenise

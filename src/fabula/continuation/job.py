@@ -426,9 +426,9 @@ def score(
     from fabula.continuation.generating import AS_LONG
     from fabula.continuation.scores import sample_examples
     from fabula.continuation.tables import compare_systems, write_system_page
-    from fabula.linguistic import lexis, metrics
+    from fabula.linguistic import metrics
 
-    words = None if settings.vocabulary is None else lexis.read_vocabulary(settings.vocabulary)
+    words = None if settings.vocabulary is None else metrics.read_vocabulary(settings.vocabulary)
     stories = system_scores.read_contexts(settings.contexts)
     continuations = system_scores.read_continuations(systems, stories)
     if settings.gold:

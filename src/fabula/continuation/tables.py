@@ -24,8 +24,15 @@ from fabula.continuation.scores import Example, Written
 from fabula.core.errors import InputError, MixError, explain
 from fabula.core.types import Contrast, Estimate, Signature
 from fabula.jobs.result import picked
-from fabula.linguistic.lexis import MATTR_WINDOW, MTLD_THRESHOLD, mattr, mtld, trigrams
-from fabula.linguistic.metrics import METRICS, Metric
+from fabula.linguistic.metrics import (
+    MATTR_WINDOW,
+    METRICS,
+    MTLD_THRESHOLD,
+    Metric,
+    mattr,
+    mtld,
+    trigrams,
+)
 from fabula.show.charts import COLOURS, LINE, figure_of
 from fabula.show.page import write_page_file
 from fabula.show.sheet import Block, Column, Sheet, interval_notes, interval_shown, number

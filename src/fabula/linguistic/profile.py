@@ -22,9 +22,8 @@ from typing import Any
 from fabula.core.instruments import Figure
 from fabula.core.types import Document, Measurement, Span
 from fabula.core.workers import InOrder, in_order
-from fabula.linguistic import lexis
-from fabula.linguistic.lexis import trigrams
-from fabula.linguistic.metrics import TextTools, alone
+from fabula.linguistic import metrics
+from fabula.linguistic.metrics import TextTools, alone, trigrams
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings
 from fabula.text.reading import ReadSentence
@@ -51,8 +50,8 @@ inverse_word_frequency | Inverse word frequency | .2f | mean negative log freque
 higher is rarer
 rare_words | Rare words | .1% | words rarer than one in a million, as a share
 type_token_ratio | Type-token ratio | .3f | different words as a share of all; falls with length
-mattr | MATTR | .3f | mean type-token ratio of every {lexis.MATTR_WINDOW} words; length-proof
-mtld | MTLD | .1f | words in a row before the type-token ratio falls to {lexis.MTLD_THRESHOLD}; \
+mattr | MATTR | .3f | mean type-token ratio of every {metrics.MATTR_WINDOW} words; length-proof
+mtld | MTLD | .1f | words in a row before the type-token ratio falls to {metrics.MTLD_THRESHOLD}; \
 length-proof
 unique_trigram_ratio | Unique trigram ratio | .3f | different runs of three words as a share of all
 repeated_share | Repetition | .1% | words in runs of three that occurred before, as a share
@@ -239,10 +238,10 @@ def _outcomes(
         else fmean(score["grammaticality"] for score in scores),
         "inverse_word_frequency": tools.frequencies.inverse(words),
         "rare_words": sum(tools.frequencies.log(w) < math.log(1e-6) for w in words) / len(words),
-        "type_token_ratio": lexis.type_token_ratio(words) or "no_words",
-        "mattr": lexis.mattr(words) or "too_short",
-        "mtld": lexis.mtld(words) or "too_short",
-        "unique_trigram_ratio": lexis.type_token_ratio(threes) or "no_trigram",
+        "type_token_ratio": metrics.type_token_ratio(words) or "no_words",
+        "mattr": metrics.mattr(words) or "too_short",
+        "mtld": metrics.mtld(words) or "too_short",
+        "unique_trigram_ratio": metrics.type_token_ratio(threes) or "no_trigram",
         "repeated_share": n_repeated / len(words),
         "noun_phrases": fmean(score["noun_phrases"] for score in scores),
         "noun_phrase_words": fmean(nouns) if nouns else "no_noun_phrase",

@@ -177,7 +177,7 @@ class WordInformation:
             self.chance_bits = math.log2(max(1, reference.n_words))
             self.name = "reference" if reference.n_words >= MIN_REFERENCE_WORDS else None
         else:
-            from fabula.linguistic.lexis import Frequencies
+            from fabula.linguistic.metrics import Frequencies
 
             with suppress(ModelError):
                 self._list = Frequencies()

@@ -32,8 +32,7 @@ from typing import Any, Literal
 
 from fabula.core.types import Document, Measurement, Signature, Span
 from fabula.core.workers import in_order
-from fabula.linguistic.lexis import frequencies
-from fabula.linguistic.metrics import TextTools
+from fabula.linguistic.metrics import TextTools, frequencies
 from fabula.linguistic.profile import Profile, opened_tools, profile_text
 from fabula.show.parts import line_of
 from fabula.text import check_documents, count_words

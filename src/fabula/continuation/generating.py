@@ -179,7 +179,6 @@ GENERATORS: Registry[Callable[[GeneratorChoice], Generator]] = Registry(
     },
 )
 
-
 _opened = functools.cache(GeneratorChoice.open)
 
 

@@ -233,10 +233,9 @@ class Advice:
     def _repr_html_(self) -> str:
         from fabula.web import notebook_table
 
-        made = [(f"in {p.n_said} of {self.n_asked(p)}", p.text) for p in self.points]
-        missing = [(f"missing: {explain(reason)}", str(n)) for reason, n in self.missing.items()]
-        all_lines = [*made, ("would change nothing", str(self.n_perfect)), *missing]
-        lines = [(name, value, None) for name, value in all_lines]
+        lines = [(f"in {p.n_said} of {self.n_asked(p)}", p.text, None) for p in self.points]
+        lines.append(("would change nothing", str(self.n_perfect), None))
+        lines += [(f"missing: {explain(why)}", str(n), None) for why, n in self.missing.items()]
         return notebook_table(f"Advice on {self.document.id}", lines, self.signature)
 
 

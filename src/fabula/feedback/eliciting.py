@@ -194,8 +194,6 @@ ANSWERS = RowKind("the feedback", ("id", "model"), ("missing_reason", "feedback"
 _EXPECTED_TOKENS = 120
 """Tokens per answer, for the estimate: the paper's mean is 74 (Table 1, 295 characters)."""
 
-SAMPLING = Sampling(temperature=0.7, max_tokens=512)
-
 
 @dataclass(frozen=True, slots=True)
 class ElicitPlan:
@@ -203,8 +201,8 @@ class ElicitPlan:
 
     prompts: PromptSet
     names: tuple[str, ...]
-    shots: tuple[int, ...] = (0, 2)
-    sampling: Sampling = SAMPLING
+    shots: tuple[int, ...]
+    sampling: Sampling
 
     def signature(self, model: str) -> str:
         drawn = str(self.sampling).replace("|", ",").replace(":", "=")

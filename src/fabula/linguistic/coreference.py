@@ -32,7 +32,6 @@ _PRONOUNS: dict[str, tuple[int, str, str]] = {
 }
 """Person, number and genders of a pronoun."""
 
-
 _ARTICLES = frozenset(("the", "a", "an", "this", "that", "these", "those", "all", "both"))
 _DEFINITE = frozenset(("the", "this", "that", "these", "those", "all", "both"))
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))

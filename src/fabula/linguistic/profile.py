@@ -34,7 +34,6 @@ _MIN_REPEATED = 3
 _MAX_REPEATED_WORDS = 12
 _N_SHOWN = 12
 
-
 PROFILE_METRICS: tuple[Figure, ...] = tuple(
     Figure(*line.split(" | "))
     for line in f"""\

@@ -562,10 +562,14 @@ def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> b
     return False
 
 
+_LISTED = files("fabula.style").joinpath("stock_phrases.txt").read_text(encoding="utf-8")
+_STOCK = [line for line in _LISTED.splitlines() if not line.startswith("#")]
+
+
 def _stock(read: Reading) -> Iterator[LineNote]:
     plain = " ".join(read.text.casefold().replace("’", "'").split())
     # Looking for each phrase first is fast, and a text has few of them.
-    phrases = [phrase for phrase in _stock_phrases() if phrase in plain]
+    phrases = [phrase for phrase in _STOCK if phrase in plain]
     if not phrases:
         return
     longest_first = sorted(phrases, key=len, reverse=True)
@@ -573,12 +577,6 @@ def _stock(read: Reading) -> Iterator[LineNote]:
     pattern = rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])"
     for match in re.finditer(pattern, read.text, re.IGNORECASE):
         yield note_of("stock", match.span(), f"“{' '.join(match[0].split())}” is a stock phrase.")
-
-
-@functools.cache
-def _stock_phrases() -> tuple[str, ...]:
-    text = files("fabula.style").joinpath("stock_phrases.txt").read_text(encoding="utf-8")
-    return tuple(line for line in text.splitlines() if not line.startswith("#"))
 
 
 RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (

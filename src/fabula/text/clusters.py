@@ -59,7 +59,6 @@ _MARKS = {
     "curly_quotes": re.compile("[“”]"),
     "other_quotes": re.compile(r"[„‟«»‹›「」『』]|(?<!\w)[‘'](?=\w)|(?m:^\s*[—–―-]\s?(?=\w))"),
 }
-_settings = TextSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class Sketch:
 @functools.lru_cache(8)
 def sketch_of(text: str) -> Sketch:
     """The sketch of a text. Takes time and memory in proportion to its length."""
-    words = _settings.words(text)
+    words = TextSettings().words(text)
     known = {word: zlib.crc32(word.encode("utf-8", "replace")) for word in set(words)}
     codes = _mixed(np.fromiter((known[word] for word in words), np.uint64, len(words)))
     per_100 = 100 / max(1, len(words))

@@ -114,25 +114,23 @@ def _plain(value: object) -> str:
 
 def _lines(page: Any) -> list[_Line]:
     """The lines of a page with their positions, top to bottom."""
-    parts: list[tuple[str, float, float, float]] = []
-
-    def note(text: str, cm: Sequence[float], tm: Sequence[float], _: Any, size: float) -> None:
-        if text:
-            x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
-            y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
-            parts.append((text, x, y, abs((size or 1.0) * (tm[3] or 1.0) * (cm[3] or 1.0))))
-
-    page.extract_text(visitor_text=note)
     lines: list[_Line] = []
     is_new = True
-    for text, x, y, size in parts:
+
+    def note(text: str, cm: Sequence[float], tm: Sequence[float], _: Any, size: float) -> None:
+        nonlocal is_new
+        x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
+        y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
+        height = abs((size or 1.0) * (tm[3] or 1.0) * (cm[3] or 1.0))
         for k, piece in enumerate(text.split("\n")):
             is_new = is_new or k > 0
             if is_new and piece.strip():
-                lines.append(_Line(piece, x, y, size))
+                lines.append(_Line(piece, x, y, height))
                 is_new = False
             elif piece and not is_new:
                 lines[-1].words += piece
+
+    page.extract_text(visitor_text=note)
     for line in lines:
         line.words = " ".join(line.words.split())
     return lines

@@ -136,7 +136,6 @@ class _Reader:
         self.text = text
         self.has_paragraphs = has_paragraphs
         self.paragraphs = paragraph_spans(text) if has_paragraphs else [(0, len(text))]
-        self._starts = [start for start, _ in self.paragraphs]
         is_paired = any(not _is_elision(text, m.end()) for m in _PAIRED.finditer(text))
         pattern = _MARK_PAIRED if is_paired else _MARK
         self.marks: dict[str, list[_Mark]] = {"double": [], "single": [], "«": [], "‹": []}
@@ -313,7 +312,7 @@ class _Reader:
 
     def paragraph_of(self, place: int) -> tuple[int, int]:
         """The paragraph that contains a character."""
-        return self.paragraphs[max(bisect_right(self._starts, place) - 1, 0)]
+        return self.paragraphs[max(bisect_right(self.paragraphs, (place, math.inf)) - 1, 0)]
 
     def is_speech(self, start: int, end: int) -> bool:
         """Whether a quotation is more than scare quotes or a title."""

@@ -622,7 +622,7 @@ class FoundFaults(Result):
     def tables(self) -> list[Block]:
         from fabula.feedback.tables import finding_tables
 
-        return finding_tables(self.readers, self.scores, self.pairs, self.accuracies, self.crosses)
+        return finding_tables(self)
 
     def to_json(self) -> dict[str, Any]:
         readers = [

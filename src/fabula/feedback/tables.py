@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fabula.core.errors import explain
-from fabula.core.types import Contrast, Estimate
+from fabula.core.types import Estimate
 from fabula.show.sheet import Block, Cell, Column, Sheet, contrast_sheet
 
 if TYPE_CHECKING:
-    from fabula.feedback.fault_matches import Findings, FindScore, ReaderAccuracy
+    from fabula.feedback.fault_matches import FindScore
+    from fabula.feedback.job import FoundFaults
     from fabula.feedback.scores import Answers, Subset
 
 _COLUMNS = {
@@ -89,25 +90,19 @@ def validation_table(estimates: Mapping[str, Estimate]) -> list[Block]:
     return ["", *Sheet("validation", columns, rows).with_notes("stories")]
 
 
-def finding_tables(
-    readers: Sequence[Findings],
-    scores: Mapping[str, Sequence[FindScore]],
-    pairs: Mapping[str, Sequence[Contrast]],
-    accuracies: Sequence[ReaderAccuracy],
-    crosses: Sequence[tuple[str, ...]],
-) -> list[Block]:
+def finding_tables(found: FoundFaults) -> list[Block]:
     """Which answers find planted faults, for each reader; then how well these agree with people."""
     parts: list[Block] = []
-    for reader in readers:
+    for reader in found.readers:
         what = "what answers quote" if reader.by == "quotation" else f"the judge {reader.by}"
-        parts += [f"found by {what}", "", *_found_by(reader.by, scores[reader.by], crosses)]
-        if pairs[reader.by]:
+        parts += [f"found by {what}", "", *_found_by(reader.by, found)]
+        if pairs := found.pairs[reader.by]:
             more = [
                 Column("answers", ",d", name="n_answers", of="details.n_answers"),
                 Column("stories", ",d", name="n_stories", of="difference.n_units"),
             ]
             measure = Column("measure", once=True, of=lambda pair: pair.number.replace("_", " "))
-            sheet = contrast_sheet("pairs", pairs[reader.by], "+.2f", number=measure, more=more)
+            sheet = contrast_sheet("pairs", pairs, "+.2f", number=measure, more=more)
             parts += [*replace(sheet, about=("found_by", reader.by)).with_notes("stories"), ""]
         missing = Counter(reason for _, reason in reader.missing)
         parts += [f"missing: {n:,} answers, {explain(why)}" for why, n in sorted(missing.items())]
@@ -120,8 +115,8 @@ def finding_tables(
         "one.",
         "",
     ]
-    if not accuracies:
-        who = "quotations and judges" if len(readers) > 1 else "quotations"
+    if not found.accuracies:
+        who = "quotations and judges" if len(found.readers) > 1 else "quotations"
         return [*parts, f"no labels by people were given: how often {who} are right is unknown"]
     questions = {"found": "finds the fault", "asks": "names a fault"}
     columns = [
@@ -135,22 +130,20 @@ def finding_tables(
         Column("specificity", ".2f"),
         Column("kappa", ".2f"),
     ]
-    return [*parts, *Sheet.of("accuracy", accuracies, columns).with_notes("stories"), ""]
+    return [*parts, *Sheet.of("accuracy", found.accuracies, columns).with_notes("stories"), ""]
 
 
-def _found_by(
-    by: str, scores: Sequence[FindScore], crosses: Sequence[tuple[str, ...]]
-) -> list[Block]:
+def _found_by(by: str, found: FoundFaults) -> list[Block]:
     """A reader's measures by each cross of dimensions, then by kind of fault."""
 
     def of(names: tuple[str, ...]) -> list[FindScore]:
-        return [score for score in scores if set(score.where) == set(names)]
+        return [score for score in found.scores[by] if set(score.where) == set(names)]
 
     def n_missing(score: FindScore) -> int:
         return sum(score.missing.values())
 
     sheets = []
-    for names in dict.fromkeys([(), *crosses]):
+    for names in dict.fromkeys([(), *found.crosses]):
         columns = [
             _subset(names),
             Column("changed", ",d", name="n_changed"),

@@ -284,11 +284,6 @@ def encode_texts(texts: Sequence[str], encoder: Encoder) -> list[NDArray[np.floa
     ]
 
 
-def cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """The cosine of two vectors; 0 if one has zero length."""
-    return float(a @ b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-12)
-
-
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "adverb": ("ADV",),
     "adjective": ("ADJ",),
@@ -440,14 +435,16 @@ def _in_story(context: Context, reading: Encoded, is_known: Sequence[bool]) -> d
     if context.encoding is None or reading.encoding is None:
         return dict.fromkeys(ids, "no_context")
     n_pairs = reading.n_vectors * context.n_vectors
-    parsed = reading.parsed
+    parsed, a, b = reading.parsed, reading.encoding, context.encoding
+    # The cosine is 0 if a vector has zero length.
+    lengths = max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-12)
     return {
         "jaccard_similarity": _or(jaccard(parsed.content, context.content), "no_content_word"),
         # The mean cosine over all pairs of vectors, which are of length 1.
         "vector_similarity": float(reading.vector_sum @ context.vector_sum) / n_pairs
         if n_pairs
         else "no_vector",
-        "sentence_similarity": cosine(reading.encoding, context.encoding),
+        "sentence_similarity": float(a @ b) / lengths,
         "pos_similarity": style_match(_count_categories([parsed]), context.categories),
         "pos_trigram_similarity": _or(
             jaccard(category_trigrams(parsed.categories()), context.trigrams), "no_trigram"

@@ -365,10 +365,7 @@ def folds_of(
 
 
 def book_view(
-    document: Document,
-    number: int,
-    book: Mapping[str, Any],
-    more: Sequence[Mapping[str, float | None]],
+    number: int, book: Mapping[str, Any], more: Sequence[Mapping[str, float | None]]
 ) -> dict[str, Any]:
     """What the template shows of a book, whose row is `book`; `number` is that of its text.
 
@@ -716,7 +713,7 @@ class BookInstrument(MeasuredPart):
         row = self._row(text)
         if row is None:
             return None
-        book = book_view(text.document, number, row, by_chapter(text, row["chapters"]))
+        book = book_view(number, row, by_chapter(text, row["chapters"]))
         return super().view(number, text, review, n_marks) | {"book": book}
 
     def _row(self, text: TextReview) -> dict[str, Any] | None:

@@ -1,16 +1,14 @@
-"""The kinds of notes on lines, and the rules that find them.
-
-Inconsistent names are one name in two spellings, or one person under two names. In fiction a
-checker of grammar is often wrong: dialect, coined words, old forms and speech are meant. What is
-likely to be meant is left out, and the rest is ordered by how plain it is.
-
-Line by line: places in a draft that its writer may want to check, each with a reason.
+"""Line by line: places in a draft that its writer may want to check, each with a reason.
 
 No language model is used. Every note can be located and checked: a word that recurs within a few
 lines, a repeated sentence, consecutive sentences that begin alike, a name spelt in two ways or
 changed for another, an error of grammar or spelling, a stock phrase. None of it is a grade, and
 none of it must be changed: repetition can be intended. So notes are ranked, and only the first of
 them are shown.
+
+Inconsistent names are one name in two spellings, or one person under two names. In fiction a
+checker of grammar is often wrong: dialect, coined words, old forms and speech are meant. What is
+likely to be meant is left out, and the rest is ordered by how plain it is.
 
 Quoted text belongs to its speaker: there only spelling, names and stock phrases are noted.
 Thresholds are heuristics; `LINE_RULES` names them in signatures.
@@ -309,7 +307,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
                 near = [s for s in fault.suggestions if is_misspelt(word.lower(), s.lower())]
                 corrections = [s for s in near if _is_transposed(word, s)] or near
                 why = f"“{word}” is in neither the American nor the British dictionary."
-                plainness = _plainness(read, sentence, word, corrections)
+                plainness = _plainness(sentence, word, corrections)
                 yield note_of("spelling", place, why + _perhaps(corrections), plainness)
             elif not fault.is_spelling and not is_dialect and _is_error(read, sentence, fault):
                 # The checker's message as a sentence, with quotation marks for its code marks.
@@ -410,9 +408,7 @@ def _is_error(read: Reading, sentence: ReadSentence, fault: Fault) -> bool:
     return True
 
 
-def _plainness(
-    read: Reading, sentence: ReadSentence, word: str, corrections: Sequence[str]
-) -> float:
+def _plainness(sentence: ReadSentence, word: str, corrections: Sequence[str]) -> float:
     """How obvious a misspelling is, for the order of notes: from 1 down to 0.
 
     Transposed letters are typing errors. Otherwise speech may be dialect, a word similar only to

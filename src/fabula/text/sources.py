@@ -306,7 +306,7 @@ def _expand(source: str) -> list[FileSource]:
             return _walk(filesystem, path, source, prefix)
         if any(mark in source for mark in "*?[") and not source.startswith("http"):
             return [
-                FileSource(_display(hit, path, source, prefix), info.get("size"), filesystem, hit)
+                FileSource(_display(hit, source, prefix), info.get("size"), filesystem, hit)
                 for hit, info in sorted(filesystem.glob(path, detail=True).items())
                 if info["type"] == "file" and not PurePosixPath(hit).name.startswith(".")
             ]
@@ -367,17 +367,17 @@ def _walk(
             folder = hit[: len(hit) - len(inside)] + inside.partition(f"{PROJECT}/")[0] + PROJECT
             if folder not in projects:
                 projects.add(folder)
-                files.append(_project(filesystem, folder, _display(folder, path, source, prefix)))
+                files.append(_project(filesystem, folder, _display(folder, source, prefix)))
             continue
         if info["type"] != "file" or any(part.startswith(".") for part in inside.split("/")):
             continue
-        file = FileSource(_display(hit, path, source, prefix), info.get("size"), filesystem, hit)
+        file = FileSource(_display(hit, source, prefix), info.get("size"), filesystem, hit)
         if file.format in READERS:
             files.append(file)
     return files
 
 
-def _display(hit: str, path: str, source: str, prefix: str) -> str:
+def _display(hit: str, source: str, prefix: str) -> str:
     """A file's name as the user would write it: relative if the source was relative."""
     if prefix:
         return prefix + hit.removeprefix(prefix)

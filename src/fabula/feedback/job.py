@@ -489,8 +489,7 @@ class ScoredFeedback(Result):
     def tables(self) -> list[Block]:
         from fabula.feedback.tables import score_tables, validation_table
 
-        tables = score_tables(self.subsets, self.crosses, self.answers)
-        return tables + (validation_table(self.validation) if self.validation else [])
+        return score_tables(self) + (validation_table(self.validation) if self.validation else [])
 
     def rows(self) -> list[Row]:
         """A row per subset."""

@@ -241,10 +241,6 @@ def bertscore(encoder: Encoder) -> Callable[[str, str], float]:
 
 
 CELL = ("model", "prompt", "shots")
-METRICS = (
-    "length", "perfect", "perfect_precision", "perfect_precision_chance", "repetition",
-    "repetition_imperfect", "overlap", "bertscore", "one_sentence",
-)  # fmt: skip
 VALIDATED = {"feedback_type": ("perfect", 0.90), "specificity": ("repetition", -0.55)}
 """By the item that people answered: the measure, and the paper's Pearson correlation."""
 
@@ -284,6 +280,7 @@ def score_answers(
         columns = {
             "length": answers.lengths,
             "perfect": answers.is_perfect.astype(np.float64),
+            "perfect_precision": np.where(answers.is_perfect, answers.is_original, np.nan),
             "perfect_precision_chance": answers.is_original.astype(np.float64),
             "repetition": repetition(answers.trigrams, compared, everyone),
             "repetition_imperfect": repetition(answers.trigrams, compared, ~answers.is_perfect),
@@ -294,14 +291,10 @@ def score_answers(
         for key, k in distinct.items():
             at = np.flatnonzero(groups == k)
             stories = np.unique(answers.stories[at], return_inverse=True)[1]
-            perfect = answers.is_perfect[at]
-            right = (perfect & answers.is_original[at]).astype(np.float64)
-            ratios = {name: (column[at], ~np.isnan(column[at])) for name, column in columns.items()}
-            ratios["perfect_precision"] = right, perfect
             values = {}
-            for name in METRICS:
-                part, counts = ratios[name]
-                parts, wholes = np.where(counts, part, 0.0), counts.astype(np.float64)
+            for name, column in columns.items():
+                counts = ~np.isnan(column[at])
+                parts, wholes = np.where(counts, column[at], 0.0), counts.astype(np.float64)
                 n, is_share = int(counts.sum()), name in _SHARES
                 values[name] = pooled(parts, wholes, stories.tolist(), n=n, is_share=is_share)
             where = dict(zip(names, key, strict=True))

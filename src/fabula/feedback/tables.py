@@ -13,8 +13,7 @@ from fabula.show.sheet import Block, Cell, Column, Sheet, contrast_sheet
 
 if TYPE_CHECKING:
     from fabula.feedback.fault_matches import FindScore
-    from fabula.feedback.job import FoundFaults
-    from fabula.feedback.scores import Answers, Subset
+    from fabula.feedback.job import FoundFaults, ScoredFeedback
 
 _COLUMNS = {
     "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
@@ -27,12 +26,11 @@ _SAYS = ("length", "perfect", "perfect_precision", "perfect_precision_chance")
 """Metrics of the first table of a cross; the others concern words."""
 
 
-def score_tables(
-    subsets: Sequence[Subset], crosses: Sequence[tuple[str, ...]], answers: Answers
-) -> list[Block]:
+def score_tables(scored: ScoredFeedback) -> list[Block]:
     """A table for each cross of dimensions, in the paper's columns, then missing values."""
     parts: list[Block] = []
-    for names in [(), *crosses]:
+    subsets = scored.subsets
+    for names in [(), *scored.crosses]:
         chosen = [s for s in subsets if set(s.where) == set(names)]
         for says in (True, False):
             figures = [
@@ -55,7 +53,7 @@ def score_tables(
         "were not corrupted, with the precision expected by chance beside it. 3-gramR: trigrams "
         "that also occur in another answer; in story: trigrams from the story."
     )
-    for reason, n in sorted(answers.n_missing.items()):
+    for reason, n in sorted(scored.answers.n_missing.items()):
         parts.append(f"missing: {n:,} answers, {explain(reason)}")
     return [*parts, subsets[0].values["repetition"].signature]
 

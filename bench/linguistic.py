@@ -27,7 +27,6 @@ from fabula.linguistic.coreference import in_context
 from fabula.linguistic.metrics import ToolChoice, Tools, open_tools, type_token_ratio
 from fabula.stats.paired import Tokens, compare_pairs
 from fabula.text import find_files, read_documents
-from fabula.text.pipeline import load_pipeline
 
 N_ITEMS = corpora.sized(18_000, 100)
 N_WORDS = corpora.sized(80_000, 1000)
@@ -41,7 +40,7 @@ def cut(books: Path, stride: int | None, limit: int) -> list[Story]:
         find_files([str(books)], format_=None), text_field="sentences", id_field="id",
         format_=None, meter=lambda _: None,
     )  # fmt: skip
-    chapters = book_chapters(documents, load_pipeline(("senter",)))
+    chapters = book_chapters(documents)
     passages = passages_of(chapters, 20, stride)
     return [Story(p.id, p.context, p.gold) for p, _ in zip(passages, range(limit), strict=False)]
 

@@ -129,9 +129,9 @@ def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: boo
         assert len(chapters[0].sentences) == 3
 
 
-def test_the_published_file_is_known_by_its_title_lines(nlp: Any):
+def test_the_published_file_is_known_by_its_title_lines():
     text = "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nDo n't !\n"
-    chapters = passages.book_chapters([Document("cbt_test.txt", text)], nlp)
+    chapters = passages.book_chapters([Document("cbt_test.txt", text)])
     found = {chapter.book: chapter.sentences for chapter in chapters}
     assert found == {"One": ("A cat sat.", "It slept."), "Two": ("Don't!",)}
 

@@ -13,7 +13,6 @@ from fabula.core.errors import ModelError
 from fabula.linguistic.coreference import entities_of, in_context
 from fabula.text import find_files, read_documents
 from fabula.text.parsing import Parser
-from fabula.text.pipeline import load_pipeline
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "coreference.json"
 N_SENTENCES = 13
@@ -30,14 +29,13 @@ def parser() -> Iterator[Parser]:
 def annotated_passages(shared_data: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """The annotation of each passage, and its sentences, cut from the books again."""
     golden = {row["passage"]: row for row in json.loads(GOLDEN.read_text(encoding="utf-8"))}
-    nlp = load_pipeline(("senter",))
     for name, field in (("cbt_test_3books", "sentences"), ("children_books", "text")):
         files = find_files([str(shared_data / "cbt" / f"{name}.jsonl.gz")], format_=None)
         every = read_documents(
             files, text_field=field, id_field="id", format_=None, meter=lambda _: None
         )
         documents = [one for one in every if any(name.startswith(f"{one.id}/") for name in golden)]
-        for passage in passages_of(book_chapters(documents, nlp), N_SENTENCES, N_SENTENCES + 1):
+        for passage in passages_of(book_chapters(documents), N_SENTENCES, N_SENTENCES + 1):
             if passage.id in golden:
                 yield golden[passage.id], [*passage.context, passage.gold]
 

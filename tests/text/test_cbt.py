@@ -36,7 +36,7 @@ def test_an_item_file_is_its_items(tmp_path: Path, ending: str):
         assert not any(word in document.text for word in ("XXXXX", "|", "\t", *OTHERS))
         assert len(document.meta["sentences"]) == 21
     # A passage is an item's context and its question.
-    for k, passage in enumerate(passages_of(book_chapters(documents, None)), 1):
+    for k, passage in enumerate(passages_of(book_chapters(documents)), 1):
         assert len(passage.context) == 20
         assert all(f"of item {k} didn't end" in sentence for sentence in passage.context)
         assert passage.gold == f"The king's cat {k} ran."
@@ -57,7 +57,7 @@ def test_items_that_overlap_are_one_book_and_others_are_not(tmp_path: Path):
     short = ["Yes .", "No ."] * 10 + ["Yes ."]
     items = [cut(told[0:21]), cut(other), cut(told[30:51]), cut(told[10:31]), cut(short)]
     documents = read_documents([write(tmp_path, "\n".join([*items, cut(short)]))])
-    passages = list(passages_of(book_chapters(documents, None)))
+    passages = list(passages_of(book_chapters(documents)))
     stem = "cbtest_CN_test_2500ex:item-"
     assert [one.id for one in passages] == [f"{stem}{k}/1/1" for k in range(1, 7)]
     # The fourth shares sentences with the first and, by one sentence alone, none with the third.

@@ -68,7 +68,7 @@ def takers(folder: Path) -> dict[str, Callable[[Any], Any]]:
         "retest": lambda given: with_retest(given, 1, 0), "lines": by_line,
         "sentences": lambda given: draw_sentences(given, 1, 0), "repeats": without_repeats,
         "sets": lambda given: sample_sets(given, "field", 1, 0),
-        "chapters": lambda given: list(book_chapters(given, None)),
+        "chapters": lambda given: list(book_chapters(given)),
     }  # fmt: skip
 
 

@@ -38,7 +38,6 @@ from fabula.core.types import Document
 from fabula.core.workers import in_order
 from fabula.linguistic.metrics import UNKNOWN_WORD
 from fabula.text import check_documents, in_batches
-from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.readers import detokenise
 
 MIN_COUNT = 25
@@ -319,7 +318,7 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
     tokens: list[int] = []
     known: dict[str, int] = {}
     cased = Counter[str]()
-    for chapter in book_chapters(documents, load_pipeline(SENTENCES)):
+    for chapter in book_chapters(documents):
         for sentence in chapter.sentences:
             text += sentence.encode(errors="replace")
             ends["sentence"].append(len(text))

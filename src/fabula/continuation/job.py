@@ -93,10 +93,9 @@ def passages(books: WholeStream, settings: CutSettings) -> Passages:
     """
     from fabula.continuation.passages import book_chapters, passages_of
     from fabula.core.store import write_rows
-    from fabula.text.pipeline import SENTENCES, load_pipeline
 
     named, n = ", ".join(books.names) or "the books", settings.n_sentences
-    chapters = list(book_chapters(books, load_pipeline(SENTENCES)))
+    chapters = list(book_chapters(books))
     cut = list(passages_of(chapters, n, settings.stride))
     if not cut:
         raise InputError(

@@ -15,6 +15,7 @@ from fabula.core.types import Document
 from fabula.text import check_documents
 from fabula.text.chapters import is_heading
 from fabula.text.clusters import Components
+from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.readers import cbt_books, detokenise
 from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.text.words import word_set
@@ -65,15 +66,15 @@ def passages_of(
             yield Passage(id_, chapter.book, chapter.number, part[:-1], part[-1])
 
 
-def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:
+def book_chapters(documents: Iterable[Document]) -> Iterator[Chapter]:
     """Yield the chapters of texts and of Children's Book Test files, according to each document.
 
-    `nlp` is spaCy's pipeline with sentence boundaries. A row with a list of `sentences`, and lines
-    after `_BOOK_TITLE_ :`, hold Penn Treebank tokens; every other text is prose. An item of the
-    test is a chapter: its 20 sentences and the 21st. Items come last, overlapping ones as one book,
-    since released items do not say which book they are from.
+    A row with a list of `sentences`, and lines after `_BOOK_TITLE_ :`, hold Penn Treebank tokens;
+    every other text is prose. An item of the test is a chapter: its 20 sentences and the 21st.
+    Items come last, overlapping ones as one book, since released items do not say which book they
+    are from.
     """
-    items: list[Document] = []
+    nlp, items = load_pipeline(SENTENCES), list[Document]()
     for document in check_documents(documents):
         tokens = document.meta.get("sentences")
         if isinstance(tokens, list) and "cbt_item" in document.meta:

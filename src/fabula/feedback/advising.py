@@ -146,7 +146,6 @@ class AdvicePlan:
     n_times: int = 5
     n_points: int = 7
     temperature: float = 0.7
-    max_tokens: int = _MAX_TOKENS
     seed: int = 0
     effort: Effort | None = None
     by_chapter: bool = False
@@ -161,7 +160,7 @@ class AdvicePlan:
             "times": str(self.n_times),
             "points": str(self.n_points),
             "temperature": f"{self.temperature:g}",
-            "tokens": str(self.max_tokens),
+            "tokens": str(_MAX_TOKENS),
             "seed": str(self.seed),
             "effort": self.effort,
             "by": "chapter" if self.by_chapter else "",
@@ -350,7 +349,7 @@ async def _read_often(
     """
 
     async def once(number: int) -> Answer | None:
-        sampling = Sampling(plan.temperature, 1.0, plan.max_tokens, plan.seed + number)
+        sampling = Sampling(plan.temperature, 1.0, _MAX_TOKENS, plan.seed + number)
         answer = await editor.ask(question, sampling, point_form(plan.n_points))
         meter(1)
         return answer
@@ -397,7 +396,7 @@ def estimate(document: Document, plan: AdvicePlan, n_earlier: int, price: Price 
         # The chapters are read once more for notes, and all notes `n_times` times.
         n_again = sum(estimate_tokens(chapter.text) for chapter in chapters)
         n_again += plan.n_times * n_noted + n_earlier * longest
-        usage = reading + Usage(n_again, 0, n_noted + plan.n_times * plan.max_tokens)
+        usage = reading + Usage(n_again, 0, n_noted + plan.n_times * _MAX_TOKENS)
         n_calls = sum(cost.n_calls for cost in costs) + len(chapters) + plan.n_times + n_earlier
         return Estimate.of(n_calls, usage, price, is_most=True)
     n_closed = plan.n_times * plan.n_points + n_earlier
@@ -509,7 +508,7 @@ async def _continuity(
     meter: Callable[[int], None],
 ) -> Advice:
     """Contradictions between chapters; all points quote the book."""
-    sampling = Sampling(0.0, 1.0, plan.max_tokens, plan.seed)
+    sampling = Sampling(0.0, 1.0, _MAX_TOKENS, plan.seed)
 
     async def note(chapter: Chapter) -> Answer | None:
         editor = Editor(_part(document, chapter).text, model)

@@ -33,7 +33,6 @@ from fabula.linguistic.metrics import METRICS, Metric, ToolChoice
 from fabula.replicate.tables import Claim, agreement_lines, claim_sheet, claims_of, printed_table
 from fabula.show.sheet import Block, number
 from fabula.text import find_files, read_documents
-from fabula.text.pipeline import SENTENCES, load_pipeline
 
 _KINDS = {"random": "random", "case-based": "case", "unigram": "unigram", "recurrent": "recurrent"}
 PAPER_SYSTEMS = (*_KINDS, GOLD)
@@ -122,7 +121,7 @@ def replicate_table(
     # Passages of 20 sentences, from tokenised books (a list of sentences) or from any text.
     field = "sentences" if any(".jsonl" in book for book in books) else "text"
     documents = read_documents(find_files(books), text_field=field)
-    cuts = passages_of(book_chapters(documents, load_pipeline(SENTENCES)), 20, stride)
+    cuts = passages_of(book_chapters(documents), 20, stride)
     stories = [Story(c.id, c.context, c.gold, f"{c.book}/{c.chapter}", c.book) for c in cuts]
     report("reading the training texts", 0, 1)
     read = read_documents(find_files(training))

@@ -55,7 +55,6 @@ class WritePlan:
     stories have 1,000 words or more, and its 200 is for these.)
     """
     max_rounds: int = 20
-    style: str = "literary short story"
     temperature: float = 1.0
     top_p: float = 1.0
     seed: int = 0
@@ -180,7 +179,7 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
             if row is None:
                 prompt = Prompt(
                     "",
-                    f"Write a {plan.style} with the plot below. It should have about "
+                    "Write a literary short story with the plot below. It should have about "
                     f"{plot.n_words} words, and no fewer. {_AT_ONCE}\n\nPlot: {plot.text}\n",
                 )
             else:

@@ -45,7 +45,7 @@ def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: 
     unigram = math.exp(-float((counts * np.log(counts)).sum()))
     assert len(perplexities) == 6
     assert perplexities[-1] < unigram / 2
-    sentence = Recurrent.load(corpus, temperature=0.1).continue_(
+    sentence = Recurrent(corpus, temperature=0.1).continue_(
         Story("p", ("The dog saw a cat.",), None), np.random.default_rng(0)
     )
     assert sentence in {"The cat saw a bird.", "The dog saw a cat.", "The bird flew away."}
@@ -109,9 +109,9 @@ def test_more_passes_go_on_where_fewer_ended(tmp_path: Path):
 def test_the_network_belongs_to_its_texts_and_a_damaged_one_says_so(tmp_path: Path):
     corpus = corpus_at(tmp_path)
     with pytest.raises(CorpusError, match="`kind` recurrent"):
-        Recurrent.load(corpus)
+        Recurrent(corpus)
     train_recurrent(corpus, training(n_epochs=1), SMALL)
-    generator = Recurrent.load(corpus, temperature=1.5)
+    generator = Recurrent(corpus, temperature=1.5)
     passage = Story("p", ("The dog saw a cat.",), None)
     drawn = [generator.continue_(passage, np.random.default_rng(k % 3)) for k in range(6)]
     assert drawn[:3] == drawn[3:], "the same seed draws the same sentence"
@@ -121,10 +121,10 @@ def test_the_network_belongs_to_its_texts_and_a_damaged_one_says_so(tmp_path: Pa
     whole = path.read_bytes()
     path.write_bytes(whole[:1000])
     with pytest.raises(CorpusError, match="damaged"):
-        Recurrent.load(corpus)
+        Recurrent(corpus)
     path.write_bytes(whole)
     with pytest.raises(CorpusError, match="other texts"):
-        Recurrent.load(corpus_at(tmp_path, 41))
+        Recurrent(corpus_at(tmp_path, 41))
 
 
 def test_lanes_read_every_story_once_from_its_beginning_to_its_end():

@@ -172,9 +172,7 @@ GENERATORS: Registry[Callable[[GeneratorChoice], Generator]] = Registry(
         "random": lambda choice: RandomSentence(Corpus.open(choice.source)),
         "unigram": lambda choice: Unigram(Corpus.open(choice.source)),
         "case": _case_based,
-        "recurrent": lambda choice: Recurrent.load(
-            Corpus.open(choice.source), temperature=choice.temperature
-        ),
+        "recurrent": lambda choice: Recurrent(Corpus.open(choice.source), choice.temperature),
         "as-long": lambda choice: AsLong(read_contexts(choice.source)),
     },
 )

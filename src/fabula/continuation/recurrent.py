@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.continuation.corpus import MAX_TOKENS, UNKNOWN, Corpus, Vocabulary
+from fabula.continuation.corpus import MAX_TOKENS, UNKNOWN, Corpus
 from fabula.continuation.scores import Story
 from fabula.core.errors import CorpusError, InputError, ModelError
 from fabula.core.store import NETWORK, checksum, write_whole, writer_lock
@@ -74,23 +74,12 @@ class Recurrent:
     """The trained network as a generator: one context at a time, on one thread.
 
     This way a sentence depends neither on what else is generated nor on the number of processors.
+    It is what `fabula continuation train --kind recurrent` wrote. Raises `CorpusError`.
     """
 
     name = "recurrent"
 
-    def __init__(
-        self, network: Any, vocabulary: Vocabulary, signature: str, temperature: float
-    ) -> None:
-        self._network = network
-        self._vocabulary = vocabulary
-        self._is_end = vocabulary.are_ends()
-        self._is_word = vocabulary.are_words()
-        self._temperature = temperature
-        self.signature = f"{signature}|temperature:{temperature:g}"
-
-    @classmethod
-    def load(cls, corpus: Corpus, *, temperature: float = 0.7) -> Recurrent:
-        """Load what `fabula continuation train --kind recurrent` wrote. Raises `CorpusError`."""
+    def __init__(self, corpus: Corpus, temperature: float = 0.7) -> None:
         torch = load_torch()
         path = corpus.folder / MODEL_FILE
         try:
@@ -111,11 +100,14 @@ class Recurrent:
                 f"{path}: trained on other texts than those now in the folder; train again with "
                 "`restart`"
             )
-        network = network_of(Network(**saved["shape"]), len(corpus.vocabulary))
-        network.load_state_dict(saved["weights"])
-        network.eval()
-        signature = f"{saved['signature']}|weights:@{digest}"
-        return cls(network, corpus.vocabulary, signature, temperature)
+        self._network = network_of(Network(**saved["shape"]), len(corpus.vocabulary))
+        self._network.load_state_dict(saved["weights"])
+        self._network.eval()
+        self._vocabulary = corpus.vocabulary
+        self._is_end = corpus.vocabulary.are_ends()
+        self._is_word = corpus.vocabulary.are_words()
+        self._temperature = temperature
+        self.signature = f"{saved['signature']}|weights:@{digest}|temperature:{temperature:g}"
 
     def continue_(self, passage: Story, rng: np.random.Generator) -> str:
         """A sentence sampled word by word."""

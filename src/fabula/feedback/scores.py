@@ -90,13 +90,6 @@ class Trigrams:
     counts: NDArray[np.int64]
     """Its count in that answer."""
 
-    @classmethod
-    def of(cls, kinds: NDArray[np.int64], owners: NDArray[np.int64]) -> Trigrams:
-        """From all trigrams of all answers, concatenated."""
-        n_kinds = int(kinds.max(initial=0)) + 1
-        once, counts = np.unique(owners * n_kinds + kinds, return_counts=True)
-        return cls(once % n_kinds, once // n_kinds, counts)
-
 
 @dataclass(frozen=True, slots=True)
 class Answers:
@@ -178,6 +171,10 @@ def read_answers(
     grams = np.concatenate(parts)
     # Two at a time: the cube of a large vocabulary would overflow 64 bits.
     pairs = np.unique(grams[:, 0] * len(known_words) + grams[:, 1], return_inverse=True)[1]
+    kinds = np.unique(pairs * len(known_words) + grams[:, 2], return_inverse=True)[1]
+    owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    n_kinds = int(kinds.max(initial=0)) + 1
+    once, counts = np.unique(owners * n_kinds + kinds, return_counts=True)
     stories = list(dict.fromkeys(row["story_id"] for row in known))
     numbered = {story: k for k, story in enumerate(stories)}
     return Answers(
@@ -190,10 +187,7 @@ def read_answers(
         overlaps=np.array(overlaps, np.float64),
         bertscores=np.array(nearness, np.float64),
         one_sentence=single,
-        trigrams=Trigrams.of(
-            np.unique(pairs * len(known_words) + grams[:, 2], return_inverse=True)[1],
-            np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
-        ),
+        trigrams=Trigrams(once % n_kinds, once // n_kinds, counts),
         n_words=np.array([len(words_of(text)) for text in texts], np.float64),
         n_missing=dict(missing),
         signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in known))

@@ -82,9 +82,9 @@ def test_precision_and_recall_on_real_passages(parser: Parser, shared_data: Path
 )
 def test_rule(parser: Parser, context: list[str], sentence: str, flags: list[bool]):
     parsed = list(parser.parse([*context, sentence]))
-    assert in_context(parsed[:-1], [[parsed[-1]]])[0][: len(flags)] == flags
+    assert in_context(parsed[:-1], parsed[-1:])[0][: len(flags)] == flags
 
 
 def test_one_continuation_does_not_change_another(parser: Parser):
-    context, *others = ([s] for s in parser.parse(["A dog ran.", "The dog bit a cat.", "It bit."]))
-    assert in_context(context, others)[1] == in_context(context, others[1:])[0]
+    context, *others = parser.parse(["A dog ran.", "The dog bit a cat.", "It bit."])
+    assert in_context([context], others)[1] == in_context([context], others[1:])[0]

@@ -391,21 +391,15 @@ class _State:
         return number
 
 
-def in_context(
-    context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
-) -> list[list[bool]]:
-    """For each continuation, a flag for each noun phrase: whether its entity is in the context.
-
-    Texts are lists of parsed sentences.
-    """
+def in_context(context: Sequence[Parsed], continuations: Sequence[Parsed]) -> list[list[bool]]:
+    """For each continuation, a flag for each noun phrase: whether its entity is in the context."""
     state = _State()
     earlier = set(itertools.chain.from_iterable(entities_of(context, state))) - {-1}
     flags = []
-    for sentences in continuations:
+    for continuation in continuations:
         # Quoted speech left open by the context may end here.
-        speech = read_speech([*context, *sentences])[len(context) :]
-        numbers = map(state.copy().read, sentences, speech)
-        flags.append([entity in earlier for part in numbers for entity in part])
+        speech = read_speech([*context, continuation])[-1]
+        flags.append([entity in earlier for entity in state.copy().read(continuation, speech)])
     return flags
 
 

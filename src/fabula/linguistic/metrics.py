@@ -379,7 +379,7 @@ def score_continuations(
     tools: Tools, context: Context, texts: Sequence[str | None], readings: Sequence[Encoded]
 ) -> list[Scored]:
     """Score continuations of one context; None is a text that a system failed to produce."""
-    flags = in_context(context.sentences, [[r.parsed] for r in readings])
+    flags = in_context(context.sentences, [reading.parsed for reading in readings])
     scored = []
     for text, reading, is_known in zip(texts, readings, flags, strict=True):
         parsed = reading.parsed

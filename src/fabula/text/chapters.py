@@ -352,7 +352,7 @@ def _is_title_case(line: str) -> bool:
 
 def _with_title(text: str, spans: Sequence[Place], k: int, head: _Heading) -> _Heading:
     """The heading with a title from the lines below it, or from the next paragraph."""
-    if head.style not in ("small", "large", "number") or "\n" in head.title:
+    if head.style not in ("small", "large", "number"):
         return head
     start, end = spans[k]
     rest = text[head.end : end].strip()

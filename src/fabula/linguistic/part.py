@@ -75,18 +75,19 @@ def profile_view(profile: Profile) -> dict[str, Any]:
 
     groups = [profile.sentences[k : k + step] for k in range(0, len(profile.sentences), step)]
     width = _CHART_WIDTH / max(1, len(groups))
-    bars = [
-        {
-            "x": k * width,
-            "width": max(0.8, width - 1),
-            "height": height(n_words),
-            "quoted": height(sum(s.n_quoted for s in group) / len(group)),
-            "label": group[0].text[:160] if step == 1 else "",
-            "n_words": round(n_words),
-        }
-        for k, group in enumerate(groups)
-        for n_words in [sum(s.n_words for s in group) / len(group)]
-    ]
+    bars = []
+    for k, group in enumerate(groups):
+        n_words = sum(s.n_words for s in group) / len(group)
+        bars.append(
+            {
+                "x": k * width,
+                "width": max(0.8, width - 1),
+                "height": height(n_words),
+                "quoted": height(sum(s.n_quoted for s in group) / len(group)),
+                "label": group[0].text[:160] if step == 1 else "",
+                "n_words": round(n_words),
+            }
+        )
     # A histogram of word rarity, from one in a billion to one in ten.
     counts = [0] * _ZIPF_STEPS
     for value in profile.zipf:

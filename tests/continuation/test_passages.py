@@ -111,24 +111,6 @@ def test_chapters_of_a_text_are_found_and_its_headings_are_off(nlp: Any):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("line", "heading"),
-    [
-        ("CHAPTER I", True), ("Chapter 3 The River Bank", True), ("Part One: The Sea", True),
-        ("Book the First", True), ("II.", True), ("THE END", True), ("# Title", True),
-        ("Part of him wanted to leave.", False), ("Letter in hand, she ran.", False),
-        ("Act now!", False), ("Mix it.", False), ("Ill!", False), ("civil", False),
-        ("NO!", False), ("I", True), ("Book in hand he went", False),
-    ],
-)  # fmt: skip
-def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: bool):
-    text = f"It was so.\n\n{line}\n\nIt was not."
-    chapters = list(text_chapters(Document("d", text), nlp))
-    assert (len(chapters) == 2) == heading
-    if not heading:
-        assert len(chapters[0].sentences) == 3
-
-
 def test_the_published_file_is_known_by_its_title_lines():
     text = "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nDo n't !\n"
     chapters = passages.book_chapters([Document("cbt_test.txt", text)])
@@ -152,20 +134,3 @@ def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any):
     (tmp_path / "a.txt").write_text("The lamp went out.")
     said = refused("continuation", "passages", tmp_path / "a.txt", "--out", tmp_path / "o.jsonl")
     assert "--sentences" in said
-
-
-def test_an_item_is_read_without_numbers_and_candidates(tmp_path: Path, nlp: Any):
-    """Lines of Andersen's "The Darning-Needle" (public domain) in the layout of `cbtest_CN`."""
-    line = "There was once a darning-needle who thought herself so fine ."
-    context = [f"{k} {line}" for k in range(1, 21)]
-    question = (
-        "21 ` Take care , and mind you hold me tight ! ' she said to the XXXXX that took her out ."
-        "\tfingers\t\tcare|darning-needle|embroidery-needle|fingers|needle|pride|thread"
-    )
-    path = tmp_path / "cbtest_CN_valid_2000ex.txt"
-    path.write_text("\n".join([*context, question, ""]) * 2)
-    invoke("continuation", "passages", path, "--out", tmp_path / "p.jsonl")
-    (first, second) = rows_of(tmp_path / "p.jsonl")
-    assert len(first["context"]) == len(second["context"]) == 20
-    gold = "'Take care, and mind you hold me tight!' she said to the fingers that took her out."
-    assert first["gold"] == gold

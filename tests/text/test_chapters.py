@@ -52,11 +52,17 @@ def test_headings_as_books_are_set_part_chapters(headings: list[str]):
     assert titles(book(*headings)) == expected
 
 
+@pytest.mark.parametrize("line", ["I", "Part One: The Sea", "Book the First", "THE END"])
+def test_a_heading_is_one_by_itself(line: str):
+    assert is_heading(line)
+
+
 @pytest.mark.parametrize(
     "line",
     [
         "Chapter two,” said Cecil, yawning. “Find me chapter two.”", "Part of him wanted to leave.",
-        "Letter in hand, she ran.", "I know.", "Book in hand he went", "NO!",
+        "Letter in hand, she ran.", "I know.", "Book in hand he went", "NO!", "Act now!", "Mix it.",
+        "Ill!", "civil",
     ],
 )  # fmt: skip
 def test_prose_that_begins_like_a_heading_parts_nothing(line: str):

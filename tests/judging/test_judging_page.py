@@ -25,10 +25,14 @@ def page_of(book: TrustBook, found: list[Measurement], texts: list[Document]) ->
 
 def test_a_verdict_stands_beside_its_trust_or_says_that_it_has_none(tmp_path: Path):
     book = TrustBook(tmp_path / "trust.jsonl")
-    texts = [Document("s", "A text.", meta={"title": HOSTILE})]
+    texts = [Document("s", "A text.", author="<i>x</i>", meta={"title": HOSTILE})]
     found = [verdict("s", k, None if k == 3 else float(k % 2)) for k in range(14)]
     # 14 items, the head and the notice.
-    assert page_of(book, found, texts).count("never checked against experts") == 16
+    page = page_of(book, found, texts)
+    assert page.count("never checked against experts") == 16
+    # A reason for each verdict, and the title: text that does nothing.
+    assert not any(mark in page for mark in ("<script", "<i>x", "\x00"))
+    assert page.count("&lt;script&gt;") >= 14
     book.add(
         Trust("m", TTCW.key, "verdict-first", "own@1", item, 0.45, 0.3, 0.6, 36, 0, 0.7, "x")
         for item in (*(item.id for item in TTCW.items), "all")
@@ -40,12 +44,3 @@ def test_a_verdict_stands_beside_its_trust_or_says_that_it_has_none(tmp_path: Pa
     table = " ".join(table.split())
     assert table.count("0.45 [0.30, 0.60]") == 15
     assert "none of them counts as No" in table
-
-
-def test_hostile_rationales_are_text(tmp_path: Path):
-    texts = [Document(f"s{n}<b>", "A text.", author="<i>x</i>") for n in range(3)]
-    found = [verdict(text.id, k, 1.0) for text in texts for k in range(14)]
-    page = page_of(TrustBook(tmp_path / "trust.jsonl"), found, texts)
-    for mark in ("<script", "<i>x", "\x00"):
-        assert mark not in page
-    assert page.count("&lt;script&gt;") == 42

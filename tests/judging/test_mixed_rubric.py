@@ -102,20 +102,6 @@ def test_samples_of_a_grade_are_a_mean_and_a_range(stories: Path, monkeypatch: p
     assert "3.333 (1 to 5)" in html
 
 
-def test_a_report_shows_each_scale_as_what_it_is(stories: Path):
-    page = stories.with_name("report.html")
-    with serving(scripted) as server:
-        done = invoke("report", stories.with_name("one.txt"), "--out", page, "--model",
-                      f"{server.url}/v1#m", "--rubric", stories.with_name("mixed.toml"), "--style",
-                      "verdict-first", "--yes", "--without", "originality", "--without", "profile",
-                      "--without", "feedback")  # fmt: skip
-    html = page.read_text(encoding="utf-8")
-    assert "(1 to 5)" in html
-    assert "Cut the first page." in html
-    assert " of 4" not in html
-    assert "Mean grade" in " ".join(done.output.split())
-
-
 def test_means_of_different_ranges_are_not_taken(stories: Path):
     of_ten = {"question": "How good is it, of ten?",
               "scale": {"kind": "number", "low": 1, "high": 10}}  # fmt: skip

@@ -1,45 +1,17 @@
 """A rubric as a teacher writes one, with an item of every scale that judges answer."""
 
 from fabula.rubrics.load import parse_rubric
+from tests.judging.judged_stories import rubric_text
 
-ESSAY_TOML = """
-id = "essay"
-version = "1"
-title = "Essay"
-
-[[items]]
-id = "thesis"
-index = 1
-title = "Thesis"
-question = "Is there a thesis?"
-
-[[items]]
-id = "style"
-index = 2
-title = "Style"
-question = "How good is the style?"
-scale = { kind = "number", low = 1, high = 5 }
-
-[[items]]
-id = "voice"
-index = 3
-title = "Voice"
-question = "Whose voice is it?"
-scale = { kind = "choice", options = ["Own", "Borrowed", "None"] }
-
-[[items]]
-id = "grade"
-index = 4
-title = "Grade"
-question = "Which grade?"
-scale = { kind = "choice", options = ["A", "B", "C"], values = [1, 0.5, 0] }
-
-[[items]]
-id = "advice"
-index = 5
-title = "Advice"
-question = "What should be done about the thesis?"
-show_if = "thesis == 'No'"
-scale = { kind = "text" }
-"""
+ESSAY_TOML = rubric_text("essay", {
+    "thesis": "Is there a thesis?",
+    "style": {"question": "How good is the style?",
+              "scale": {"kind": "number", "low": 1, "high": 5}},
+    "voice": {"question": "Whose voice is it?",
+              "scale": {"kind": "choice", "options": ["Own", "Borrowed", "None"]}},
+    "grade": {"question": "Which grade?",
+              "scale": {"kind": "choice", "options": ["A", "B", "C"], "values": [1, 0.5, 0]}},
+    "advice": {"question": "What should be done about the thesis?", "scale": {"kind": "text"},
+               "show_if": "thesis == 'No'"},
+})  # fmt: skip
 ESSAY = parse_rubric(ESSAY_TOML.encode(), "essay.toml")

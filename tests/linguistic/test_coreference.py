@@ -55,7 +55,6 @@ def test_precision_and_recall_on_real_passages(parser: Parser, shared_data: Path
             n_known += label is not None and label in labels[:k]
             n_right += bool(before) and label is not None and labels[before[-1]] == label
     assert n_mentions == 629
-    print(f"precision {n_right / n_linked:.3f}, recall {n_right / n_known:.3f}")
     assert n_right / n_linked >= 0.745
     assert n_right / n_known >= 0.685
 

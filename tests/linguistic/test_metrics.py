@@ -166,7 +166,7 @@ def test_what_cannot_be_measured_says_why(tools: Tools, text: str | None, reason
 
 @pytest.mark.parametrize(
     "text",
-    ["You!", "Xyzzy qwrt.", "word " * 10_000, "7 8 9", "Bonjour, mon ami.", "\ud800 ok \x00"],
+    ["You!", "Xyzzy qwrt.", "word " * 1_000, "7 8 9", "Bonjour, mon ami.", "\ud800 ok \x00"],
 )  # fmt: skip
 def test_degenerate_continuations_are_defined(tools: Tools, text: str):
     (result,) = scored(tools, text)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.core.errors import InputError
-from fabula.core.resume import KeptRows, RowKind, kept_rows
+from fabula.core.resume import RowKind, kept_rows
 from tests.commands import rows_of, write_rows
 
 TEXTS = RowKind("the text", ("id", "model"), ("missing_reason", "text"))
@@ -130,12 +130,3 @@ def test_of_a_stream_what_is_there_must_be_how_it_begins(tmp_path: Path):
     said = r"measured or made with other settings \(v: 0\.0 \| 0\.1\)"
     with kept_rows(path, SCORES) as kept, pytest.raises(InputError, match=said):
         kept.find(score("a", signature="s|v:0.0"))
-
-
-def test_in_memory_rows_are_found_once_they_are_made():
-    kept = KeptRows(TEXTS)
-    assert kept.find({"id": "t0", "model": "m"}) is None
-    kept.add(text(0))
-    assert kept.find({"id": "t0", "model": "m"}) == text(0)
-    kept.add(text(1, missing_reason="failed"))
-    assert kept.find({"id": "t1", "model": "m"}) is None

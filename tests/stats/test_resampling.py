@@ -18,7 +18,7 @@ from tests.groups.test_comparison import compare_rows, row
 from tests.stats.contrasted import means, percent
 
 from fabula.core.types import Contrast, Estimate
-from fabula.feedback.scores import read_answers, score_answers, validate
+from fabula.feedback.scores import validate
 from fabula.groups.tables import comparison_tables
 from fabula.novelty.detector import Labelled, calibrate
 from fabula.raters.agreement import panel_agreement, panel_of
@@ -51,13 +51,6 @@ def of_pool(n: int) -> Estimate:
     """Three measurements of each story: stories are the units."""
     groups = [k // 3 for k in range(3 * n)]
     return pooled_estimate(values(3 * n), np.ones(3 * n), groups, method="", signature="")
-
-
-def of_feedback(n: int) -> Estimate:
-    about = {"story": "s", "prompt": "full", "method": "swap", "shots": 0, "model": "m"}
-    rows = [{"id": f"{k}", "story_id": f"{k % n}", "feedback": "x" * (1 + k % 7), "signature": "",
-             **about} for k in range(5 * n)]  # fmt: skip
-    return next(iter(score_answers(read_answers(rows)))).values["length"]
 
 
 def of_validation(n: int) -> Estimate:
@@ -102,7 +95,6 @@ MAKERS: dict[str, Callable[[int], Estimate]] = {
     "Cohen's d of systems": lambda n: pair_of(n).details["cohens_d"],
     "ratio": lambda n: ratio_estimate(of_ratios(n)),
     "difference of ratios": lambda n: ratio_estimate(of_ratios(n), minus=of_ratios(n, 3)),
-    "feedback": of_feedback,
     "feedback and people": of_validation,
     "raters": of_raters,
     "labels": of_labels,

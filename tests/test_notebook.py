@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from fabula.core.errors import NEVER_CHECKED, InputError
 from fabula.core.frames import to_arrow, to_pandas, to_polars
 from fabula.core.types import Document, Measurement, Span
-from fabula.feedback.advising import Advice
-from fabula.feedback.points import Point, Remark
 from fabula.judging.summary import ItemSummary, JudgeSummary
-from fabula.linguistic.profile import PROFILE_METRICS, Profile
 from fabula.novelty.measure import OriginalityMeasure
 from fabula.reference.search import Reference
 from fabula.rubrics.load import load_rubric
@@ -71,9 +68,7 @@ def test_a_value_is_there_exactly_where_a_number_was_measured(given: list[object
     assert shown == expected
 
 
-def test_results_go_in_as_they_are(tmp_path: Path, examples: Path):
-    library = read_documents(sorted((examples / "library").iterdir()))
-    reference = Reference.build(library, tmp_path / "library.ref")
+def test_results_go_in_as_they_are(reference: Reference, examples: Path):
     short = Document("short", "Too few words.")
     story = next(iter(read_documents([examples / "the-count.txt"])))
     results = list(OriginalityMeasure(reference).measure([story, short]))
@@ -146,23 +141,6 @@ def test_originality_of_a_hostile_and_of_a_short_text(reference: Reference):
     assert shown(short._repr_html_()).count("missing: too_short") == 9
 
 
-def test_reference(reference: Reference):
-    page = shown(reference._repr_html_())
-    assert reference.fingerprint in page
-    assert reference.size in page
-
-
-def test_profile():
-    values: dict[str, float | None] = {metric.item: 0.25 for metric in PROFILE_METRICS}
-    values["mtld"] = None
-    missing = {"mtld": "too_short"}
-    profile = Profile(Document(HOSTILE, "x"), values, missing, (), (), (), (), "p|v:1")
-    page = shown(profile._repr_html_())
-    assert page.count("0.250") == len(PROFILE_METRICS) - 1
-    assert "missing: too_short" in page
-    assert "p|v:1" in page
-
-
 def test_a_verdict_is_never_shown_without_its_trust():
     first, second, third = load_rubric("ttcw").items[:3]
     items = (
@@ -176,16 +154,6 @@ def test_a_verdict_is_never_shown_without_its_trust():
     assert f"1 of 3 Yes; missing: refused 1 ({NEVER_CHECKED})" in text
     assert "missing: cut 4" in text
     assert "0 of 0" not in text
-
-
-def test_advice():
-    text = "Anna put the letter on the table."
-    point = Point((Remark(0, 0, HOSTILE, 9, 19), Remark(1, 0, "Mend it.", 9, 19)))
-    advice = Advice(Document(HOSTILE, text), "m", (point,), 4, 1, 0, {"blocked": 1}, {}, "advice|v")
-    page = shown(advice._repr_html_())
-    assert "in 2 of 4" in page
-    assert "alert('x')" in page
-    assert "missing: withheld by the provider" in page
 
 
 def test_it_is_small_enough_to_stay_in_a_notebook(reference: Reference):

@@ -22,6 +22,7 @@ import fabula
 from fabula.cli.main import cli
 from fabula.cli.notices import common_options
 from fabula.core.settings import Settings
+from tests.cli.test_derived import commands as tree
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "fabula"
@@ -35,15 +36,12 @@ def n_lines(file: Path) -> int:
     return file.read_text(encoding="utf-8").count("\n")
 
 
-def commands(command: click.Command = cli) -> Iterator[click.Command]:
-    if not isinstance(command, click.Group) or command.invoke_without_command:
-        yield command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            assert below is not None
-            yield from commands(below)
+def commands() -> list[click.Command]:
+    return [
+        command
+        for _, command in tree(cli)
+        if not isinstance(command, click.Group) or command.invoke_without_command
+    ]
 
 
 def n_options() -> int:
@@ -102,7 +100,7 @@ def counts() -> dict[str, int]:
     found["files of src"] = len(files)
     found["lines of tests"] = sum(map(n_lines, (ROOT / "tests").rglob("*.py")))
     found["lines of bench"] = sum(map(n_lines, (ROOT / "bench").rglob("*.py")))
-    found["commands"] = sum(1 for _ in commands())
+    found["commands"] = len(commands())
     found["options placed on commands"] = n_options()
     found["settings"] = n_settings()
     found["names of the Python face"] = len(fabula.__all__)

@@ -6,10 +6,10 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import certifi
 import pytest
@@ -17,6 +17,7 @@ from hypothesis import settings
 
 import fabula
 from fabula import kernels
+from fabula.core.errors import ModelError
 from tests.forking import use_kernels, write_programs
 from tests.object_store import BUCKET, RCLONE, Bucket, s3_server
 from tests.ray_nodes import ray_nodes
@@ -28,6 +29,7 @@ settings.register_profile("fabula", deadline=None, derandomize=bool(os.environ.g
 settings.load_profile("fabula")
 
 ROOT = Path(__file__).parents[1]
+T = TypeVar("T")
 _UNTIL = "FABULA_TESTS_UNTIL"
 
 # Tests run side by side; threads of llama.cpp, torch and BLAS would wait for each other at every
@@ -166,6 +168,14 @@ def pytest_sessionstart() -> None:
 def pytest_collection_finish() -> None:
     """What has been imported stays: it is not searched for cycles again and again."""
     gc.freeze()
+
+
+def if_installed(make: Callable[[], T]) -> T:
+    """What needs a model; without it the test is left out."""
+    try:
+        return make()
+    except ModelError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import Result
 from tests.commands import invoke
-from tests.models.test_fetching import Host
+from tests.models.test_fetching import Host, ask_for_packages_at
 from tests.models.test_fetching import host as host
 
 from fabula.core.errors import ModelError
@@ -49,11 +49,7 @@ def bare(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
         monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr("fabula.text.pipeline._opened", threading.local())
     monkeypatch.setattr("fabula.text.pipeline._first", [])
-    for variable in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
-        monkeypatch.setenv(variable, f"{host.address}/simple")
-    for variable in ("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX", "PIP_FIND_LINKS"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("UV_NO_CONFIG", "1")
+    ask_for_packages_at(host, monkeypatch)
     monkeypatch.setenv("UV_NO_CACHE", "1")
     return host
 

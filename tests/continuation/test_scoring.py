@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.commands import rows_of, write_rows
+from tests.conftest import if_installed
 
 from fabula.continuation import scores
 from fabula.continuation.scores import Continuation, Story, gold_continuations, score_rows
@@ -19,7 +20,7 @@ from fabula.continuation.tables import (
     system_tables,
     write_system_page,
 )
-from fabula.core.errors import InputError, MixError, ModelError
+from fabula.core.errors import InputError, MixError
 from fabula.linguistic.metrics import METRICS, ToolChoice, open_tools, read_vocabulary
 from fabula.show.sheet import csv_of, latex_of, render
 
@@ -30,10 +31,7 @@ CONTEXT = ("The old king had a golden ring.", "He lost it in the garden.")
 
 @pytest.fixture(scope="module")
 def tools() -> None:
-    try:
-        open_tools(CHOICE)
-    except ModelError as error:
-        pytest.skip(str(error))
+    if_installed(lambda: open_tools(CHOICE))
 
 
 def stories(n: int) -> list[Story]:
@@ -112,15 +110,6 @@ def test_the_table_counts_what_is_missing_by_reason(whole: Whole):
     assert "no difference can be marked" not in shown
     few = render(*system_tables(compare_systems(rows, n_permutations=99, level=0.01)))
     assert "take at least 300" in " ".join(few.split())
-
-
-@pytest.mark.usefixtures("tools")
-def test_a_restart_clears_only_scores(tmp_path: Path):
-    path = tmp_path / "paid.jsonl"
-    path.write_text(paid := '{"id": "p0", "system": "dear", "text": "It cost a lot."}\n')
-    with pytest.raises(InputError, match="not a row of this command"):
-        score_rows(stories(1), continuations(stories(1)), CHOICE, path, restart=True)
-    assert path.read_text() == paid
 
 
 def test_ratios_count_the_words_of_the_whole_output(whole: Whole):

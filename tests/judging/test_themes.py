@@ -1,7 +1,6 @@
 """Grouping by meaning, with the real sentence encoder."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.commands import invoke, write_rows
+from tests.conftest import if_installed
 from tests.judging.judged_stories import TTCW, measured
 from tests.serving import prompt_of, serving
 
-from fabula.core.errors import InputError, ModelError
+from fabula.core.errors import InputError
 from fabula.core.store import dump_json, measurement_row
 from fabula.judging import themes as grouping
 from fabula.judging.drafting import draft_rubric, read_measures
@@ -22,11 +22,8 @@ from fabula.rubrics.load import parse_rubric, rubric_toml
 
 
 @pytest.fixture(scope="module")
-def encoder() -> Iterator[Encoder]:
-    try:
-        yield Encoder()
-    except ModelError as error:
-        pytest.skip(str(error))
+def encoder() -> Encoder:
+    return if_installed(Encoder)
 
 
 def test_sentences_of_one_meaning_are_nearer_than_others(encoder: Encoder):

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import if_installed
 
 from fabula.continuation.passages import book_chapters, passages_of
-from fabula.core.errors import ModelError
 from fabula.linguistic.coreference import entities_of, in_context
 from fabula.text import find_files, read_documents
 from fabula.text.parsing import Parser
@@ -19,11 +19,8 @@ N_SENTENCES = 13
 
 
 @pytest.fixture(scope="module")
-def parser() -> Iterator[Parser]:
-    try:
-        yield Parser()
-    except ModelError as error:
-        pytest.skip(str(error))
+def parser() -> Parser:
+    return if_installed(Parser)
 
 
 def annotated_passages(shared_data: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:

@@ -1,14 +1,14 @@
 """Each metric against a calculation by hand, with the arithmetic shown."""
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import if_installed
 
-from fabula.core.errors import REASONS, InputError, ModelError
+from fabula.core.errors import REASONS, InputError
 from fabula.linguistic.metrics import (
     METRICS,
     Context,
@@ -32,11 +32,8 @@ SENTENCE = "The king found the ring."
 
 
 @pytest.fixture(scope="module")
-def tools() -> Iterator[Tools]:
-    try:
-        yield open_tools(ToolChoice())
-    except ModelError as error:
-        pytest.skip(str(error))
+def tools() -> Tools:
+    return if_installed(lambda: open_tools(ToolChoice()))
 
 
 def scored(tools: Tools, *texts: str | None, context: tuple[str, ...] = CONTEXT) -> list[Scored]:

@@ -4,8 +4,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.conftest import if_installed
 
-from fabula.core.errors import ModelError, explain
+from fabula.core.errors import explain
 from fabula.core.types import Document
 from fabula.linguistic.metrics import TextTools
 from fabula.linguistic.profile import (
@@ -23,10 +24,7 @@ TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea a
 
 @pytest.fixture(scope="module")
 def tools() -> TextTools:
-    try:
-        return TextTools()
-    except ModelError as error:
-        pytest.skip(str(error))
+    return if_installed(TextTools)
 
 
 def profile(tools: TextTools, text: str) -> Profile:

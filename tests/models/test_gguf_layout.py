@@ -6,6 +6,7 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
+from tests.conftest import if_installed
 from tests.tiny_gguf import write_tiny_gguf
 
 from fabula.core.errors import ModelError
@@ -21,7 +22,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["tiny", "embedded"])
 def test_settings_and_tensors_are_those_that_the_library_reads(model: Path, name: str):
-    path = model if name == "tiny" else _embedded()
+    path = model if name == "tiny" else if_installed(embedded_model)
     found = read_layout(path)
     reader = gguf.GGUFReader(path)
     assert found.settings == {
@@ -66,13 +67,6 @@ def test_packed_matrices_are_those_that_the_library_unpacks(tmp_path: Path):
         else:
             with pytest.raises(ValueError, match="not 3"):
                 four_bit_blocks(path, tensor)
-
-
-def _embedded() -> Path:
-    try:
-        return embedded_model()
-    except ModelError as error:
-        pytest.skip(str(error))
 
 
 def test_a_file_that_is_cut_anywhere_is_an_error(model: Path):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import if_installed
 
-from fabula.core.errors import ModelError
 from fabula.core.types import Document, Signature
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.style.fluency import Fluency, FluencyMeasure, SpanSurprisal
@@ -22,12 +22,8 @@ pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[local]' in
 
 @pytest.fixture(scope="module")
 def measure() -> Iterator[FluencyMeasure]:
-    try:
-        model, nlp = SurprisalModel("local"), load_pipeline(("senter",))
-    except ModelError as error:
-        pytest.skip(str(error))
-    with model:
-        yield FluencyMeasure(model, nlp)
+    with if_installed(lambda: SurprisalModel("local")) as model:
+        yield FluencyMeasure(model, if_installed(lambda: load_pipeline(("senter",))))
 
 
 def one(measure: FluencyMeasure, text: str) -> Fluency:

@@ -109,7 +109,6 @@ NEEDS_DATA = {("judge calibrate", "--model")}
 
 
 def model_options() -> Iterator[tuple[str, str]]:
-    """Every option of every command that names a model."""
     for path, command in commands(cli):
         for option in command.params:
             name = option.opts[-1]

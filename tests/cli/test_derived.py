@@ -34,14 +34,6 @@ class Job(Settings):
     out: Path | None = setting(None, help="File.")
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults(Settings):
-    out: Path = setting(help="Folder.", unit="DIR")
-    n_rest: int = setting(0, help="Rest.")
-    wanted: bool = setting(True, help="Wanted.")
-    quick: bool = setting(False, help="Quick.")
-
-
 seen: list[Job] = []
 
 
@@ -76,28 +68,10 @@ def test_a_value_out_of_range_is_refused_with_the_option():
     assert "1<=x<=9" in done.stderr
 
 
-@click.command(cls=Command)
-def defaults(settings: Defaults) -> None:
-    pass
-
-
-def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_off():
-    shown = CliRunner().invoke(defaults, ["--help"]).stdout
-    assert re.search(r"Rest\.\s+\[default: 0\]", shown)
-    assert re.search(r"Wanted\.\s+\[default: wanted\]", shown)
-    assert re.search(r"Quick\.\n", shown)
-
-
 def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path):
     (tmp_path / "file").touch()
-    done = CliRunner().invoke(defaults, ["--out", str(tmp_path / "file")])
-    assert done.exit_code == 2
+    done = invoke("continuation", "train", tmp_path, "--out", tmp_path / "file", code=2)
     assert "'--out'" in done.stderr
-    assert CliRunner().invoke(defaults, ["--out", str(tmp_path / "new")]).exit_code == 0
-
-
-def test_a_required_option_that_is_missing_is_refused():
-    assert "--out" in invoke("study", "export", "study.toml", code=2).stderr
 
 
 def test_errors_and_help_name_options_where_the_layers_below_name_settings():
@@ -139,24 +113,6 @@ def test_options_are_derived_from_settings_besides_how_a_command_speaks():
 
 
 SPEAKING = {"--json", "--jsonl", "--yes", "--quiet", "--verbose", "--log", "--version"}
-
-
-def test_one_option_has_one_type_and_one_meaning():
-    """What an option takes is the same in every command that has it."""
-    types: dict[str, set[str]] = {}
-    for _, command in commands(cli):
-        for option in command.params:
-            if isinstance(option, click.Option) and option.opts[-1] in ONE_MEANING:
-                kind = "flag" if option.is_flag else type(option.type).__name__
-                types.setdefault(option.opts[-1], set()).add(kind)
-    assert types.keys() == ONE_MEANING
-    assert {name: kinds for name, kinds in types.items() if len(kinds) > 1} == {}
-
-
-ONE_MEANING = {
-    "--samples", "--model", "--spread", "--rounds", "--prompts",
-    "--seed", "--jobs", "--engine", "--yes", "--json", "--text",
-}  # fmt: skip
 
 
 OPTION = re.compile(r"(?<![-\w(!`])--[a-z][a-z-]+(?!\s*\()")

@@ -87,14 +87,6 @@ def test_phrases_are_marked_in_a_draft_which_says_that_it_is_no_detector(folder:
     assert invoke("report", "draft.txt", "--phrases", "draft.txt", *WITHOUT, code=1)
 
 
-def test_several_drafts_have_the_number_side_by_side(folder: Path):
-    (folder / "own.json").write_text('["w1"]')
-    invoke("report", "all.jsonl", "--phrases", "own.json", "--csv", "t.csv", *WITHOUT)
-    lines = (folder / "t.csv").read_text().splitlines()
-    assert "per_1000_words" in lines[0]
-    assert len(lines) == 33
-
-
 MORE_WORDS = [f"w{k}" for k in range(50)]
 
 

@@ -168,7 +168,7 @@ def test_a_wrong_configuration_is_named_with_what_is_wrong(folder: Path, content
         read_config()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_command_as_an_interruption_does(number: int, tmp_path: Path):
     # A pipe that nothing is written to: the command waits for texts.
     with subprocess.Popen(

@@ -17,7 +17,6 @@ from fabula.rubrics.load import load_rubric
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with one text."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("The lamp went out.\n")
 

@@ -29,7 +29,6 @@ def test_the_command_knows_every_part_that_a_review_has():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A draft, and a corpus of one book."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "books").mkdir()
     (folder / "books" / "a.txt").write_text("It was the best of times, it was the worst of times.")

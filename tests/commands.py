@@ -28,7 +28,6 @@ def refused(*words: object, error: type[FabulaError] = InputError) -> str:
 
 
 def write_rows(path: Path, rows: Iterable[object]) -> Path:
-    """Write a row a line."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

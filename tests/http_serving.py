@@ -17,7 +17,6 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def asked(self) -> bytes:
-        """The body of the request."""
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def reply(

@@ -18,7 +18,6 @@ from typing import Any
 from tests.http_serving import Handler, on_loopback
 
 Body = dict[str, Any]
-Reply = tuple[int, dict[str, str], bytes]
 
 NONSENSE = {
     "html": (200, {}, b"<html><h1>Service restarting</h1></html>"), "list": (200, {}, b"[0]"),

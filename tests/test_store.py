@@ -185,10 +185,6 @@ def test_what_is_written_is_read_and_nothing_else(format_: Format):
             format_.check({format_.field: version}, "file")
 
 
-def test_kinds_have_names_and_fields_of_their_own():
-    assert len({one.kind for one in FORMATS}) == len(FORMATS)
-
-
 def test_a_corpus_of_another_version_is_refused_with_the_remedy(tmp_path: Path):
     Reference.build([Document("a", "one two three")], tmp_path)
     manifest = tmp_path / "manifest.json"

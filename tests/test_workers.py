@@ -13,7 +13,7 @@ import pytest
 
 from fabula.core.errors import InputError, WorkersEnded
 from fabula.core.types import Document
-from fabula.core.workers import default_jobs, in_order, memory_bytes
+from fabula.core.workers import default_jobs, in_order
 from fabula.models.local import n_threads
 from fabula.reference import parts
 from fabula.reference.search import Reference
@@ -142,10 +142,6 @@ def test_the_memory_of_a_container_is_its_limit(group: Path):
         preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())),
     )  # fmt: skip
     assert int(done.stdout) == 512 << 20
-
-
-def test_without_a_limit_it_is_the_machine_s():
-    assert 0 < memory_bytes() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_reference_larger_than_memory_finds_the_same(

@@ -45,7 +45,6 @@ def rate(path: Path, url: str, *more: object, out: str = "r") -> Any:
 
 
 def cells(done: Any, name: str) -> list[str]:
-    """The row of a table that begins so."""
     return next(line for line in done.output.splitlines() if line.startswith(name)).split()
 
 

@@ -22,7 +22,6 @@ from fabula.raters.agreement import judge_agreement, panel_of
 from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 from fabula.stats.agreement import fleiss
 
-TTCW = load_rubric("ttcw")
 PARAPHRASES = ["Does it have warmth?", "Would a reader feel warm?"]
 ONE = parse_rubric(
     rubric_text("one", {"warm": {"question": "Is it warm?", "paraphrases": PARAPHRASES}}).encode(),

@@ -52,7 +52,6 @@ class Index:
         self, query: NDArray[np.uint32], *, filtered: bool, known: Any = None,
         excluded: Sequence[bool] = (), **how: bool,
     ) -> NDArray[np.int32]:  # fmt: skip
-        """Search in parts, as threads do."""
         ends = match.run_ends(query)
         if filtered:
             ends = bound_ends(self.grams, query, ends)

@@ -43,7 +43,6 @@ class Case:
         self.threshold = float(rng.choice([0.5, 0.8, 0.85, 0.9, 0.95, 1.0]))
 
     def arrays(self) -> tuple[Any, Any, Any, Any]:
-        """Content, places, offsets and lengths."""
         held = [[(k, u) for k, u in enumerate(passage) if u >= 0] for passage in self.passages]
         places, content = np.array([one for own in held for one in own], np.int32).reshape(-1, 2).T
         offsets = np.cumsum([0, *map(len, held)]).astype(np.int64)

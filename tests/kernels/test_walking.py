@@ -55,7 +55,6 @@ def case_of(seed: int) -> tuple[WalkCase, tuple[int, int]]:
 
 
 def shard_of(case: WalkCase) -> Any:
-    """What a walk needs of a shard."""
     ids = np.array([word for one in case.documents for word in (*one, 0)], np.uint32)
     lengths = np.array([len(one) + 1 for one in case.documents])
     tokens, suffixes = pack_tokens(ids), build_suffix_array(ids, N_WORDS + 1)

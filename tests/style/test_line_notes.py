@@ -195,12 +195,6 @@ def test_words_made_of_others_and_words_of_published_books_are_not_misspellings(
     assert [place for kind, place in found(text) if kind == "spelling"] == [*slips]
 
 
-def test_a_checkers_question_ends_with_its_own_mark():
-    text = "The boarder between the two countries was closed, and nobody crossed it that night."
-    (note,) = [one for one in read(text).notes if one.kind == "grammar"]
-    assert note.why.startswith("Did you mean “border”? Perhaps “border”")
-
-
 def test_a_kind_is_on_unless_it_is_known_to_be_wrong_more_often_than_right():
     kinds = LINE_KINDS.values()
     off = [kind.id for kind in kinds if not kind.is_on]

@@ -1,6 +1,5 @@
 """Judges beside each other: figures, pairs and panels, and `fabula judge agreement`."""
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,7 +47,6 @@ def noise(seed: int, share: float = 0.5) -> Says:
 
 
 def mostly(says: Says, seed: int, share: float) -> Says:
-    """What another says, but for a share of slips."""
     slips = noise(seed, share)
     return lambda d, k: bool(says(d, k)) != bool(slips(d, k))
 
@@ -194,20 +192,16 @@ def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path):
     assert "experts would say" not in compare(*runs)
 
 
-def test_the_tables_say_what_is_missing_and_are_written(tmp_path: Path):
+def test_the_tables_say_what_is_missing(tmp_path: Path):
     run = write_run(tmp_path / "run", verdicts("m", lambda d, k: None if k == 0 else True))
     answer = {"id": "d0", "model": "m", "text": "Yes", "usage": {"n_input": 100, "n_output": 7}}
     write_rows(run / "answers.jsonl", [answer | {"item": item} for item in ITEMS])
-    table = tmp_path / "t.csv"
-    shown = compare(run, "--csv", table, "--latex", tmp_path / "t.tex")
+    shown = compare(run)
     missing = "no kappa, sensitivity, specificity, baseline (all): no labels were given"
     assert missing in " ".join(shown.split())
     assert "no retest (all): no document was judged twice" in shown
     assert "no pairs: fewer than two judges" in shown
     assert "20 the model refused" in shown
-    (row,) = csv.DictReader(table.read_text().splitlines())
-    assert (row["rater"], row["kappa"], row["share_yes"]) == ("m", "", "1.0")
-    assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
     (entry,) = json.loads(compare(run, "--json"))["judges"]
     assert (entry["kappa"], entry["why_missing"]["kappa"]) == (None, "no labels were given")
     assert (entry["n_calls"], entry["n_input"], entry["n_output"]) == (14, 1400, 98)

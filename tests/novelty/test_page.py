@@ -189,15 +189,6 @@ def test_common_phrases_are_counted_and_hidden_without_a_script(tmp_path: Path):
     assert page.index('type="checkbox"') < page.index("<mark"), "its state styles what follows"
 
 
-def test_a_passage_says_why_it_has_its_rank_and_where_else_it_is_found(tmp_path: Path):
-    page = page_of(tmp_path, row_of([ranked(0, 21)], []))
-    listed = page.partition('<ol class="found">')[2].partition("</ol>")[0]
-    assert "21 words, word for word, 202 bits, found once" in listed
-    assert "Also found in <cite>Title d0</cite>, Ann, 1900" in listed
-    assert "comes from" not in page
-    assert "checkbox" not in page.partition("<main")[2], "nothing is hidden"
-
-
 @pytest.mark.parametrize(("n_marks", "n_shown"), [(None, 5), (0, 0), (40, 8), (1000, 12)])
 def test_marks_are_as_many_as_can_be_read(tmp_path: Path, n_marks: int | None, n_shown: int):
     # 200 words: 40 in a thousand are 8; no text has fewer than 5, unless none are asked for.

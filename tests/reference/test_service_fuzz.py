@@ -2,17 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from tests.reference.test_service_limits import NEAR
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.core.types import Document
 from fabula.reference.client import Limits
-from fabula.reference.parts import WalkTerms
 from fabula.reference.search import Reference
 
 schemathesis = pytest.importorskip("schemathesis", reason="it is not installed")
@@ -21,12 +20,6 @@ CHECKS = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance",
     "response_headers_conformance", "response_schema_conformance",
 )  # fmt: skip
-NEAR: dict[str, Any] = {
-    "shard": 0, "units": [0, 0, 1], "is_content": [True, False], "starts": [0, 2, 3],
-    "n_anchors": [1, 0], "ids": [1, 2, 3], "rarities": [64] * 3, "gains": [64] * 3,
-    "functions": [3], "exclude": [],
-}  # fmt: skip
-TERMS = dict.fromkeys((field.name for field in fields(WalkTerms)), 5)
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -74,9 +67,8 @@ def mended(body: Any, state: str) -> Any:
             body["state"] = state
         if "terms" in body and len(str(body)) % 2:
             # A text that can be compared, but for one field as it was drawn.
-            (name,) = [*sorted(NEAR)[len(str(body)) % len(NEAR) :], "terms"][:1]
-            body |= {**NEAR, "terms": TERMS, name: body[name]} if len(str(body)) % 3 else NEAR
-            body["terms"] = body["terms"] if len(str(body)) % 3 else TERMS
+            name = sorted(NEAR)[len(str(body)) % len(NEAR)]
+            body |= {**NEAR, name: body.get(name, NEAR[name])} if len(str(body)) % 3 else NEAR
         elif "shard" in body and len(str(body)) % 2:
             body |= {"shard": 0, "first": 1}
     return body

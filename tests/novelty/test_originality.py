@@ -63,22 +63,6 @@ def one(reference: Reference, text: str, **options: Any) -> Any:
     return result
 
 
-def test_a_text_with_a_borrowed_phrase_by_hand(reference: Reference):
-    # 13 words; "once upon a time there was a" is 7 of them: unique at L <= 7 are the other 6.
-    text = "Once upon a time, there was a lion: w1 w299 zebra quagga okapi!"
-    result = one(reference, text)
-    assert result.n_words == 13
-    shares = {level: 6 / 13 if level <= 7 else 1.0 for level in range(5, 13)}
-    assert result.uniqueness == pytest.approx(shares)
-    assert result.creativity_index == pytest.approx(3 * 6 / 13 + 5)
-    (span,) = result.borrowed
-    assert text[span.span.start : span.span.end] == "Once upon a time, there was a"
-    assert (span.n_words, span.attribution.count) == (7, 1)
-    (source,) = span.attribution.sources
-    held = source.document.text[source.span.start : source.span.end]
-    assert (source.document.id, held) == ("phrase", "once upon a time there was a")
-
-
 @pytest.mark.parametrize(
     ("text", "reason", "by_level"),
     [

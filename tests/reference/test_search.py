@@ -125,15 +125,6 @@ def test_a_reference_in_parts_answers_as_the_whole(
     assert cut.numbers_of(ids) == whole.numbers_of(ids)
 
 
-def test_exclusion_of_documents_for_one_search(tmp_path: Path):
-    reference = Reference.build(
-        [Document("a", "one two three four"), Document("b", "two three")], tmp_path / "r"
-    )
-    for out, lengths in (([], [4, 3, 2, 1]), ([0], [0, 2, 1, 0]), ([0, 1], [0, 0, 0, 0])):
-        found = reference.longest_matches(["one", "two", "three", "four"], exclude=out)
-        assert found.tolist() == lengths
-
-
 def test_corpora_of_other_settings_are_not_mixed(tmp_path: Path):
     Reference.build([Document("a", "One")], tmp_path / "a")
     Reference.build([Document("a", "One")], tmp_path / "b", settings=TextSettings("keep", "keep"))

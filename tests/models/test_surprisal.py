@@ -232,19 +232,6 @@ def test_letters_that_spell_a_control_token_are_letters(embedded: SurprisalModel
     assert found.nats[: len(ends_alike)] == pytest.approx(ends_alike, abs=1e-3, nan_ok=True)
 
 
-def test_a_text_is_scored_alike_in_any_company(
-    embedded: SurprisalModel, examples: Path, monkeypatch: pytest.MonkeyPatch
-):
-    text = (examples / "the-count.txt").read_text(encoding="utf-8")[:400]
-    texts = [text, text[:200] + " Then it rained.", "Nothing of the kind.", text[100:]]
-    first = [embedded.score(one).nats.tobytes() for one in texts]
-    again = [embedded.score(one).nats.tobytes() for one in reversed(texts)]
-    assert again[::-1] == first
-    monkeypatch.setenv("FABULA_THREADS", "2")
-    with SurprisalModel("local") as other:
-        assert other.score(texts[-1]).nats.tobytes() == first[-1]
-
-
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_llama_cpp_finds_the_same_in_the_same_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_packed: bool

@@ -4,12 +4,12 @@ import asyncio
 import importlib.metadata
 import json
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import if_installed
 
 from fabula.core.errors import ModelError
 from fabula.core.store import read_rows, write_rows
@@ -36,11 +36,8 @@ def plan_of(n_items: int, style: Any = "verdict-first", **more: Any) -> JudgePla
 
 
 @pytest.fixture(scope="module", autouse=True)
-def gguf() -> Iterator[Path]:
-    try:
-        yield embedded_model()
-    except ModelError as error:
-        pytest.skip(str(error))
+def gguf() -> Path:
+    return if_installed(embedded_model)
 
 
 @pytest.mark.slow
@@ -66,9 +63,10 @@ def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path:
     assert spent[0].usage.n_cached > 0.5 * spent[0].usage.n_input
 
 
-def test_the_embedded_model_says_the_same_again(tmp_path: Path):
+def test_a_model_in_this_process_says_the_same_again(small_model: Path, tmp_path: Path):
     for name in ("once", "again"):
-        run_session(Session([STORY], ["local"], plan_of(1, max_tokens=20), tmp_path / name))
+        plan, model = plan_of(1, max_tokens=20), str(small_model)
+        run_session(Session([STORY], [model], plan, tmp_path / name))
     files = [tmp_path / name / "measurements.jsonl" for name in ("once", "again")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
@@ -84,8 +82,9 @@ def test_answers_of_another_runtime_are_told_in_the_signature(small_model: Path,
     assert all(both in one.signature for one in found)
 
 
-def test_reasons_come_before_the_verdict_in_the_other_style():
-    (one,), _ = run_session(Session([STORY], ["local"], plan_of(1, "reason-first")))
+def test_reasons_come_before_the_verdict_in_the_other_style(small_model: Path):
+    plan = plan_of(1, "reason-first")
+    (one,), _ = run_session(Session([STORY], [str(small_model)], plan))
     assert one.value in (0.0, 1.0)
     assert one.rationale
     assert "Verdict" not in one.rationale
@@ -112,9 +111,11 @@ def test_an_answer_does_not_depend_on_what_was_asked_before(examples: Path, gguf
     assert n_cached > 490
 
 
-def test_parallel_prompts_have_the_whole_context_each_and_longer_ones_are_refused(gguf: Path):
+def test_parallel_prompts_have_the_whole_context_each_and_longer_ones_are_refused(
+    small_model: Path,
+):
     async def ask() -> None:
-        async with LocalModel(gguf, n_parallel=2) as model:
+        async with LocalModel(small_model, n_parallel=2) as model:
             with urllib.request.urlopen(f"{model.address}/props") as reply:
                 properties = json.load(reply)
             answers = await asyncio.gather(

@@ -24,7 +24,7 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path):
     # Seven answers and every third call an error: each answer comes, at another place.
     said = [
         "Yes. Good.\nVerdict: Yes", "", "quux " * 3, '{"verdict": "Ye', "I'm sorry, I can't.",
-        "No. " + "word " * 100_000 + "\nVerdict: No", "Yes/no",
+        "No. " + "word " * 10_000 + "\nVerdict: No", "Yes/no",
     ]  # fmt: skip
     served = Counter[str]()
     numbers = itertools.count()

@@ -26,7 +26,6 @@ def said(text: Any, finish: str = "stop", **message: Any) -> Reply:
 
 
 def changed(text: str, **fields: Any) -> Reply:
-    """A completion of this text with other fields."""
     return 200, completion(text) | fields
 
 
@@ -88,7 +87,7 @@ MODES: dict[str, tuple[Reply, float | None]] = {
     "an error with status 200": ((200, {"error": {"message": "Yes", "code": 500}}), None),
     "an event stream": ((200, b"data: " + WHOLE + b"\n\ndata: [DONE]\n\n"), None),
     "a body that is no UTF-8": ((200, b'{"choices": "\xff\xfeYes"}'), None),
-    "a long answer": ("No. " + "cold " * 50_000, 0.0),
+    "a long answer": ("No. " + "cold " * 10_000, 0.0),
     "both verdicts": ("Yes. No.", None),
     "a negative usage": (changed("No. Cold.", usage={"prompt_tokens": -5}), 0.0),
     "two choices": (changed("Yes. Warm.", choices=[

@@ -13,7 +13,7 @@ from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
 
 YES_NO = Scale("yes-no")
-LONG = "word " * 100_000
+LONG = "word " * 20_000
 UNCLEAR = dict.fromkeys(("contradictory", "no_verdict"), ("contradictory", "no_verdict"))
 """Which of the two an answer has does not matter: either is asked about once more."""
 GOLDEN = Path(__file__).parents[1] / "golden" / "verdicts.jsonl"

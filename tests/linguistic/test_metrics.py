@@ -140,8 +140,6 @@ def test_verb_phrases_nest_and_leave_out_subject_and_what_is_coordinated(tools: 
     ("text", "reason"),
     [
         (None, "no_text"), ("", "no_words"), ("?!", "no_words"), ("  \n", "no_words"),
-        ("他喜欢读书。", "not English: looks like Chinese"),
-        ("Он любит свои старые книги.", "not English: looks like Russian"),
         ("Il est allé à la maison hier soir avec sa mère.", "not English: looks like French"),
         ("Zarquon fleebed the gronk wumpily, snorgling.", None),
         ("'Twas brillig, and the slithy toves did gyre and gimble.", None),

@@ -163,6 +163,15 @@ def test_masses_add_up_spellings_where_the_verdict_stands():
     assert option_masses([("The", [("The", 0.0)])], YES_NO) == {}
 
 
+def test_a_proxy_of_the_environment_does_not_come_between(
+    small_model: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    (answer,), _ = run_session(Session([STORY], [str(small_model)], plan_of(1, max_tokens=4)))
+    assert answer.missing_reason != "call_failed"
+
+
 def test_the_environment_names_another_file_for_local(
     small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

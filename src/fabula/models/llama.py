@@ -31,7 +31,7 @@ from fabula.models.gguf_layout import (
     read_list,
     unpacked,
 )
-from fabula.models.local import n_threads, runtime, start_server
+from fabula.models.local import LOOPBACK, n_threads, runtime, start_server
 
 _BLOCK = 32
 STEP_TOKENS = 128
@@ -403,8 +403,6 @@ def _varint(value: int) -> bytes:
 
 
 _TIMEOUT_S = 3600
-# The server is on loopback, so proxies in the environment do not apply.
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class LlamaServer:
@@ -468,7 +466,7 @@ class LlamaServer:
         address, kind = self._server.listening_address, {"Content-Type": "application/json"}
         post = urllib.request.Request(f"{address}{path}", json.dumps(request).encode(), kind)
         try:
-            with _opener.open(post, timeout=_TIMEOUT_S) as reply:
+            with LOOPBACK.open(post, timeout=_TIMEOUT_S) as reply:
                 return json.load(reply)
         except urllib.error.HTTPError as error:
             answer = error.read().decode(errors="replace")

@@ -18,6 +18,9 @@ from fabula.core.workers import default_jobs
 from fabula.models.base import Answer, Choice, Form, Prompt, Records, Sampling, Usage
 from fabula.models.verdicts import grammar_of, in_words, option_masses
 
+LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Asks servers on this machine, to which proxies in the environment do not apply."""
+
 # Large enough to include both Yes and No, even if the model prefers other tokens.
 _N_PROBABILITIES = 200
 _HASHED_BYTES = 1 << 20
@@ -87,7 +90,7 @@ class LocalModel:
         terms = {"ctx_shift": False, "n_ctx": 0, "n_parallel": 1}
         self._server = start_server(self.path, **terms)
         try:
-            with urllib.request.urlopen(f"{self.address}/v1/models", timeout=60) as reply:
+            with LOOPBACK.open(f"{self.address}/v1/models", timeout=60) as reply:
                 meta = json.load(reply)["data"][0]["meta"]
         except (ValueError, OSError) as error:
             raise ModelError(f"{self.path}: cannot load the model ({error})") from error

@@ -176,6 +176,20 @@ def test_a_ratio_has_the_values_that_student_s_test_does_not_reject(n: int):
     assert resampling.ratio_interval(a.mean(), 0.1, (own, (near_zero - 0.1) / n)) == (None, None)
 
 
+def test_intervals_of_tiny_numbers_are_those_of_large_ones():
+    """Exactly, as a power of 2 rounds nothing; the fourth power of what is tiny here is 0."""
+    rng, tiny = np.random.default_rng(0), 2.0**-500
+    a, b = rng.normal(3, 1, (2, 12))
+    own, other = (a - a.mean()) / 12, (b - b.mean()) / 12
+    low, high = resampling.influence_interval(a.mean(), own)
+    found = resampling.influence_interval(a.mean() * tiny, own * tiny)
+    assert found == (low * tiny, high * tiny)
+    of_tiny = a.mean() * tiny, b.mean() * tiny, (own * tiny, other * tiny)
+    assert resampling.ratio_interval(*of_tiny) == resampling.ratio_interval(
+        a.mean(), b.mean(), (own, other)
+    )
+
+
 @pytest.mark.parametrize("hits", [0, 1, 3, 12])
 def test_a_share_of_single_answers_has_wilson_s_interval(hits: int):
     parts = np.array([1.0] * hits + [0.0] * (12 - hits))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -478,10 +479,14 @@ class InfoSettings(Settings):
     catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
 
 
-class ReferenceInfo(Result):
-    """What there is to compare with; a row for each corpus, index, document or group."""
+class ReferenceInfo(Result, ABC):
+    """What there is to compare with."""
 
     __slots__ = ()
+
+    @abstractmethod
+    def rows(self) -> list[Row]:
+        """A row for each corpus, index, document or group."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

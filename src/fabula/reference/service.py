@@ -166,6 +166,10 @@ class Answering:
     def __init__(self, served: Served, limits: Limits, count: Callable[[int], object]) -> None:
         self._served, self._limits, self._count = served, limits, count
 
+    def reader(self, name: str) -> TypeAdapter[Any]:
+        """Reads a request of that name, and answers it."""
+        return TypeAdapter(getattr(self, name), config=ConfigDict(strict=True))
+
     def match(self, *, state: StateKey, words: Words, places: Smalls, exclude: Out) -> Reply:
         """The length of the longest n-gram that begins at each place of a text.
 
@@ -409,8 +413,7 @@ def _add_posts(router: APIRouter, answers: Answering, limits: Limits) -> ThreadP
     free = threading.BoundedSemaphore(limits.n_at_once + limits.n_waiting)
 
     def add(name: str, kind_of_answer: type[Answer]) -> None:
-        # Reads a request of that name, and answers it.
-        reader = TypeAdapter[Any](getattr(answers, name), config=ConfigDict(strict=True))
+        reader = answers.reader(name)
 
         def answered(body: bytes) -> bytes:
             # Reading a body, too, may take longer than others would wait.

@@ -114,19 +114,22 @@ def influence_interval(value: float, *samples: Floats, least: int = MIN_UNITS) -
     """
     if min(map(len, samples)) < least:
         return NONE
+    # Near 1 no power of a number is lost, however small all are; a power of 2 rounds nothing.
+    largest = max(abs(value), max(float(np.abs(parts).max()) for parts in samples))
+    scale, exponent = math.frexp(largest)
     variance = third = freedom = 0.0
-    for parts in samples:
+    for parts in (np.ldexp(parts, -exponent) for parts in samples):
         n = len(parts)
         square = n / (n - 1) * float((parts**2).sum())
         variance += square
         third += n**2 / ((n - 1) * (n - 2)) * float((parts**3).sum())
         freedom += square**2 / (n - 1)
-    scale = max(abs(value), max(float(np.abs(parts).max()) for parts in samples))
     if not variance > (_LEAST * scale) ** 2:
         return NONE
     error = float(variance**0.5)
     t = float(scipy("stats").t.ppf(0.975, variance**2 / freedom))
     skew = third / error**3
+    error = math.ldexp(error, exponent)
 
     def undone(x: float) -> float:
         """The value of Student's t that the transformation takes to `x`."""
@@ -146,6 +149,10 @@ def ratio_interval(a: float, b: float, *samples: tuple[Floats, Floats]) -> Ends:
     """
     if b == 0 or min(len(numerators) for numerators, _ in samples) < MIN_UNITS:
         return NONE
+    # As in `influence_interval`; a ratio is that of both parts, however small.
+    _, exponent = math.frexp(max(abs(a), abs(b)))
+    a, b = math.ldexp(a, -exponent), math.ldexp(b, -exponent)
+    samples = tuple((np.ldexp(x, -exponent), np.ldexp(y, -exponent)) for x, y in samples)
 
     def shared(first: int, second: int) -> float:
         return math.fsum(

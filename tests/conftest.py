@@ -24,6 +24,8 @@ from tests.ray_nodes import ray_nodes
 from tests.session_folder import begin_session, end_session, made_once
 from tests.tiny_gguf import write_tiny_gguf
 
+# Collecting tests makes no garbage worth a search.
+gc.disable()
 # Compiling a kernel takes seconds, once; a deadline would fail the example that meets it.
 settings.register_profile("fabula", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("fabula")
@@ -168,6 +170,7 @@ def pytest_sessionstart() -> None:
 def pytest_collection_finish() -> None:
     """What has been imported stays: it is not searched for cycles again and again."""
     gc.freeze()
+    gc.enable()
 
 
 def if_installed(make: Callable[[], T]) -> T:

@@ -51,6 +51,7 @@ def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: 
     assert sentence in {"The cat saw a bird.", "The dog saw a cat.", "The bird flew away."}
 
 
+@pytest.mark.long
 def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path: Path):
     whole, killed = corpus_at(tmp_path / "whole"), corpus_at(tmp_path / "killed")
     train_recurrent(whole, training(), SMALL)

@@ -49,9 +49,7 @@ def environment(small_model: Path) -> Iterator[dict[str, str]]:
     for page, steps in STEPS.items() if steps
 ])  # fmt: skip
 def test_a_page_runs_as_it_is_written(page: str, environment: dict[str, str], tmp_path: Path):
-    """The README's commands are the installed ones."""
-    programs = [Path(sys.executable).parent, os.environ["PATH"]]
-    programs[:0] = [] if page == "README.md" else [fabula_command().parent]
+    programs = [fabula_command().parent, Path(sys.executable).parent, os.environ["PATH"]]
     folder = tmp_path / "page"
     folder.mkdir()
     own = environment | {

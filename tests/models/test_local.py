@@ -90,6 +90,7 @@ def test_reasons_come_before_the_verdict_in_the_other_style(small_model: Path):
     assert "Verdict" not in one.rationale
 
 
+@pytest.mark.long
 def test_an_answer_does_not_depend_on_what_was_asked_before(examples: Path, gguf: Path):
     """A prompt of one token more than llama.cpp takes at a time, which then go by other sums."""
     words = (examples / "the-count.txt").read_text(encoding="utf-8").split()

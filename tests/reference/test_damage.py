@@ -70,6 +70,7 @@ def test_no_damaged_byte_changes_an_answer(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_kernel_reads_beyond_its_arrays_whatever_files_hold(tmp_path: Path):
     # With bounds checked, numba raises IndexError where a search would read other memory.
     strict = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")}

@@ -145,8 +145,7 @@ return box.left >= 0 && box.right <= innerWidth && box.top >= 0 && box.bottom <=
 """
 
 
-@pytest.mark.parametrize("browser", ["scripted", "bare"])
-@pytest.mark.parametrize("kind", ["pairs", "best-worst"])
+@pytest.mark.parametrize(("browser", "kind"), [("scripted", "pairs"), ("bare", "best-worst")])
 def test_stories_side_by_side_are_compared_on_a_phone(
     browser: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ):

@@ -7,7 +7,7 @@ READY := .venv/.ready
 RUN := .venv/bin/
 TESTS ?=
 # Tests wait for servers, browsers and clusters: more workers than processors keep these busy.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: help setup demo test test-all wheel faults fuzz mutants soak check lint types audit release format docs bench clean
 

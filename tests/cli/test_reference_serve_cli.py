@@ -72,8 +72,11 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(home: Path, t
                     at.process.wait()
         part.close()
     kept = rows_of(killed)
-    assert [row["missing_reason"] for row in kept] == [None, None, "lookup_failed", "lookup_failed"]
-    assert [row["creativity_index"] for row in kept[2:]] == [None, None]
+    # Texts ahead of the kill may have been looked up by then.
+    reasons = [row["missing_reason"] for row in kept]
+    assert len(reasons) >= 4
+    assert reasons == [None] * (len(reasons) - 2) + ["lookup_failed"] * 2
+    assert [row["creativity_index"] for row in kept[-2:]] == [None, None]
     # The reference is away: the same command says so, and changes nothing.
     before = out.read_bytes()
     code, said = score(f"http://127.0.0.1:{port}", stories, out)

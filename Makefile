@@ -42,9 +42,9 @@ demo: $(READY) ## Write the report of a sample story, judged by the embedded mod
 test: $(READY) ## Run the tests of all that a change can break (eight minutes); build/timings.txt says which were slow
 	@# Bytecode is kept, where Python is told to keep none too: or each worker compiles all tests.
 	$(RUN)python -m compileall -q src
-	PYTHONDONTWRITEBYTECODE= $(RUN)pytest -n $(WORKERS) --durations 20 --timings=build/timings.txt $(or $(TESTS),-m "not long")
+	PYTHONDONTWRITEBYTECODE= $(RUN)pytest -n $(WORKERS) --durations 20 --timings=build/timings.txt $(or $(TESTS),-m "not long and not browser")
 
-test-all: $(READY) ## Run all tests: also Ray, PostgreSQL, benches, every step of the manual, long faults (half an hour)
+test-all: $(READY) ## Run all tests: also browsers, Ray, PostgreSQL, benches, the whole manual, long faults (half an hour)
 	$(MAKE) test TESTS="tests $(if $(WITHIN),--within $(WITHIN))"
 
 wheel: $(READY) ## Build the wheel, dist/fabula-0.1.0-py3-none-any.whl

@@ -118,7 +118,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 # runs on the Ray cluster; but pages of the manual and scripts of bench/ share nothing.
 _ALONE = re.compile(r"^tests/(docs/test_commands|test_bench)\.py::")
 _JOB = re.compile(r"^tests/faults/.+(\[.+\])$")
-_DEAR = ("ray", "slow", "browser")
+_DEAR = ("browser", "ray", "slow")
 
 
 def group_of(nodeid: str) -> str:

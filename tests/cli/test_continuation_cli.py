@@ -56,6 +56,7 @@ def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Pat
     assert written[1]["missing_reason"] == "no_answer"
 
 
+@pytest.mark.long
 def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path):
     arguments = (
         "replicate", "linguistic-metrics", "--books", examples / "library",

@@ -40,7 +40,7 @@ def gguf() -> Path:
     return if_installed(embedded_model)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path: Path):
     story = Document("count", (examples / "the-count.txt").read_text(encoding="utf-8"))
     plan = plan_of(3, max_tokens=8)

@@ -58,6 +58,7 @@ def damage(folder: Path, *words: str, **environment: str) -> list[tuple[str, int
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_damaged_byte_changes_an_answer(tmp_path: Path):
     found = damage(build(tmp_path), "8", "5")
     assert len(found) > 300

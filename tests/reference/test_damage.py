@@ -57,7 +57,6 @@ def damage(folder: Path, *words: str, **environment: str) -> list[tuple[str, int
     return [(name, place, found) for name, place, found in rows if found != "begun"]
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_no_damaged_byte_changes_an_answer(tmp_path: Path):
     found = damage(build(tmp_path), "8", "5")
@@ -70,7 +69,6 @@ def test_no_damaged_byte_changes_an_answer(tmp_path: Path):
     assert same.keys() <= {"shard.json", "manifest.json"}, same
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_no_kernel_reads_beyond_its_arrays_whatever_files_hold(tmp_path: Path):
     # With bounds checked, numba raises IndexError where a search would read other memory.

@@ -39,7 +39,7 @@ demo: $(READY) ## Write the report of a sample story, judged by the embedded mod
 	$(RUN)fabula report examples/the-count.txt --reference demo/library.ref --model local --style verdict-first --samples 2 --out demo/the-count.html
 	@echo; echo "Open demo/the-count.html in a browser."
 
-test: $(READY) ## Run the tests of all that a change can break (eight minutes); build/timings.txt says which were slow
+test: $(READY) ## Run the tests of all that a change can break (nine minutes); build/timings.txt says which were slow
 	@# Bytecode is kept, where Python is told to keep none too: or each worker compiles all tests.
 	$(RUN)python -m compileall -q src
 	PYTHONDONTWRITEBYTECODE= $(RUN)pytest -n $(WORKERS) --durations 20 --timings=build/timings.txt $(or $(TESTS),-m "not long and not browser")

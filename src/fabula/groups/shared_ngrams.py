@@ -114,7 +114,8 @@ class WordTable:
         """The n-grams of 1 word, 2 words, ... up to `longest`, and the number of each one.
 
         Numbers are int32, (n_words,), of the n-gram that begins at each word: -1 where it occurs
-        once, or is in the text's prompt. Prompts are checked from three words on: less is no echo.
+        once, or is in the text's prompt. Prompts are checked from three words on: one or
+        two words of a prompt are not an echo.
         """
         numbers = self.words
         begins, places = kernels.group_places(numbers, int(numbers.max(initial=-1)) + 1)
@@ -402,8 +403,11 @@ class SimilarPair:
             "longest_run": self.longest,
             **picked(self, "share_a", "share_b"),
             "runs": [
-                {"n_words": run.n_words}
-                | {side: picked(getattr(run, side), "start", "end") for side in ("a", "b")}
+                {
+                    "n_words": run.n_words,
+                    "a": picked(run.a, "start", "end"),
+                    "b": picked(run.b, "start", "end"),
+                }
                 for run in self.runs
             ],
         }

@@ -13,7 +13,6 @@ from fabula.core import __version__
 from fabula.core.errors import CallFailed
 from fabula.core.resume import KeptRows, Ledger, Row, RowKind
 from fabula.core.types import Item, Rubric, Signature
-from fabula.jobs.result import picked
 from fabula.judging.prompts import Template
 from fabula.models.base import Answer, Effort
 from fabula.models.replay import recorded, recording_row
@@ -198,5 +197,11 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 def _made_of(asked: Asked, model: str) -> Row:
     """What an answer must match to be reused."""
-    known = {"id": asked.document_id, **picked(asked, "item", "sample"), "model": model}
-    return known | picked(asked, "prompt_digest", "seed")
+    return {
+        "id": asked.document_id,
+        "item": asked.item,
+        "sample": asked.sample,
+        "model": model,
+        "prompt_digest": asked.prompt_digest,
+        "seed": asked.seed,
+    }

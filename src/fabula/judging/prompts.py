@@ -264,7 +264,8 @@ def example_template(
     """A prompt with `n` of the labelled documents as examples, in an order given by the seed.
 
     Several answers are combined as the item's scale defines (mean or majority), with the reason of
-    the first person who agrees with the result. Raises `InputError` if too few are left for one.
+    the first person who agrees with the result. Raises `InputError` if too few other documents
+    are left for one.
     """
     by_question: dict[tuple[str, str], list[Measurement]] = {}
     for label in labels:

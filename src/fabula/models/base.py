@@ -161,7 +161,8 @@ class FunctionModel(Model):
     """A model that is a function of the prompt.
 
     Answers are stored under `name`, by default the function's: use another one for another model
-    behind it. A plain function runs in a thread; any exception is a failed call. It samples itself.
+    behind it. A plain function runs in a thread; any exception is a failed call. Sampling is up to
+    the function.
     """
 
     can_be_held = False
@@ -193,7 +194,7 @@ FENCE = "=========="
 
 
 def fence(frame: str, *texts: str) -> str:
-    """Make a prompt's lines of = longer than any in the texts, none of which then ends it early."""
+    """Make a prompt's lines of equals signs longer than any in a text, so none ends early."""
     longest = max((len(run) for text in texts for run in re.findall("=+", text)), default=0)
     return frame if longest < len(FENCE) else frame.replace(FENCE, "=" * (longest + 1))
 
@@ -254,7 +255,7 @@ class HeldOpen:
 async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) -> list[T]:
     """Run calls, up to `n_parallel` at a time; results in order.
 
-    After an error none is started; running ones, which are paid for, are awaited; it is raised.
+    After an error no call is started; those running, which are paid for, are awaited first.
     """
     results: dict[int, T] = {}
     waiting = iter(enumerate(calls))

@@ -232,7 +232,10 @@ class BudgetedModel:
         self.can_be_held = model.can_be_held
 
     async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
-        """The answer, charged even if it fails once read. Raises `ModelError` beyond the budget."""
+        """The answer, with its usage. Raises `ModelError` if it does not fit the budget.
+
+        A failed call is charged if the model read its prompt.
+        """
         sampling = replace(sampling, effort=sampling.effort or self._effort)
         async with self.budget.call(prompt, sampling):
             try:

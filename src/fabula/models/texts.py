@@ -252,7 +252,7 @@ _MAX_LINE_CHARS = 240
 
 
 async def one_line(model: Model, question: str, *, max_tokens: int = 60) -> str | None:
-    """The first line without quotes and labels, which people review; None if there is no answer."""
+    """The first line of the answer, without quotes and labels; None if it is empty or a refusal."""
     try:
         answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens))
     except CallFailed:

@@ -75,7 +75,7 @@ class InputLayer:
         return int(self._table.shape[1])
 
     def vectors(self, words: list[str]) -> NDArray[np.float64]:
-        """The mean of each word's tokens in running text: float64, (n_words, n); 0 if unknown."""
+        """The mean of each word's tokens in running text: float64, (n_words, n), or zeros."""
         # Within a sentence, a word follows a space.
         spaced = [f" {word}".encode(errors="replace").decode() for word in words]
         encoded = self._tokenizer.encode_batch(spaced, add_special_tokens=False)

@@ -284,11 +284,17 @@ def judge_agreement(
     why = "fewer than two stories have all verdicts of both"
     if len(scores) > 1:
         why = f"all stories have the same number by the {'experts' if np.ptp(scores) else 'judge'}"
-    judged_by = measurements[0].rater, signature, tuple(rows[:-1]), rows[-1]
-    spearman = stats.spearman(scores, means).value
-    n_ties = sum(subject in asked and subject not in truth for subject in panel.subjects)
-    missing = None if correlation.value is not None else why
-    return JudgeAgreement(*judged_by, correlation, spearman, len(stories), n_ties, missing)
+    return JudgeAgreement(
+        rater=measurements[0].rater,
+        signature=signature,
+        rows=tuple(rows[:-1]),
+        overall=rows[-1],
+        pearson=correlation,
+        spearman=stats.spearman(scores, means).value,
+        n_stories=len(stories),
+        n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
+        why_no_correlation=None if correlation.value is not None else why,
+    )
 
 
 def aggregates(

@@ -231,7 +231,10 @@ def correct(
 
 
 def averaged_items(rubric: Rubric) -> list[Item]:
-    """The items that share a mean: tests, or numbers of one scale. Raises `InputError` for none."""
+    """The items that share a mean: tests, or numbers of one scale.
+
+    Raises `InputError` if there are none.
+    """
     tests = [item for item in rubric.items if item.scale.is_test]
     grades = [item for item in rubric.items if item.scale.is_grade or item.scale.values]
     if tests:

@@ -255,7 +255,10 @@ def read_gold(
 def label_accuracy(
     labels: Labels, gold: Mapping[str, frozenset[str]], story_of: StoryOf, *, signature: str = ""
 ) -> Estimate:
-    """The share of labels that are gold ones, over `n` pieces that have both; interval by story."""
+    """The share of labels that are among the gold ones, over the `n` pieces that have both.
+
+    The interval is over stories.
+    """
     shared = [document for document in gold if labels.get(document) is not None]
     return pooled_estimate(
         np.array([labels[document] in gold[document] for document in shared], np.float64),

@@ -134,7 +134,7 @@ class Backend(Protocol):
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
     ) -> list[Matches]:
-        """Longest matches without documents in `exclude`. Raises `LookupFailed` to end the run."""
+        """Longest matches, ignoring `exclude`. Raises `LookupFailed` if going on is pointless."""
 
     def cite(
         self, text: LocatedText, spans: Spans, n_sources: int, *, exclude: Iterable[int] = ()

@@ -478,10 +478,18 @@ def write_shard(place: Path, shard: TokenBatch, n_jobs: int, report: Report) -> 
     with (aside / "documents.zst").open("wb") as file:
         file.writelines(data for data, _ in shard.blocks)
     np.save(aside / "blocks.npy", ends)
-    sizes = len(shard.ids), n_tokens - len(shard.ids), n_tokens, len(words), n_pairs
-    content = f"{shard.content % 2**256:x}"
-    files = {file.name: checksum(file) for file in sorted(aside.iterdir())}
-    info = ShardInfo(place.name, *sizes, shard.n_read, content, shard.head, files)
+    info = ShardInfo(
+        name=place.name,
+        n_documents=len(shard.ids),
+        n_words=n_tokens - len(shard.ids),
+        n_tokens=n_tokens,
+        n_vocabulary=len(words),
+        n_pairs=n_pairs,
+        n_read=shard.n_read,
+        content=f"{shard.content % 2**256:x}",
+        head=shard.head,
+        files={file.name: checksum(file) for file in sorted(aside.iterdir())},
+    )
     (aside / "shard.json").write_text(dump_json(seal(asdict(info))) + "\n", encoding="utf-8")
     report(f"keeping shard {int(place.name) + 1}: {n_tokens:,} words")
     publish_folder(aside, place)

@@ -61,7 +61,7 @@ class About:
 
     @classmethod
     def joined(cls, places: Sequence[str], abouts: Sequence[Self]) -> Self:
-        """Several references as one, from `places`. Raises `CorpusError` if settings differ."""
+        """References at these places as one. Raises `CorpusError` if their settings differ."""
         settings = abouts[0].settings
         for place, about in zip(places, abouts, strict=True):
             if about.settings != settings:
@@ -244,7 +244,10 @@ class LocalPart:
 
     @classmethod
     def open(cls, places: Iterable[str | Path], report: Report = lambda stage: None) -> Self:
-        """Open corpora as one, each once. Raises `CorpusError` for none, damaged or unlike ones."""
+        """Open corpora as one; one found twice counts once.
+
+        Raises `CorpusError` if there is none, a damaged one, or one with other settings.
+        """
         corpora: dict[str, tuple[Path, Manifest]] = {}
         for place in dict.fromkeys(places):
             folder = fetch_corpus(place, report)
@@ -254,9 +257,17 @@ class LocalPart:
         for fingerprint, (folder, manifest) in corpora.items():
             removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
             removed[manifest.read_removed(folder)] = True
-            named = folder.resolve().name, fingerprint, manifest.settings
-            sizes = manifest.n_documents, manifest.n_words
-            abouts.append(About(*named, *sizes, manifest.written_by, removed, manifest.age))
+            about = About(
+                name=folder.resolve().name,
+                fingerprint=fingerprint,
+                settings=manifest.settings,
+                n_documents=manifest.n_documents,
+                n_words=manifest.n_words,
+                written_by=manifest.written_by,
+                removed=removed,
+                age=manifest.age,
+            )
+            abouts.append(about)
             shards += [(folder / "shards" / info.name, info) for info in manifest.shards]
         about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
         check_files([(folder, info.files) for folder, info in shards], report)
@@ -372,12 +383,14 @@ class JoinedParts:
         founds = []
         for of_gram in zip(*by_part, strict=True):
             numbers = [f.numbers + first for f, first in zip(of_gram, self._firsts, strict=False)]
-            places = [hit.places for hit in of_gram]
-            count = sum(hit.count for hit in of_gram)
-            n_places = sum(hit.n_places for hit in of_gram)
-            n_documents = sum(hit.n_documents for hit in of_gram)
-            first_of_all = np.concatenate(numbers)[:limit], np.concatenate(places)[:limit]
-            founds.append(Found(count, n_places, n_documents, *first_of_all))
+            found = Found(
+                count=sum(hit.count for hit in of_gram),
+                n_places=sum(hit.n_places for hit in of_gram),
+                n_documents=sum(hit.n_documents for hit in of_gram),
+                numbers=np.concatenate(numbers)[:limit],
+                places=np.concatenate([hit.places for hit in of_gram])[:limit],
+            )
+            founds.append(found)
         return founds
 
     def documents(self, numbers: Numbers) -> list[Document]:

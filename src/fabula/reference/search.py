@@ -99,7 +99,8 @@ class Reference:
     def open(cls, path: str | Path, *more: str | Path, report: Report = lambda _: None) -> Self:
         """Open the corpora at these paths as one reference; one at an address is fetched once.
 
-        Each counts once. Raises `CorpusError` for none, a damaged one, or one with other settings.
+        A corpus given twice counts once. Raises `CorpusError` if a path holds no corpus, a damaged
+        one, or one with other settings.
         """
         opened = cls(LocalPart.open((path, *more), report))
         opened.paths = (str(path), *map(str, more))
@@ -286,7 +287,10 @@ class Reference:
         return np.flatnonzero(~self.about.removed).tolist()
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, list[int]]:
-        """Documents' numbers by id, which several may share. Raises `InputError` for another id."""
+        """Numbers of the documents with these ids, which several may share.
+
+        Raises `InputError` if an id is not in the reference.
+        """
         distinct = list(dict.fromkeys(ids))
         by_id = dict(zip(distinct, self.part.numbers_of(distinct), strict=True))
         if missing := [id_ for id_, numbers in by_id.items() if not numbers]:
@@ -298,7 +302,7 @@ class Reference:
 
     @property
     def local(self) -> LocalPart:
-        """Its local part. Raises `InputError` if not all of it is on this machine's disk."""
+        """The local part. Raises `InputError` if not all of it is on this machine's disk."""
         if not isinstance(self.part, LocalPart):
             raise InputError(
                 f"{self.name}: this needs a corpus on this machine's disk, not one that is served; "

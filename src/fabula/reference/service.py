@@ -92,7 +92,8 @@ class State:
 class Served:
     """The current state of corpora on this machine's disk.
 
-    Raises `CorpusError` if it cannot be opened at first; later the old one stays, with a `problem`.
+    Raises `CorpusError` if the corpora cannot be opened at first. If a later change cannot be
+    read, the previous state stays in service, and `problem` says why.
     """
 
     def __init__(self, paths: Sequence[str | Path], *, say: Report = lambda _: None) -> None:
@@ -315,7 +316,10 @@ def _digest(token: str) -> str:
 
 
 def read_tokens(file: Path | None) -> list[str]:
-    """Tokens of a file, one per line, and of the environment. Raises `InputError` for bad ones."""
+    """Tokens of a file, one per line, and of the environment.
+
+    Raises `InputError` if the file has none, or a line cannot be a token.
+    """
     texts = {TOKEN: os.environ.get(TOKEN, "")}
     if file is not None:
         try:

@@ -511,8 +511,14 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         halves[side].append(spread["n_to_half"])
     if not (curves["human"] and curves["machine"]):
         return None
-    means = {side: {c: _mean_curve(of[c]) for c in sorted(of)} for side, of in curves.items()}
-    last = {s: {c: [x[-1] for x in some] for c, some in of.items()} for s, of in curves.items()}
+    means = {
+        side: {name: _mean_curve(by_cluster[name]) for name in sorted(by_cluster)}
+        for side, by_cluster in curves.items()
+    }
+    last = {
+        side: {name: [curve[-1] for curve in some] for name, some in by_cluster.items()}
+        for side, by_cluster in curves.items()
+    }
     to_half: dict[str, tuple[float | None, int, int]] = {}
     for side, values in halves.items():
         known = [value for value in values if value is not None]

@@ -189,9 +189,18 @@ def stratified(parts: Sequence[Corrected]) -> Corrected:
         (w * w * part.variance) ** 2 / part.freedom for w, part in weighted if part.freedom > 0
     )
     freedom = variance**2 / below if below else 0.0
-    weight = math.fsum(w * part.weight for w, part in weighted)
-    is_finite = all(part.is_finite for part in parts)
-    whole = Corrected(value, None, None, weight, n_labelled, n, 1.0, shared, freedom, is_finite)
+    whole = Corrected(
+        value=value,
+        low=None,
+        high=None,
+        weight=math.fsum(w * part.weight for w, part in weighted),
+        n_labelled=n_labelled,
+        n=n,
+        spread=1.0,
+        shared=shared,
+        freedom=freedom,
+        is_finite=all(part.is_finite for part in parts),
+    )
     if n_labelled < n or not whole.is_finite:
         whole = replace(whole, spread=of_labels / whole.of_labels(n_labelled))
     if any(part.low is None for part in parts):

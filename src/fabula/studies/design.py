@@ -58,7 +58,8 @@ class Entry(Strict):
     platform: Literal["", "prolific", "mturk"] = ""
     """The only platform that people may join from; empty allows either."""
     studies: tuple[Annotated[str, Field(pattern=r"^[0-9a-zA-Z]{1,64}$")], ...] = ()
-    """The study's ids at the platform, for statuses; people from other studies are rejected."""
+    """The study's ids at the platform; people from other studies are rejected. Their statuses can
+    be fetched from Prolific."""
     allow: str = ""
     """A file of ids, next to the study's file; people not listed are rejected."""
     signed: bool = False
@@ -132,7 +133,8 @@ class Recruiting(Strict):
     attention_wrong: Annotated[int, Field(ge=0)] = 0
     """Number of wrong answers to attention items that are tolerated."""
     repeat: tuple[ShortText, ...] = ()
-    """Items to repeat: of a group's first story, at its end (ttcw), or of one's first unit."""
+    """Items to repeat: about the first story of a group once all were read (ttcw), or about a
+    participant's first unit after a later one."""
     repeat_at: Annotated[int, Field(ge=2)] = 2
     """The unit after which items are repeated."""
 

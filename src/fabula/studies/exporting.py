@@ -88,9 +88,18 @@ def _of_assignment(
                 details |= {n: document.meta[n] for n in known if n in document.meta}
             if value is not None:
                 details["saved"] = time_of(kept[question.key][1])
-            about = document.id, rubric, question.item.id, pseudonym(held.participant_id)
-            why, signature = current.get(question.why), _signature(design, rubric)
-            yield Measurement(*about, read, reason, (), why, signature, details)
+            yield Measurement(
+                document_id=document.id,
+                rubric=rubric,
+                item=question.item.id,
+                rater=pseudonym(held.participant_id),
+                value=read,
+                missing_reason=reason,
+                evidence=(),
+                rationale=current.get(question.why),
+                signature=_signature(design, rubric),
+                details=details,
+            )
 
 
 def _of_pairs(
@@ -103,9 +112,18 @@ def _of_pairs(
         reasons = [(part, item.id + WHY) for part in ("unit", BEST)]
         why = next((kept[key][0] for key in reasons if key in kept), None)
         details = {"unit": held.unit.key, "state": state}
-        about = held.unit.key, design.rubric.key, item.id, pseudonym(held.participant_id)
-        signature = _signature(design, design.rubric.key)
-        whole = Measurement(*about, None, "no_answer", (), why, signature, details)
+        whole = Measurement(
+            document_id=held.unit.key,
+            rubric=design.rubric.key,
+            item=item.id,
+            rater=pseudonym(held.participant_id),
+            value=None,
+            missing_reason="no_answer",
+            evidence=(),
+            rationale=why,
+            signature=_signature(design, design.rubric.key),
+            details=details,
+        )
         parts = [part for part in ("unit", BEST, WORST) if (part, item.id) in kept]
         chosen = {part: kept[part, item.id] for part in parts}
         saved = time_of(max((at_ms for _, at_ms in chosen.values()), default=None))

@@ -201,7 +201,10 @@ def consent_version(design: StudyDesign) -> str:
 def decide(
     connection: Connection, participant: Participant, design: StudyDesign, *, agrees: bool
 ) -> bool:
-    """Record whether an invited person takes part (a no may change). Return whether it is new."""
+    """Record whether an invited person takes part; return whether this changed anything.
+
+    Those who decline may still change their mind.
+    """
     state: State = "declined" if not agrees else "consented" if design.quiz else "ready"
     times = {"consented_ms": now_ms()} if agrees else {}
     if is_new := set_state(connection, participant.id, state, was="invited", **times):

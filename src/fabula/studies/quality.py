@@ -194,14 +194,25 @@ def standings(
     for row in connection.execute(select(participants).order_by(participants.c.id)):
         name = pseudonym(row.id)
         spent = times.get(name, [])
-        who = row.id, name, row.state, row.platform_id, row.note
-        n_units = counts[row.id, "done"], counts[row.id, "open"]
-        median = statistics.median(spent) if spent else None
-        spread = statistics.stdev(spent) if len(spent) > 1 else None
-        dates = time_of(row.made_ms), time_of(row.consented_ms)
-        alike = agreement.get(name, (None, 0))
+        similarity, n = agreement.get(name, (None, 0))
         people.append(
-            Standing(*who, *n_units, median, spread, row.n_right, *dates, *alike, facts[row.id])
+            Standing(
+                id=row.id,
+                name=name,
+                state=row.state,
+                platform_id=row.platform_id,
+                note=row.note,
+                n_done=counts[row.id, "done"],
+                n_open=counts[row.id, "open"],
+                median_s=statistics.median(spent) if spent else None,
+                spread_s=statistics.stdev(spent) if len(spent) > 1 else None,
+                n_right=row.n_right,
+                invited=time_of(row.made_ms),
+                consented=time_of(row.consented_ms),
+                agreement=similarity,
+                n_compared=n,
+                facts=facts[row.id],
+            )
         )
     return people
 

@@ -3,8 +3,8 @@
 A browser may submit a stale page with old answers in all its fields. A field counts as answered
 only if it differs from its value when the page was served, which the history records.
 
-View data for pages are built from texts and form, never more than a participant may know: where a
-story comes from, who wrote it, what was done to it, its id are not passed on to any template.
+View data for pages hold no more than a participant may know: where a story comes from, who wrote
+it, what was done to it and its document id are not passed on, so that no template can show them.
 """
 
 from __future__ import annotations

@@ -231,7 +231,8 @@ def find_clusters(
 def joined_keys(keys: list[str], sketches: Sequence[Sketch | None]) -> tuple[list[str], int]:
     """The cluster of each text, and how many were joined because of copies.
 
-    None without a sketch of every text. People may not be the authors: equal openings do not join.
+    Without a sketch of every text none are. Whether people wrote the texts is unknown here, so
+    equal openings do not join.
     """
     known = [sketch for sketch in sketches if sketch is not None]
     if len(known) < len(keys):

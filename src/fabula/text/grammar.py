@@ -305,7 +305,8 @@ def parsed_and_checked(
 
 @functools.cache
 def _faults_memo(checker: Checker) -> Memo[tuple[Fault, ...]]:
-    """What a checker found in sentences; a server's, of unknown settings, stays in memory."""
+    """The errors that a checker found in sentences; those of a server, whose configuration is not
+    known, do not outlive the process."""
     if not isinstance(checker, Harper):
         return Memo(_REMEMBERED_CHARS)
     kept = Kept(

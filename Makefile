@@ -105,7 +105,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/reads.py
 	$(RUN)python bench/near.py
 	$(RUN)python bench/planted.py
-	$(RUN)python bench/planted_runs.py
+	$(RUN)python bench/chance.py
 	$(RUN)python bench/false_alarms.py
 	$(RUN)python bench/judge.py
 	$(RUN)python bench/wordings.py

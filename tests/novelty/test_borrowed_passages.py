@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -19,6 +19,7 @@ from fabula.novelty.measure import OriginalityMeasure
 from fabula.novelty.near import Counterpart, NearSearch, NearSettings
 from fabula.novelty.scores import to_row
 from fabula.reference.backend import Attribution, Occurrence
+from fabula.reference.chance import Run, _aligned, chain_bits, chain_counts, least_bits
 from fabula.reference.search import Reference
 from fabula.text import TextSettings
 
@@ -40,15 +41,30 @@ def only(measure: OriginalityMeasure, text: str) -> tuple[borrowed_passages.Borr
     return result.ranked.passages
 
 
-def test_a_passage_is_as_improbable_as_its_words_are_rare_where_it_is_found(reference: Reference):
+def test_a_passage_has_the_bits_of_words_that_are_nowhere_else(reference: Reference):
     (found,) = only(OriginalityMeasure(reference), f"She said that {RARE} were seen by sailors.")
-    words = [w for d in reference.documents(reference.numbers()) for w in d.text.split()]
-    counts = Counter(words)
-    assert len(words) == reference.n_words
-    bits = -sum(math.log2(counts[word] / len(words)) for word in RARE.split())
+    # Without the place where it is found, each of the ten words was never seen: half a time.
+    bits = 10 * math.log2(2 * reference.n_words)
     assert found.bits == pytest.approx(bits)
-    assert found.over_chance == pytest.approx(bits - math.log2(len(words)))
+    assert found.over_chance == pytest.approx(bits - least_bits(reference.n_words))
     assert (found.n_words, found.n_verbatim, found.count) == (10, 10, 1)
+
+
+def test_a_word_that_follows_from_the_two_before_it_has_few_bits(reference: Reference):
+    run = Run(0, COMMON.split()[:6], 1)
+    counts = chain_counts(reference, [run])
+    told = dict(counts) | {("the", "end"): 400, ("of", "the", "end"): 390}
+    bits = [chain_bits(run, known, reference.n_words)[4] for known in (counts, told)]
+    assert bits[1] > bits[0] == pytest.approx(chain_bits(run, counts, reference.n_words)[4])
+    assert sum(chain_bits(run, counts, reference.n_words)) < 20, "it is there 120 times"
+
+
+def test_words_near_others_count_in_one_order_and_similar_ones_in_part():
+    words, bits = ["turned", "his", "horse", "loose", "ate"], [8.0, 3.0, 12.0, 10.0, 9.0]
+    same = Run(0, words, 1, ["turned", "the", "horse", "loose", "dined"], [(4, 4, 0.5)])
+    assert _aligned(same, same.source or (), bits) == [8.0, 0.0, 10.0, 10.0, 4.5]
+    swapped = Run(0, words, 1, ["ate", "horse", "turned"])
+    assert sorted(_aligned(swapped, swapped.source or (), bits)) == [0.0, 0.0, 0.0, 0.0, 12.0]
 
 
 def test_common_wording_is_a_commonplace_and_improbable_wording_a_passage(reference: Reference):
@@ -66,7 +82,7 @@ def test_common_wording_is_a_commonplace_and_improbable_wording_a_passage(refere
     assert len(row["covered"]) == 2, "what is counted stays as it is"
     # Rows of another rule are not used again.
     asked = OriginalityMeasure(reference).asked(Document("t", ""))
-    assert asked["ranked"].startswith(f"reference,{borrowed_passages.MIN_BITS:g}bits")
+    assert asked["ranked"].startswith("reference,chain1,")
 
 
 def test_a_quotation_with_a_word_changed_is_one_passage(reference: Reference):
@@ -78,8 +94,9 @@ def test_a_quotation_with_a_word_changed_is_one_passage(reference: Reference):
     assert [run.n_words for run in found.runs] == [5, 4]
     assert (found.n_words, found.n_verbatim) == (9, 9)
     far = " unseen" * 11
-    apart = only(measure, f"Some {' '.join(words[:5])}{far} {' '.join(words[6:])} unseen.")
-    assert [len(one.runs) for one in apart] in ([1, 1], [1])
+    text = f"Some {' '.join(words[:5])}{far} {' '.join(words[6:])} unseen."
+    (result,) = measure.measure([Document("t", text)])
+    assert [len(one.runs) for one in result.ranked.commonplaces] == [1, 1]
 
 
 def test_a_small_reference_tells_no_bits_and_calls_nothing_common(tmp_path: Path):
@@ -150,7 +167,10 @@ def some_runs(draw: st.DrawFn) -> list[borrowed_passages.BorrowedRun]:
 
 @given(some_runs(), st.randoms(use_true_random=False), st.booleans())
 def test_ranks_depend_on_no_order(runs: list[Any], rng: random.Random, knows_bits: bool):
-    bits = [8.0 + k % 5 for k in range(N_WORDS)] if knows_bits else None
+    def known(passage: Sequence[borrowed_passages.BorrowedRun]) -> float:
+        return sum(8.0 + k % 5 for k in borrowed_passages.words_of(passage)) - passage[0].count
+
+    bits = known if knows_bits else None
     ranked = borrowed_passages.rank_runs(runs, bits, 20.0)
     shuffled = rng.sample(runs, len(runs))
     assert borrowed_passages.rank_runs(shuffled, bits, 20.0) == ranked

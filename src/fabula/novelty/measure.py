@@ -36,14 +36,7 @@ from fabula.core import __version__
 from fabula.core.errors import FabulaError, InputError, LookupFailed
 from fabula.core.types import Document, Measurement, Signature
 from fabula.kernels.match import choose_documents
-from fabula.novelty.passages import (
-    BorrowedRun,
-    RankedRuns,
-    WordInformation,
-    rank_runs,
-    trim_near,
-    words_of,
-)
+from fabula.novelty.passages import BorrowedRun, Chance, RankedRuns, rank_runs, trim_near
 from fabula.reference.backend import Backend, LocatedText, Matches, ServerAway
 from fabula.reference.exclude import Copies, Copy, CopyRule, find_copies, maximal_spans
 from fabula.reference.search import Reference
@@ -295,7 +288,7 @@ class OriginalityMeasure:
         self.n_threads = n_threads
         # These need the documents to be local.
         self._corpus = reference if isinstance(reference, Reference) else None
-        self._information = WordInformation(reference)
+        self._chance = Chance(reference)
         leaves_out = exclude is not None or exclude_same is not None
         if self._corpus is None and (leaves_out or near is not None or spread):
             raise InputError(
@@ -360,7 +353,7 @@ class OriginalityMeasure:
         fields: dict[str, Any] = {
             "cite": self.n_sources,
             "sources": self.spread,
-            "ranked": self._information.signature,
+            "ranked": self._chance.signature,
         }
         if self.same is not None:
             fields[self.same.field] = own_field(document, self.same.field)
@@ -456,8 +449,8 @@ class OriginalityMeasure:
                     covered.setdefault(number, []).append(place)
             how = self.levels.low, self.spread
             spread = find_spread(self._corpus, words, exact, *how, near=covered, exclude=out)
-        information = self._information
-        bits = information.of(words, sorted(words_of(runs)))
+        chance = self._chance
+        bits = chance.of(words, runs, out)
         return Originality(
             document=document,
             words=text.words,
@@ -470,7 +463,7 @@ class OriginalityMeasure:
             missing_reason=missing,
             signature=self.signature,
             spread=spread,
-            ranked=rank_runs(runs, bits, information.chance_bits, information.name),
+            ranked=rank_runs(runs, bits, chance.least, chance.name, chance.by_chance(n_words)),
             n_reference_words=self._corpus.n_words if self._corpus else None,
         )
 

@@ -433,6 +433,9 @@ class OriginalityPart(NumbersPart):
         sentence = f"{counted(len(passages), 'passage')} to check{exact}."
         if not passages:
             sentence = "No passage was found in the reference."
+        elif ranked.by_chance is not None:
+            shown = "fewer than 0.1" if ranked.by_chance < 0.05 else f"{ranked.by_chance:.1f}"
+            sentence += f" By chance, a text of this length shows {shown}."
         yield Said(sentence, self.id, next(iter(passages), None))
         if n_common := len(ranked.commonplaces):
             yield Said(f"{counted(n_common, 'common phrase')}, hidden.", self.id)

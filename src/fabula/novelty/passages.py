@@ -1,24 +1,15 @@
 """Rank borrowed runs: how improbable each is, and which of them belong together.
 
-The *self-information* of a run is what its words would carry if each were drawn independently:
-minus the sum of the base-2 logarithms of their shares of all words. A large reference contains more
-runs by chance, and what occurs in many places is a common phrase. So runs are ranked by
-
-    bits - log2(words of the reference) - log2(places where the run occurs)
-
-The first two terms are minus the logarithm of how often a reference of that size would contain the
-run if its words were drawn at random: the E-value of sequence search (Karlin and Altschul 1990,
-"Methods for assessing the statistical significance of molecular sequence features", PNAS 87).
-
 Runs near each other, in the text and in one source, form one *borrowed passage*: a quotation with a
-word changed is one quotation. Anything with fewer than `MIN_BITS` bits over chance, or found in
-`MANY_PLACES` places or more, is a *commonplace*.
+word changed is one quotation. A passage has *bits* (`reference.chance`); what is shorter than
+`MIN_WORDS`, or has fewer bits than the least of its reference, or is found in `MANY_PLACES` places
+or more, is a *commonplace*: texts that borrow nothing contain it too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,15 +17,21 @@ from typing import TYPE_CHECKING
 from fabula.core.errors import ModelError
 from fabula.core.types import Span
 from fabula.reference.backend import Attribution, Backend, Occurrence
+from fabula.reference.chance import (
+    CHANCE_WORDS,
+    MIN_WORDS,
+    Run,
+    chain_bits,
+    chain_counts,
+    least_bits,
+    passage_bits,
+)
 from fabula.reference.search import Reference
 from fabula.text import TextWords
 
 if TYPE_CHECKING:
     from fabula.novelty.near import Counterpart, NearSettings, PaperSettings
 
-MIN_BITS = 38.0
-"""Over chance: chosen on one half of the texts of `bench/planted_runs.py`, evaluated on the other.
-A run of eight plain words in a few million words is about there."""
 MANY_PLACES = 100
 MAX_GAP_WORDS = 10
 """Words of the text between two runs of one passage."""
@@ -42,8 +39,10 @@ MAX_GAP_CHARS = 100
 """Characters of the source between them."""
 MIN_REFERENCE_WORDS = 1_000
 """A smaller reference gives no reliable word frequencies."""
-_WEB_SCALE_BITS = 40.0
-"""An external index does not report its size; the known ones have about 2^40 words."""
+_LISTED_BITS = 40.0 + 61.0
+"""The least bits in an external index, whose words are counted as independent: the known ones have
+about 2^40 words, and where it was counted (5.5 million words), 61 bits more showed as few passages
+by chance as the chain does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +109,18 @@ class BorrowedPassage:
     n_verbatim: int
     """Those of them that occur verbatim in the reference."""
     bits: float | None
-    """Self-information of these words, each of a near run times its similarity; None if word
-    frequencies are unknown."""
+    """How improbable it is; None if word frequencies are unknown."""
     over_chance: float | None
-    """The value that passages are ranked by."""
+    """Bits above the least; passages are ranked by this."""
     count: int
     """Places that contain all of it, at most."""
 
     @property
     def is_commonplace(self) -> bool:
         # What is unknown is not common.
-        is_probable = self.over_chance is not None and self.over_chance < MIN_BITS
-        return is_probable or self.count >= MANY_PLACES
+        if self.over_chance is not None and (self.over_chance < 0 or self.n_words < MIN_WORDS):
+            return True
+        return self.count >= MANY_PLACES
 
     @property
     def n_documents(self) -> int | None:
@@ -157,24 +156,28 @@ class RankedRuns:
     word_counts: str | None = None
     """The source of the word counts for the bits; None if the reference is too small, or external
     with no word list installed."""
+    by_chance: float | None = None
+    """How many passages a text of this length shows by chance; None if that is unknown."""
 
 
-class WordInformation:
-    """The self-information of each word in bits, by the reference's own counts.
+PassageBits = Callable[[Sequence[BorrowedRun]], float]
 
-    For an external index, where each count would be a request, by wordfreq's list of English if
-    that is installed.
+
+class Chance:
+    """How improbable passages are by a reference's own counts.
+
+    In an external index, where each count would be a request, by wordfreq's list of English if that
+    is installed.
     """
 
     def __init__(self, reference: Backend) -> None:
         self._reference = reference
-        self._bits: dict[str, float] = {}
-        self.chance_bits = _WEB_SCALE_BITS
-        """log2 of the reference's words."""
+        self.least = _LISTED_BITS
+        """The least bits of a passage that is shown."""
         self.name: str | None = None
         """The source of the counts; None if there are none."""
         if isinstance(reference, Reference):
-            self.chance_bits = math.log2(max(1, reference.n_words))
+            self.least = least_bits(reference.n_words, reference.about.chance_factor)
             self.name = "reference" if reference.n_words >= MIN_REFERENCE_WORDS else None
         else:
             from fabula.linguistic.metrics import Frequencies
@@ -182,32 +185,39 @@ class WordInformation:
             with suppress(ModelError):
                 self._list = Frequencies()
                 self.name = self._list.name
-        rule = f"{MIN_BITS:g}bits,{MANY_PLACES}places,{MAX_GAP_WORDS}words,{MAX_GAP_CHARS}chars"
-        self.signature = f"{self.name},{rule}"
+        rule = f"{MIN_WORDS}words,{MANY_PLACES}places,{MAX_GAP_WORDS}words,{MAX_GAP_CHARS}chars"
+        self.signature = f"{self.name},chain1,{self.least:.2f}bits,{rule}"
         """Everything that determines a rank besides the reference."""
 
-    def of(self, words: Sequence[str], wanted: Iterable[int]) -> list[float] | None:
-        """The bits of each word of a text; nan for those whose places are not `wanted`.
+    def by_chance(self, n_words: int) -> float | None:
+        """How many passages a text of so many words shows by chance; None if that is unknown."""
+        return n_words / CHANCE_WORDS if self.name == "reference" else None
 
-        None if word frequencies are unknown. A word absent from the reference counts as occurring
-        once.
-        """
+    def of(
+        self, words: Sequence[str], runs: Iterable[BorrowedRun], exclude: Iterable[int] = ()
+    ) -> PassageBits | None:
+        """The bits of any passage of these runs of a text; None if word frequencies are unknown."""
         if self.name is None:
             return None
-        places = list(wanted)
-        new = sorted({words[i] for i in places} - self._bits.keys())
-        if new and isinstance(self._reference, Reference):
-            counts = self._reference.counts([(word,) for word in new])
-            self._bits |= {
-                word: self.chance_bits - math.log2(max(1, count))
-                for word, count in zip(new, counts, strict=True)
-            }
-        elif new:
-            self._bits |= {w: -self._list.log(w.casefold()) / math.log(2) for w in new}
-        bits = [math.nan] * len(words)
-        for i in places:
-            bits[i] = self._bits[words[i]]
-        return bits
+        if isinstance(self._reference, Reference):
+            n_words = self._reference.n_words
+            counts = chain_counts(self._reference, (_counted(words, run) for run in runs), exclude)
+
+            def word_bits(run: Run) -> list[float]:
+                return chain_bits(run, counts, n_words)
+        else:
+
+            def word_bits(run: Run) -> list[float]:
+                return [-self._list.log(word.casefold()) / math.log(2) for word in run.words]
+
+        return lambda passage: passage_bits([_counted(words, r) for r in passage], word_bits)
+
+
+def _counted(words: Sequence[str], run: BorrowedRun) -> Run:
+    own = words[run.first_word : run.end_word]
+    if (near := run.counterpart) is None:
+        return Run(run.first_word, own, run.count)
+    return Run(run.first_word, own, run.count, near.words.words, near.pairs)
 
 
 def trim_near(
@@ -270,15 +280,16 @@ def trim_near(
 
 def rank_runs(
     runs: Iterable[BorrowedRun],
-    bits: Sequence[float] | None,
-    chance_bits: float,
+    bits: PassageBits | None,
+    least: float,
     word_counts: str | None = None,
+    by_chance: float | None = None,
 ) -> RankedRuns:
     """Passages and commonplaces, each ranked. No run lies within another of its kind.
 
-    bits: of each word of the text that lies in a run; None if unknown. chance_bits: log2 of the
-    words of the reference; word_counts: where the bits are from. A passage that lies mostly in
-    higher-ranked ones is not listed.
+    bits: of a passage, given by its runs; None if unknown. least: of a passage that is no
+    commonplace; word_counts: where the bits are from. A passage that lies mostly in higher-ranked
+    ones is not listed.
     """
 
     def place(run: BorrowedRun) -> tuple[int, int, float, list[int]]:
@@ -310,18 +321,11 @@ def rank_runs(
         group.runs.append(run)
     passages = []
     for members in (group.runs for group in groups):
-        shares: dict[int, float] = {}
-        for run in members:
-            for k in range(run.first_word, run.end_word):
-                shares[k] = max(run.similarity, shares.get(k, 0.0))
-        count = min(run.count for run in members)
+        n_words, count = len(words_of(members)), min(run.count for run in members)
         n_verbatim = len(words_of(run for run in members if run.counterpart is None))
-        total = over_chance = None
-        if bits is not None:
-            total = math.fsum(share * bits[k] for k, share in shares.items())
-            over_chance = total - chance_bits - math.log2(max(1, count))
-        figures = len(shares), n_verbatim, total, over_chance, count
-        passages.append(BorrowedPassage(tuple(members), *figures))
+        total = None if bits is None else bits(members)
+        over = None if total is None else total - least
+        passages.append(BorrowedPassage(tuple(members), n_words, n_verbatim, total, over, count))
     taken: set[int] = set()
     listed = []
     for passage in sorted(passages, key=rank):
@@ -334,6 +338,7 @@ def rank_runs(
         commonplaces=tuple(passage for passage in listed if passage.is_commonplace),
         longest_run=max((run.n_words for run in ordered), default=0),
         word_counts=word_counts,
+        by_chance=by_chance,
     )
 
 

@@ -62,6 +62,9 @@ _OWN_NAMES = {*DIRECTIONS, "asked", "in_reference", "missing_detail", "remarks",
 """Fields that a row may set: never taken from the text's own fields."""
 
 
+_RANKS = ("passages", "commonplaces", "longest_run", "word_counts", "by_chance")
+
+
 def to_row(result: Originality) -> Row:
     """A result as a row of `scores.jsonl`: our fields first, then the document's own.
 
@@ -82,6 +85,7 @@ def to_row(result: Originality) -> Row:
             "commonplaces": list(map(_ranked_row, ranked.commonplaces)),
             "longest_run": ranked.longest_run,
             "word_counts": ranked.word_counts,
+            "by_chance": None if ranked.by_chance is None else round(ranked.by_chance, 4),
         }
     row: Row = {
         "id": document.id,
@@ -95,7 +99,7 @@ def to_row(result: Originality) -> Row:
             {"id": copy.id, "title": copy.title, "reason": copy.reason} for copy in result.excluded
         ],
         "in_reference": in_reference,
-        **(of_ranks or dict.fromkeys(("passages", "commonplaces", "longest_run", "word_counts"))),
+        **(of_ranks or dict.fromkeys(_RANKS)),
         "n_reference_words": result.n_reference_words,
         "missing_reason": result.missing_reason,
         "signature": str(result.signature),

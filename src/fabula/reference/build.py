@@ -43,6 +43,7 @@ from fabula.kernels.packed import bits_below, pack, pack_tokens
 from fabula.kernels.sampled_keys import BLOCK_SUFFIXES, sample_keys
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.backend import year_of
+from fabula.reference.chance import calibrated
 from fabula.reference.files import (  # fmt: skip
     JOURNAL,
     MANIFEST,
@@ -61,6 +62,7 @@ from fabula.reference.files import (  # fmt: skip
     text_digest,
     unsealed,
 )
+from fabula.reference.parts import About, LocalPart
 from fabula.reference.search import Reference
 from fabula.text import TextSettings, check_documents, in_batches
 
@@ -289,6 +291,10 @@ def _extend(
     years = Years(min(n_by_year), max(n_by_year), n_by_year.total()) if n_by_year else None
     shards, additions = (*manifest.shards, *done), (*manifest.additions, first)
     manifest = replace(manifest, shards=shards, additions=additions, years=years)
+    report("calibrating")
+    opened = [Shard(folder / "shards" / info.name, info) for info in shards]
+    factor = calibrated(Reference(LocalPart(About.of(folder, manifest), opened)))
+    manifest = replace(manifest, chance_factor=factor)
     write_whole(folder / MANIFEST, manifest.to_json())
     (folder / JOURNAL).unlink(missing_ok=True)
     for leftover in (folder / "shares", *(folder / "shards").glob("*.part*")):

@@ -244,6 +244,9 @@ class About(_Message):
     vocabularies: Numbers = Field(description="The distinct words of each shard.")
     written_by: Words
     age: Age
+    chance_factor: float = Field(
+        default=1.0, description="How many times as many passages as usual are shared by chance."
+    )
     held_out: list[dict[str, object]] = Field(
         description="How documents of the reference score against the rest, for each way of "
         "measuring; empty if `reference measure` was not run."
@@ -305,7 +308,7 @@ class NearAnswer(Answer):
     scores: Numbers
 
 
-TOLD = ("name", "fingerprint", "settings", "n_documents", "n_words", "age")
+TOLD = ("name", "fingerprint", "settings", "n_documents", "n_words", "age", "chance_factor")
 """What is told of a reference as it is."""
 ANSWERS: dict[str, type[Answer]] = {
     "match": MatchAnswer, "find": FindAnswer, "documents": DocumentsAnswer, "ids": IdsAnswer,

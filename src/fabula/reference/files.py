@@ -80,7 +80,7 @@ _SEAL = "sha256"
 _DIGEST_MODULUS = 2**256
 _NAME = re.compile(r"\w[\w.-]*")
 """File names of a corpus; any other could lead out of its folder."""
-_OPTIONAL = ("source", "years")
+_OPTIONAL = ("source", "years", "chance_factor")
 """Fields of a manifest that are omitted when empty."""
 _PLAIN = (
     "parameters", "removed", "removed_sha256", "removed_content", "n_removed", "n_removed_words"
@@ -189,6 +189,8 @@ class Manifest:
     """The public corpus it samples, with the sampling rule; None for other corpora."""
     years: Years | None = None
     """The years of its documents, if they state them."""
+    chance_factor: float | None = None
+    """How many times as many passages as usual its authors share by chance, if more."""
 
     @property
     def n_documents(self) -> int:
@@ -257,6 +259,7 @@ class Manifest:
                 written_by=tuple(row.get("written_by", ())),
                 source=row.get("source"),
                 years=Years(**row["years"]) if row.get("years") else None,
+                chance_factor=row.get("chance_factor"),
                 **{key: row[key] for key in _PLAIN},
             )
             names = [name for shard in manifest.shards for name in (shard.name, *shard.files)]

@@ -58,6 +58,25 @@ class About:
     removed: NDArray[np.bool_]
     """bool (n_numbers,): which numbers belong to removed documents."""
     age: Age
+    chance_factor: float = 1.0
+    """How many times as many passages as usual its authors share by chance."""
+
+    @classmethod
+    def of(cls, folder: Path, manifest: Manifest) -> Self:
+        """The corpus in a folder, by its manifest."""
+        removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
+        removed[manifest.read_removed(folder)] = True
+        return cls(
+            name=folder.resolve().name,
+            fingerprint=manifest.fingerprint,
+            settings=manifest.settings,
+            n_documents=manifest.n_documents,
+            n_words=manifest.n_words,
+            written_by=manifest.written_by,
+            removed=removed,
+            age=manifest.age,
+            chance_factor=manifest.chance_factor or 1.0,
+        )
 
     @classmethod
     def joined(cls, places: Sequence[str], abouts: Sequence[Self]) -> Self:
@@ -81,6 +100,7 @@ class About:
             removed=np.concatenate([about.removed for about in abouts]),
             # What is of unknown age may be younger than all others.
             age=Age(min(oldest, default=None), max(newest) if len(newest) == len(abouts) else None),
+            chance_factor=max(about.chance_factor for about in abouts),
         )
 
 
@@ -254,20 +274,8 @@ class LocalPart:
             manifest = Manifest.read(folder)
             corpora.setdefault(manifest.fingerprint, (folder, manifest))
         abouts, shards = [], []
-        for fingerprint, (folder, manifest) in corpora.items():
-            removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
-            removed[manifest.read_removed(folder)] = True
-            about = About(
-                name=folder.resolve().name,
-                fingerprint=fingerprint,
-                settings=manifest.settings,
-                n_documents=manifest.n_documents,
-                n_words=manifest.n_words,
-                written_by=manifest.written_by,
-                removed=removed,
-                age=manifest.age,
-            )
-            abouts.append(about)
+        for folder, manifest in corpora.values():
+            abouts.append(About.of(folder, manifest))
             shards += [(folder / "shards" / info.name, info) for info in manifest.shards]
         about = About.joined([str(folder) for folder, _ in corpora.values()], abouts)
         check_files([(folder, info.files) for folder, info in shards], report)

@@ -33,26 +33,29 @@ from fabula.core.workers import in_order
 from fabula.linguistic.metrics import TextTools, frequencies
 from fabula.linguistic.profile import Profile, opened_tools, profile_text
 from fabula.show.parts import line_of
+from fabula.style.slips import slips
 from fabula.text import check_documents, count_words
 from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.grammar import Fault
 from fabula.text.parsing import Token
 from fabula.text.reading import Reading, ReadSentence
-from fabula.text.sentences import not_english
+from fabula.text.sentences import not_english, overlaps
 from fabula.text.words import word_set
 
-LINE_RULES = "6"
+LINE_RULES = "7"
 """Version: changes with any rule or threshold below."""
 
-_ECHO_WORDS = 30
-_ECHO_ZIPF = 4.3
-"""Rarer than one in 50,000 words: repetitions of more frequent words go unnoticed."""
-_ECHO_APART = 6
-"""Nearer than this they are one turn of phrase: limb by limb, an unhappy man and unhappy wife."""
+_ECHO_WORDS = 20
+_ECHO_ZIPF = 4.0
+"""Rarer than one in 100,000 words: repetitions of more frequent words go unnoticed."""
+_ECHO_TURN = 6
+"""Nearer than this, words joined by a conjunction are one turn of phrase: an unhappy man and
+unhappy wife."""
 _MIN_ECHO = 4
+_JOINS = re.compile(r"^\W*$|,|\b(?:and|or|nor|but|by|as|than)\b")
 _TOPIC = 1_000
 """A word at least this frequent in the text is its topic, not an echo."""
-_MIN_REPEATED = 6
+_MIN_REPEATED = 8
 _LONG_REPEATED = 15
 """Sentences of this many words or more hardly repeat by chance."""
 _SAME_BEGINNING = 4
@@ -108,9 +111,13 @@ class LineKind:
 LINE_KINDS: dict[str, LineKind] = {
     kind.id: kind
     for kind in (
-        LineKind("name", "Name in two spellings", 1.0),
+        LineKind("placeholder", "Placeholder", 1.0),
+        LineKind("name", "Name in two spellings", 0.99),
         LineKind("renamed", "Change of name", 0.97),
+        LineKind("paragraph", "Repeated paragraph", 0.96),
         LineKind("sentence", "Repeated sentence", 0.95),
+        LineKind("doubled", "Doubled word", 0.94),
+        LineKind("unclosed", "Quotation mark", 0.92),
         LineKind("spelling", "Spelling", 0.9, 6, 10),
         LineKind("grammar", "Grammar", 0.85, 17, 20),
         LineKind("tag", "Dialogue tag", 0.7, 4, 4),
@@ -191,8 +198,14 @@ def _spelt_twice(
     often = [name for name in by_frequency if len(name) >= _MIN_NAME]
     for rank, name in enumerate(often):
         for other in often[rank + 1 :]:
-            is_rarer = other in places and 3 * len(by_name[other]) <= len(by_name[name])
+            n_often, n_other = len(by_name[name]), len(by_name[other])
+            is_rarer = other in places and 3 * n_other <= n_often
             if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
+                continue
+            # Another name that is one, or is used more than by mistake.
+            if n_other > max(2, n_often // 20) or (
+                read.is_accepted(other, as_name=True) and not _is_by_ear(name, other)
+            ):
                 continue
             # Derived from the name: America and Americans, Kjoge and a Kjoger; or the Americans and
             # the Americas.
@@ -205,7 +218,7 @@ def _spelt_twice(
             if read.is_accepted(other) and read.is_accepted(name):
                 continue
             for place in by_name[other]:
-                why = f"“{other}” here, but “{name}” {len(by_name[name])} times in this text."
+                why = f"“{other}” here, but “{name}” {n_often} times in this text."
                 yield note_of("name", place, why, also=by_name[name][:1])
 
 
@@ -254,14 +267,30 @@ def _step(places: Sequence[Place]) -> float:
     return (places[-1][0] - places[0][0]) / (len(places) - 1)
 
 
-_MIN_MISSPELT = 5
-"""Shorter words are slips only if letters were transposed."""
+_MIN_MISSPELT, _MIN_SPOKEN, _MIN_SLIP = 5, 8, 7
+"""Shorter words are slips only if letters were transposed; in speech, which may be dialect; and if
+the slip is not one of the ear."""
+_BY_EAR_ZIPF, _SLIP_ZIPF, _KNOWN_ZIPF = 3.0, 3.8, 1.5
+"""Least frequency of a correction that sounds like the word, and of another; and of a misspelling
+that many people make."""
+_OWN_WORDS, _MISSPELT_SHARE = 8, 0.34
+"""A text with so many unknown words has a vocabulary of its own if no larger share is misspelt."""
 _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
 """Frequency of a correction: one word in a million, and one in three thousand."""
 _DOUBTFUL = (
     "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
     "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
     "inside a building", "ought to be", "preposition in this phrase is 'to', not 'in'",
+    "instead of 'hop'", "base form of the verb", "nonetheless", "insofar", "uffice it",
+    "counterfactual", "double negative", "negated auxiliary", "past participle",
+    "Remove `the` before", "rubbish",
+    "go so far", "superlative", "the two nouns", "`wants`", "Set off", "Months should",
+    "out-of-date", "compound adjective", "after 'wish'", "“effect”", "`effect`",
+    "timeframe", "like a plague",
+    "no match for", "quantity phrase", "decade", "For a duration", "oneself", "straightforward",
+    "soon to be", "hyphens", "preposition to use with", "indefinite article", "repeat this word",
+    "`of` here", "`than`", "`there`", "long time ago", "definite article", "determiner", "`second`",
+    "noun should be", "present participle (e.g", "preceded by the preposition",
 )  # fmt: skip
 """Message fragments of rules that are more often wrong than right about fiction."""
 _DIALECT = re.compile(
@@ -272,7 +301,6 @@ _MIN_DIALECT = 3
 _MANY_UNKNOWN = 3
 """Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
 _WORD = re.compile(r"\w+")
-_AN = re.compile(r"an\s+[aehiou]", re.IGNORECASE)
 _MAX_SLIPS = 2
 """A word that occurs more often is meant."""
 _PUBLISHED = word_set(
@@ -290,7 +318,8 @@ _DERIVED = re.compile(
 _COINED_ZIPF = 2.0
 """One word in ten million: misspellings that many people make are more frequent."""
 _OF_THOU = word_set("thou thee thy thine")
-_NEVER_TWICE = word_set("the a an of and")
+_OBJECTS = word_set("me us him her it them you")
+_AFTER_IT_IS = word_set("no not a an the been all only just so very too my your his her our their")
 
 
 def errors(read: Reading) -> Iterator[LineNote]:
@@ -298,22 +327,34 @@ def errors(read: Reading) -> Iterator[LineNote]:
     narration = [read.text[s.start : s.end] for s in read.parsed if s.is_narration]
     is_dialect = sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
     counts = Counter(_WORD.findall(read.text))
+    unknown: set[str] = set()
+    likely: list[LineNote] = []
     for sentence in read.parsed:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
             word = read.text[slice(*place)]
+            if fault.is_spelling and word.islower():
+                unknown.add(word)
             if fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
                 # With two letters transposed, or else one letter away.
                 near = [s for s in fault.suggestions if is_misspelt(word.lower(), s.lower())]
-                corrections = [s for s in near if _is_transposed(word, s)] or near
+                corrections = [s for s in near if _is_plain(word, s)] or near
                 why = f"“{word}” is in neither the American nor the British dictionary."
                 plainness = _plainness(sentence, word, corrections)
-                yield note_of("spelling", place, why + _perhaps(corrections), plainness)
+                note = note_of("spelling", place, why + _perhaps(corrections), plainness)
+                if _is_plain(word, corrections[0]):
+                    yield note
+                else:
+                    likely.append(note)
             elif not fault.is_spelling and not is_dialect and _is_error(read, sentence, fault):
                 # The checker's message as a sentence, with quotation marks for its code marks.
                 why = re.sub("`([^`]*)`", "“\\1”", fault.message)
-                why = why if why.endswith(("?", "!")) else why.rstrip(".") + "."
-                yield note_of("grammar", place, why + _perhaps(fault.suggestions))
+                yield note_of(
+                    "grammar", place, why if why.endswith(("?", "!")) else f"{why.rstrip('.')}."
+                )
+    # In a text with a vocabulary of its own (dialect, old or invented words), these belong to it.
+    if len(unknown) < _OWN_WORDS or len(likely) > _MISSPELT_SHARE * len(unknown):
+        yield from likely
 
 
 def _perhaps(corrections: Sequence[str]) -> str:
@@ -323,6 +364,20 @@ def _perhaps(corrections: Sequence[str]) -> str:
 
 def _is_transposed(word: str, other: str) -> bool:
     return sorted(word.lower()) == sorted(other.lower())
+
+
+def _is_plain(word: str, other: str) -> bool:
+    """Whether letters were transposed, or the apostrophe of a contraction left out."""
+    is_bare = other.lower().replace("'", "") == word.lower() and not other.endswith("'s")
+    return _is_transposed(word, other) or is_bare
+
+
+def _is_by_ear(word: str, other: str) -> bool:
+    """Whether both sound alike: one has a vowel more or another one, or a letter doubled."""
+    bare, bare_other = (
+        re.sub(r"(.)\1", r"\1", re.sub("[aeiou]+", "", w.lower())) for w in (word, other)
+    )
+    return bare == bare_other
 
 
 def _is_misspelling(
@@ -348,7 +403,7 @@ def _is_misspelling(
     n = counts.get(word, 0) if is_one else len(re.findall(pattern, read.text))
     # So many words around it are unknown that they are intended.
     unknown = {f.place for f in sentence.faults if f.is_spelling}
-    if n > _MAX_SLIPS or len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
+    if len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
         return False
     # An old verb form: "thou beliest".
     at = fault.place[0]
@@ -359,14 +414,11 @@ def _is_misspelling(
     if "-" in around or (fault.place[0] > first and word[0].isupper()):
         return False
     word = word.lower()
-    if set(word) <= set("ivxlc") or word in _PUBLISHED:
+    if set(word) <= set("ivxlc") or word in _PUBLISHED or not word.isascii():
         return False
-    likely = [
-        frequencies().log(suggestion.lower())
-        for suggestion in fault.suggestions
-        if is_misspelt(word, suggestion.lower())
-        and (len(word) >= _MIN_MISSPELT or _is_transposed(word, suggestion))
-    ]
+    others = [suggestion.lower() for suggestion in fault.suggestions]
+    is_spoken = not sentence.is_narration
+    likely = [frequencies().log(o) for o in others if _is_slip(word, o, n, is_spoken=is_spoken)]
     if max(likely, default=-math.inf) - frequencies().log(word) < math.log(50):
         return False
     # Whether it is a known word with a prefix or suffix.
@@ -377,6 +429,25 @@ def _is_misspelling(
     if parts["noun"] and read.is_accepted(f"{parts['noun']}ly"):
         return True
     return not read.is_accepted(next(filter(None, parts.groups())))
+
+
+def _is_slip(word: str, other: str, n: int, *, is_spoken: bool) -> bool:
+    """Whether the other was probably meant by a word that the text has `n` times."""
+    zipf = frequencies().zipf
+    if not is_misspelt(word, other) or other + "y" == word or n > _MAX_SLIPS:
+        return False
+    if _is_plain(word, other):
+        # In speech it may be dialect.
+        is_long = len(word) > _MIN_MISSPELT and zipf(other) >= _SLIP_ZIPF
+        return "'" in other or is_long or not is_spoken
+    # What comes twice is meant, unless many people write it so.
+    if len(word) < (_MIN_SPOKEN if is_spoken else _MIN_MISSPELT) or (
+        n > 1 and zipf(word) < _KNOWN_ZIPF
+    ):
+        return False
+    if _is_by_ear(word, other):
+        return bool(zipf(other) >= _BY_EAR_ZIPF)
+    return bool(len(word) >= _MIN_SLIP and zipf(other) >= _SLIP_ZIPF)
 
 
 def _around(read: Reading, start: int, end: int) -> str:
@@ -391,14 +462,18 @@ def _is_error(read: Reading, sentence: ReadSentence, fault: Fault) -> bool:
     start, end = (sentence.start + place for place in fault.place)
     if "-" in _around(read, start, end):
         return False  # A part of a compound: the re-entrance.
-    if "indefinite article" in fault.message and _AN.match(read.text, start):
-        return False  # "An hotel" is old usage, and the checker is wrong about "an urn".
     places = [(token.start, k) for k, token in enumerate(sentence.tokens)]
     k_fault = next((k for start, k in reversed(places) if start <= fault.place[0]), 0)
     if sentence.is_spoken[k_fault]:
         return False
-    if "repeat this word" in fault.message:
-        return sentence.tokens[k_fault].lower in _NEVER_TWICE
+    before, after = (
+        sentence.tokens[k].lower if 0 <= k < len(sentence.tokens) else ""
+        for k in (k_fault - 1, k_fault + 1)
+    )
+    if "agree with its subject" in fault.message and before in _OBJECTS:
+        return False  # "The valley beneath us was brimmed up."
+    if "possessive pronoun" in fault.message and after in _AFTER_IT_IS:
+        return False  # "It's no use."
     if any(phrase in fault.message for phrase in ("agree in grammatical number", "Did you mean `")):
         helps = (t for t in sentence.tokens if t.head == k_fault and t.dep in ("aux", "auxpass"))
         is_verb = sentence.tokens[k_fault].tag in ("VB", "VBP") and bool(fault.suggestions)
@@ -439,24 +514,31 @@ def is_misspelt(name: str, other: str) -> bool:
     return len(long) == len(short) + 1 and short in without_one
 
 
-def _repeated_sentences(read: Reading) -> Iterator[LineNote]:
-    first: dict[tuple[str, ...], ReadSentence] = {}
+def _slips(read: Reading) -> Iterator[LineNote]:
+    """Slips of the hand, and sentences that stand twice: a refrain comes more often, and a repeated
+    paragraph is noted as a whole."""
+    whole = []
+    for slip in slips(read.text, read.paragraphs, read.speech):
+        yield note_of(slip.kind, slip.place, slip.why, also=slip.also)
+        if slip.kind == "paragraph":
+            whole.append(slip.place)
+    places: dict[tuple[str, ...], list[Place]] = defaultdict(list)
     for sentence in read.parsed:
         key = tuple(token.lower for token in sentence.words)
-        # A repetition in exactly the same words is intended, and so is verse.
-        if len(key) < _MIN_REPEATED or not sentence.is_narration:
-            continue
-        before = first.setdefault(key, sentence)
-        if before is not sentence:
-            place, also = (sentence.start, sentence.end), [(before.start, before.end)]
-            why = f"The same sentence already occurs in line {line_of(read.text, before.start)}."
-            yield note_of("sentence", place, why, min(1.0, len(key) / _LONG_REPEATED), also)
+        if len(key) >= _MIN_REPEATED and sentence.is_narration:
+            places[key].append((sentence.start, sentence.end))
+    for key, (before, *again) in places.items():
+        if len(again) == 1 and not overlaps(again[0], whole):
+            strength = min(1.0, len(key) / _LONG_REPEATED)
+            why = "This sentence already stands elsewhere, in the same words."
+            yield note_of("sentence", again[0], why, strength, [before])
 
 
 def _echoes(read: Reading) -> Iterator[LineNote]:
-    """Words that recur within 30 words, in the same form, and rare enough to be noticed.
+    """Rare adjectives and adverbs that recur within 20 words, in the same form.
 
-    Names are left out: words that are capitalized within sentences more often than not.
+    A noun or a verb that recurs is what the passage is about. Names are left out: words that are
+    capitalized within sentences more often than not.
     """
     places: dict[str, list[tuple[int, Place]]] = defaultdict(list)
     n_lower: Counter[str] = Counter()
@@ -471,7 +553,7 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
             continue
         if token.text.islower() or token.start > sentence.words[0].start:
             n_lower[token.lower] += 1 if token.text.islower() else -1
-        is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
+        is_content = token.pos in ("ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
         start, end = sentence.at(token)
         is_part = "-" in (read.text[start - 1 : start], read.text[end : end + 1])
         if is_content and token.lower.isalpha() and not is_part:
@@ -488,7 +570,8 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
                 chain.append(use)
                 continue
             apart = chain[-1][0] - chain[0][0]
-            if len(chain) > 1 and apart >= _ECHO_APART:
+            turn = read.text[chain[0][1][1] : chain[-1][1][0]] if apart < _ECHO_TURN else ""
+            if len(chain) > 1 and not _JOINS.search(turn):
                 often = "twice" if len(chain) == 2 else f"{len(chain)} times"
                 why = f"“{word}” occurs {often} within {apart + 1} words."
                 rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
@@ -577,7 +660,7 @@ def _stock(read: Reading) -> Iterator[LineNote]:
 
 RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (
     names,
-    _repeated_sentences,
+    _slips,
     errors,
     _tags,
     _stock,

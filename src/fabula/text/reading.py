@@ -117,11 +117,12 @@ class Reading:
             for places in [[start + token.start for token in part.tokens]]
         ]
 
-    def is_accepted(self, word: str) -> bool:
-        """Whether the checker accepts a word in lower case, as it does not accept names."""
+    def is_accepted(self, word: str, *, as_name: bool = False) -> bool:
+        """Whether the checker knows a word in lower case, where it knows no names, or as a name."""
         if self._checker is None:
             return False
-        return not any(fault.is_spelling for fault in self._checker.faults(f"the {word.lower()}"))
+        text = f"He saw {word} there." if as_name else f"the {word.lower()}"
+        return not any(fault.is_spelling for fault in self._checker.faults(text))
 
     @cached_property
     def docs(self) -> list[tuple[int, Any]]:

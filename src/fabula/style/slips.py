@@ -1,0 +1,146 @@
+"""Slips of the hand that a rule finds without parsing: doubled words, quotation marks that are
+never closed, placeholders, repeated paragraphs, and words that cannot stand before the next one.
+
+Each rule leaves alone what may be meant, so it misses some; `bench/line_labels.py` counts how often
+its notes are right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from fabula.text.sentences import overlaps
+
+Place = tuple[int, int]
+
+
+class Slip(NamedTuple):
+    """A slip: its kind, its place half-open in characters, and why it is one."""
+
+    kind: str
+    place: Place
+    why: str
+    also: tuple[Place, ...] = ()
+
+
+_DOUBLED = re.compile(
+    r"(?<![\w'’-])(the|a|an|at|in|of|to|and|for|on|with|she|he|they|was|were|is|are|be|from|by|as|"
+    r"but|or|if|my|your|our|their|we|i|this|than|into|its|it)\s+\1(?![\w'’-])",
+    re.I,
+)
+"""Words that are hardly ever doubled on purpose."""
+_PLACEHOLDER = re.compile(
+    r"\bTK(?:TK)*\b|\b(?:TODO|FIXME|TBD|TBC)\b|\bX{3,}\b|(?i:\blorem ipsum\b)|@@+|\[\?+\]"
+    r"|\(\?{2,}\)|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date"
+    r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
+    r"|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)"
+    r"|(?i:\[\.{3} ?(?:to come|more)\])"
+)
+_ROMAN_BEFORE = re.compile(r"(?:chapter|part|book|canto|act|scene|louis|no\.?|psalm)\s+$", re.I)
+_INSTEAD = (
+    (re.compile(r"\b(your)\s+(?:a|an|the|welcome|not(?! \w+ing))\b", re.I), "you’re"),
+    (re.compile(r"\b(its)\s+(?:a|an|the|not|been)\b", re.I), "it’s"),
+    (re.compile(r"\b(their)\s+(?:is|are|was|were)\b", re.I), "there"),
+    (re.compile(r"\b(?:could|should|would|must|might)(?:n['’]t)?\s+(of)\s+(?:been|had|done|gone|come|"
+                r"known|seen|taken|made|said|\w{3,}ed)\b", re.I), "have"),
+    (re.compile(r"\b(?:less|more|rather|better|worse|other|sooner|bigger|smaller|older|younger|"
+                r"longer|faster|slower|greater|higher|lower|taller|stronger)\s+(then)\b(?!,)",
+                re.I), "than"),
+    (re.compile(r"\b(alot)\b", re.I), "a lot"),
+)  # fmt: skip
+"""Words that cannot stand beside the next or the last one, and what is meant."""
+_AN = re.compile(
+    r"\b(a)\s+(?=[aeio]\w)(?!eu|ewe|one|once\b|oui)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
+)
+_MIN_PARAGRAPH = 20
+"""Words of a paragraph that hardly comes again by itself; shorter ones are refrains."""
+_SHORT_LINE, _INDENTED = 60, "    "
+_TAG = re.compile(
+    r"[,.!?…-] (?:[\w.]+ ){0,2}(?:said|asked|cried|replied|answered|shouted|whispered|muttered|"
+    r"murmured|yelled|responded)\b"
+)
+_OPENS = re.compile(r"[\s>*_‘']*[“\"]")
+_TURNED = ("--“’", "—“’", "—“", "--“", ":", ":-", ":--")
+"""Ends of paragraphs after which speech goes on, or whose last mark a typesetter turned round."""
+_WORDS = re.compile(r"\w+")
+
+
+def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> Iterator[Slip]:
+    """All slips of a text; `paragraphs` and `speech` are places in it, in order."""
+    spans = [(a, b) for a, b in paragraphs if not _is_verse(text, a, b)]
+    yield from _repeated_paragraphs(text, spans)
+    yield from _unclosed(text, spans)
+    for start, end in spans:
+        for match in _DOUBLED.finditer(text, start, end):
+            yield Slip("doubled", match.span(), f"“{match[1]}” stands twice.")
+        for pattern, meant in _INSTEAD:
+            for match in pattern.finditer(text, start, end):
+                why = f"“{match[1]}” cannot stand here; “{meant}” is meant."
+                yield Slip("grammar", match.span(), why)
+        for match in _AN.finditer(text, start, end):
+            word = match[1] or match[2]
+            after = text[match.end() : match.end() + 2]
+            # In speech it may be dialect.
+            if after.islower() and not overlaps(match.span(), speech):
+                meant = "an" if match[1] else "a"
+                why = f"“{meant}” is meant before the sound that follows."
+                yield Slip("grammar", (match.start(), match.start() + len(word)), why)
+    for match in _PLACEHOLDER.finditer(text):
+        if not (match[0][0] == "X" and _ROMAN_BEFORE.search(text[: match.start()][-12:])):
+            yield Slip("placeholder", match.span(), "A placeholder that was left.")
+
+
+def _is_verse(text: str, start: int, end: int) -> bool:
+    """Whether a paragraph has short or indented lines, or is a deeply indented one."""
+    lines = text[text.rfind("\n", 0, start) + 1 : end].strip("\n").split("\n")
+    if any(line.startswith(_INDENTED) for line in lines):
+        return True
+    is_short = max(map(len, lines)) < _SHORT_LINE
+    return len(lines) > 1 and (is_short or any(line[:1].isspace() for line in lines[1:]))
+
+
+def _repeated_paragraphs(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
+    """Paragraphs that stand twice in the same words: pasted twice, perhaps."""
+    places: dict[tuple[str, ...], list[Place]] = {}
+    for start, end in spans:
+        words = tuple(_WORDS.findall(text[start:end].casefold()))
+        if len(words) >= _MIN_PARAGRAPH:
+            places.setdefault(words, []).append((start, end))
+    for first, *again in places.values():
+        # A refrain comes more often.
+        if len(again) == 1:
+            why = "This paragraph already stands elsewhere, in the same words."
+            yield Slip("paragraph", again[0], why, (first,))
+
+
+def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
+    """Paragraphs with a double quotation mark that is never closed, or never opened.
+
+    An open one is sound if the next paragraph begins with a mark, unless a speech tag stands soon
+    after the mark, and the paragraph before was not open too (a story told by someone in the
+    story).
+    """
+    was_open = False
+    for k, (start, end) in enumerate(spans):
+        body = text[start:end]
+        curly = [m.start() for m in re.finditer("[“”]", body)]
+        marks = "".join(body[k] for k in curly) or '"' * body.count('"')
+        is_twice = "““" in marks or "””" in marks or marks[:1] == "”"
+        is_open = marks.endswith("“") or (marks[:1] == '"' and len(marks) % 2 == 1)
+        if body.endswith(_TURNED) or not (is_twice or is_open):
+            was_open = is_open
+            continue
+        last = max(body.rfind("“"), body.rfind('"'), 0)
+        spoken = body[last:][:150]
+        is_tagged = _TAG.search(spoken) and not re.search(r" ['‘]", spoken) and not was_open
+        goes_on = k + 1 < len(spans) and _OPENS.match(text, *spans[k + 1])
+        was_open = is_open
+        if is_twice or is_tagged or not goes_on:
+            # At the second of two alike, or at the last.
+            twice = next((n for n, (a, b) in enumerate(pairwise(marks), 1) if a == b), None)
+            at = start + (last if twice is None or not curly else curly[twice])
+            why = "A quotation mark of this paragraph is never closed or never opened."
+            yield Slip("unclosed", (at, min(end, at + 40)), why)

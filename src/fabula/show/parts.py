@@ -24,10 +24,13 @@ from fabula.show.norms import comparable, strip
 from fabula.show.page import Borrowed, Listed, Note
 from fabula.show.sheet import Block
 from fabula.stats.norms import GroupBook, GroupNumbers
+from fabula.text.chapters import line_of, where_of
 from fabula.text.words import UNITS
 
 Values = dict[str, float | None]
 _MAX_QUOTED_CHARS = 300
+_AROUND_CHARS = 40
+_MAX_ALONE = 2
 _NUMBERS = ("No", *(unit.capitalize() for unit in UNITS))
 
 
@@ -125,6 +128,10 @@ class Finding:
     """The text at its place, truncated if it is long."""
     is_marked: bool = True
     """Whether the page shows it; the others are used in comparisons with the next draft only."""
+    where: str = field(default="", compare=False)
+    """Its chapter, or its line, or both; empty if the source shows neither."""
+    around: tuple[str, str] = field(default=("", ""), compare=False)
+    """The text before and after, unless `words` and `where` are enough to find it."""
     number: int = field(default=0, compare=False)
     """Its number among those of its instrument, from 1, as shown on the page; 0 if unknown."""
 
@@ -155,12 +162,28 @@ def finding_at(
 ) -> Finding:
     whole, (start, end) = text.document.text, place
     words = " ".join(whole[start:end][:_MAX_QUOTED_CHARS].split())
-    return Finding(kind, title, start, end, line_of(whole, start), why, words, number=number)
+    line, where = line_of(whole, start), where_of(text.document, start)
+    around = around_of(text.document, start, end)
+    return Finding(
+        kind, title, start, end, line, why, words, where=where, around=around, number=number
+    )
 
 
-def line_of(text: str, place: int) -> int:
-    """The line of an offset in a text, from 1."""
-    return text.count("\n", 0, place) + 1
+def around_of(document: Document, start: int, end: int) -> tuple[str, str]:
+    """The text before and after a place, up to the paragraph's ends, cut between words.
+
+    Empty for a place of more than two words that has a line or a chapter.
+    """
+    text = document.text
+    if len(text[start:end].split()) > _MAX_ALONE and where_of(document, start):
+        return "", ""
+    before = text[max(0, start - _AROUND_CHARS) : start].rpartition("\n\n")[2]
+    after = text[end : end + _AROUND_CHARS].partition("\n\n")[0]
+    if start > _AROUND_CHARS and len(before) == _AROUND_CHARS:
+        before = "… " + before.partition(" ")[2]
+    if len(after) == _AROUND_CHARS and end + _AROUND_CHARS < len(text):
+        after = after.rpartition(" ")[0] + " …"
+    return before, after
 
 
 class ReportPart:

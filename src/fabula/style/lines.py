@@ -32,9 +32,9 @@ from fabula.core.types import Document, Measurement, Signature, Span
 from fabula.core.workers import in_order
 from fabula.linguistic.metrics import TextTools, frequencies
 from fabula.linguistic.profile import Profile, opened_tools, profile_text
-from fabula.show.parts import line_of
+from fabula.show.parts import around_of
 from fabula.text import check_documents, count_words
-from fabula.text.chapters import CHAPTER_RULES, without_headings
+from fabula.text.chapters import CHAPTER_RULES, line_of, where_of, without_headings
 from fabula.text.grammar import Fault
 from fabula.text.parsing import Token
 from fabula.text.reading import Reading, ReadSentence
@@ -449,7 +449,11 @@ def _repeated_sentences(read: Reading) -> Iterator[LineNote]:
         before = first.setdefault(key, sentence)
         if before is not sentence:
             place, also = (sentence.start, sentence.end), [(before.start, before.end)]
-            why = f"The same sentence already occurs in line {line_of(read.text, before.start)}."
+            where = where_of(read.document, before.start)
+            left, right = map(str.strip, around_of(read.document, before.start, before.end))
+            beside = f", after “{left}”" if left else f", before “{right}”" if right else ""
+            at = f" in {where}" if where else beside
+            why = f"The same sentence already occurs{at}."
             yield note_of("sentence", place, why, min(1.0, len(key) / _LONG_REPEATED), also)
 
 
@@ -662,6 +666,8 @@ def read_lines(tools: TextTools, document: Document) -> LineReview:
     if (foreign := not_english(text)) is not None:
         return LineReview(None, (), signature, foreign)
     reading = tools.read(text)
+    # Places are said by the headings of the whole text.
+    reading.document = document
     if not any(sentence.words for sentence in reading.parsed):
         return LineReview(0, (), signature, "no_words")
     notes = [note for rule in RULES for note in rule(reading)]

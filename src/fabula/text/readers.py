@@ -366,7 +366,7 @@ class Table:
 class Manuscript:
     """A format whose files are one document each, with blank lines between paragraphs.
 
-    `meta["headings"]` has the start, level and words of each heading, if there are any.
+    `meta["headings"]` has the start, level and words of each heading: without it a text has lines.
     """
 
     parse: Callable[[bytes, str], ParsedText]
@@ -388,8 +388,7 @@ class Manuscript:
             if level and title:
                 headings.append([place + text.index(title), level, title])
             place += len(text) + len("\n\n")
-        if headings:
-            meta["headings"] = headings
+        meta["headings"] = headings
         yield Document(without_controls(name), "\n\n".join(texts), parsed.author or None, meta=meta)
 
 

@@ -167,6 +167,7 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     for shown in ("<del>put out </del>", "<ins>gave it </ins>", "Creativity Index",
                   "0 gone, 0 new, 1 still there."):  # fmt: skip
         assert shown in beside
+    assert ", line " not in beside, "the desk shows no lines"
     table = beside.partition("<table")[2].partition("</table>")[0]
     assert ">Words<" not in table, "stayed as it was"
     assert "fabula " not in client.get("/piece/0001/2").text.partition("</head>")[2]

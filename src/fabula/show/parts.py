@@ -183,7 +183,7 @@ def around_of(document: Document, start: int, end: int) -> tuple[str, str]:
         before = "… " + before.partition(" ")[2]
     if len(after) == _AROUND_CHARS and end + _AROUND_CHARS < len(text):
         after = after.rpartition(" ")[0] + " …"
-    return before, after
+    return before.replace("\n", " "), after.replace("\n", " ")
 
 
 class ReportPart:

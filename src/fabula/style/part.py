@@ -248,12 +248,12 @@ def line_tables(
 
 
 def place_columns(document: Document) -> list[Column]:
-    """Where it is, how often such a note is right, its words, and why it is one."""
+    """Where it is, how often such a note is right, its words in context, and why it is one."""
 
     def words(note: Any) -> str:
         quote = quoted(document.text, note.start, note.end, _CELL_CHARS)
-        before, after = map(visible, around_of(document, note.start, note.end))
-        return quote if where_of(document, note.start) else f"{before}{quote}{after}"
+        before, after = around_of(document, note.start, note.end)
+        return f"{visible(before)}{quote}{visible(after)}"
 
     return [
         Column("where", of=lambda note: visible(where_of(document, note.start))),

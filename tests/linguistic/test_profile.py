@@ -68,6 +68,15 @@ def test_repeated_phrases_are_the_longest_and_counted(tools: TextTools):
     assert len(profile(tools, line + "A bird flew by. " + line).repeated) == 1
 
 
+def test_repeated_phrases_are_of_whole_words(tools: TextTools):
+    text = (
+        "“Don’t look at me,” she said. He said, “You don't look at Mr. Hale’s well-known house.” "
+    )
+    text += "We cannot go there. They looked at Mr. Hale's well-known garden and cannot go on."
+    phrases = {one.phrase for one in profile(tools, text).repeated}
+    assert phrases == {"don't look at", "at mr hale's well known"}
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -24,7 +24,7 @@ from fabula.core.types import Document, Measurement, Span
 from fabula.core.workers import InOrder, in_order
 from fabula.linguistic import metrics
 from fabula.linguistic.metrics import TextTools, alone, trigrams
-from fabula.text import check_documents
+from fabula.text import TextSettings, check_documents
 from fabula.text.chapters import without_headings
 from fabula.text.reading import ReadSentence
 from fabula.text.sentences import encodable, not_english, paragraphs_of
@@ -195,7 +195,8 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         values={k: None if isinstance(value, str) else value for k, value in outcomes.items()},
         missing={k: value for k, value in outcomes.items() if isinstance(value, str)},
         sentences=rhythm,
-        repeated=tuple(_repeated([part.words for part in parsed])),
+        # Whole words: the pipeline's are "do" and "n't".
+        repeated=tuple(_repeated([tuple(TextSettings().words(part.text)) for part in parsed])),
         rarest=tuple(sorted(rarest, key=lambda w: (tools.frequencies.log(w), w))[:_N_SHOWN]),
         zipf=tuple(tools.frequencies.zipf(word) for part in parsed for word in part.words),
         signature=signature,

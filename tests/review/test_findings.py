@@ -160,8 +160,8 @@ def test_what_depends_on_length_is_compared_with_texts_of_like_length_only():
     ]
     groups = measure_group("g", "people", "people", values)
     for item, n_words, n in (
-        ("repeated_share", 900, 1), ("repeated_share", 100_000, 0), ("repeated_share", None, 0),
-        ("mattr", 100_000, 1),
+        ("repeated_share", 600, 1), ("repeated_share", 900, 0), ("repeated_share", None, 0),
+        ("mattr", 100_000, 1), ("n_words", 510, 0),
     ):  # fmt: skip
         assert len(comparable(groups, item, n_words)) == n
 
@@ -215,6 +215,25 @@ def test_places_in_a_word_file_are_chapters_and_words_but_no_lines(
     table = render(*review_tables(review))
     assert (spelt or "They did not recieve the letter.") in table
     assert not re.search(r"\bline \d", (tmp_path / "page.html").read_text() + table)
+
+
+def test_marks_of_markdown_and_italics_of_word_are_italics_on_the_page(tmp_path: Path):
+    review = review_of("# The Lamp\n\nShe *did* not *recieve* it. **Nobody** had.")
+    (view,) = page_of(review)["texts"]
+    (first,) = view["findings"]["first"]
+    assert (first["quote"], first["around"]) == ("recieve", ("She did not ", " it. Nobody had."))
+    write_review_page(tmp_path / "page.html", review)
+    page = (tmp_path / "page.html").read_text().partition("</head>")[2]
+    assert "She <em>did</em> not" in page
+    assert "*" not in page
+    assert "# The" not in page
+    word = docx.Document()
+    word.add_paragraph("She ").add_run("did").italic = True
+    word.save(str(tmp_path / "draft.docx"))
+    with Reviewer(ReportSettings(n_jobs=1)) as reviewer:
+        review = reviewer.run(list(read_documents([str(tmp_path / "draft.docx")])))
+    write_review_page(tmp_path / "page.html", review)
+    assert "She <em>did</em>" in (tmp_path / "page.html").read_text()
 
 
 FIRST = (

@@ -112,7 +112,8 @@ def _text(
     ]
     chapters = chapters_to_fold(document)
     breaks = [place for chapter in chapters for place in (chapter.start, chapter.body)]
-    paragraphs = cut_text(document.text, borrowed.borrowed, notes, listed, breaks)
+    italics = [(a, b) for a, b in document.meta.get("italic_places", ())]
+    paragraphs = cut_text(document.text, borrowed.borrowed, notes, listed, breaks, italics)
     return {
         "number": number,
         "title": document.title,

@@ -27,6 +27,7 @@ from fabula.show.sheet import Block, Column, Sheet
 from fabula.style.book import BookInstrument, shares_within
 from fabula.style.lines import LINE_KINDS, LineNote, LineReview
 from fabula.text.chapters import where_of
+from fabula.text.emphasis import unmarked
 from fabula.web import visible
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class FluencyPart(NumbersPart):
         places = [(sentence.start, sentence.end) for sentence in fluency.sentences]
         shares = shares_within(whole, (run.span for run in runs), places)
         dots = [
-            Dot(1 - (share or 0.0), s.bits_per_word, " ".join(whole[a:b].split())[:_LABEL_CHARS])
+            Dot(1 - (share or 0.0), s.bits_per_word, quoted(whole, a, b, _LABEL_CHARS))
             for s, (a, b), share in zip(fluency.sentences, places, shares, strict=True)
             if s.bits_per_word is not None
         ]
@@ -275,7 +276,7 @@ def right_of(kind: str) -> str:
 
 def quoted(text: str, start: int, end: int, n_chars: int = _QUOTE_CHARS) -> str:
     """The words of a place on one line, truncated between words if too long."""
-    words = visible(" ".join(text[start:end].split()))
+    words = visible(" ".join(unmarked(text, start, end).split()))
     if len(words) <= n_chars:
         return words
     return (words[:n_chars].rpartition(" ")[0] or words[:n_chars]) + " …"

@@ -367,6 +367,7 @@ class Manuscript:
     """A format whose files are one document each, with blank lines between paragraphs.
 
     `meta["headings"]` has the start, level and words of each heading: without it a text has lines.
+    `meta["italic_places"]` has what is in italics, where that is read (in Word files).
     """
 
     parse: Callable[[bytes, str], ParsedText]
@@ -381,14 +382,17 @@ class Manuscript:
         parsed = self.parse(data, name)
         texts = [_clean(text) for _, text in parsed.paragraphs]
         meta: dict[str, Any] = {"title": parsed.title or _stem(name)}
-        headings = []
+        headings, starts = [], []
         place = 0
         for (level, _), text in zip(parsed.paragraphs, texts, strict=True):
             title = text.strip()
+            starts.append(place)
             if level and title:
                 headings.append([place + text.index(title), level, title])
             place += len(text) + len("\n\n")
         meta["headings"] = headings
+        if parsed.italics:
+            meta["italic_places"] = [[starts[k] + a, starts[k] + b] for k, a, b in parsed.italics]
         yield Document(without_controls(name), "\n\n".join(texts), parsed.author or None, meta=meta)
 
 

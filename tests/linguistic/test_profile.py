@@ -16,6 +16,7 @@ from fabula.linguistic.profile import (
     profile_text,
     profile_texts,
 )
+from fabula.text import count_words
 
 TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea again.
 
@@ -51,10 +52,16 @@ def test_profile_by_hand(tools: TextTools):
     assert values["repeated_share"] == pytest.approx((4 + 4) / 29)
 
 
-def test_headings_are_neither_sentences_nor_words(tools: TextTools):
+def test_words_are_counted_as_everywhere(tools: TextTools):
+    text = "# The Well-Known Sea\n\nI don't know it. We can't and we cannot go; she's gone."
+    assert profile(tools, text).values["n_words"] == count_words(text) == 16
+
+
+def test_headings_are_neither_sentences_nor_repeated(tools: TextTools):
     parts = [f"{TEXT}\n\nThey {verb} it." for verb in ("recieve", "take")]
     book = "\n\n".join(f"CHAPTER {k}. Home\n\n{part}" for k, part in enumerate(parts, 1))
     found, plain = profile(tools, book), profile(tools, "\n\n".join(parts))
+    del found.values["n_words"], plain.values["n_words"]
     assert (found.values, found.repeated) == (plain.values, plain.repeated)
     # Errors are where they stand in the text with its headings.
     assert [book[one.start : one.end] for one in found.errors] == ["recieve"]

@@ -272,7 +272,13 @@ def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk):
     assert (piece.title, piece.last.text[:11]) == ("My Draft", "She counted")
     wrong = draft(client, desk, text="", files={"file": ("../../x.exe", b"MZ\x00")})
     assert wrong.status_code == 400
-    assert "unknown extension" in wrong.text
+    assert ">x.exe: unknown extension" in wrong.text
+    broken = ("The Lamp.docx", b"PK of a kind")
+    for path, files in (("/drafts", {"file": broken}), ("/references", [("files", broken)])):
+        assert ">The Lamp.docx: " in send(client, path, files).text
+    both = [("files", ("a.txt", b"A lamp.")), ("files", broken)]
+    path = send(client, "/classes", both).url.path
+    waiting(lambda: ">The Lamp.docx: " in client.get(path).text)
     assert "No text" in draft(client, desk, text=" \n").text
     assert len(desk.drafts.pieces()) == 1
 

@@ -21,7 +21,7 @@ from fabula.core.types import Document
 from fabula.jobs.job import Progress
 from fabula.models.available import check_key, find_models
 from fabula.review.reviewer import estimate_review
-from fabula.text import read_documents
+from fabula.text import files_named, read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret
 from fabula.writer import work
@@ -182,7 +182,7 @@ async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Respons
     if isinstance(file, UploadFile) and file.filename:
         with tempfile.TemporaryDirectory() as folder:
             path = await _stored(file, Path(folder), 0)
-            documents = await run_in_threadpool(lambda: list(read_documents([str(path)])))
+            documents = await run_in_threadpool(lambda: list(read_documents(files_named([path]))))
         text, name = "\n\n".join(part.text for part in documents), Path(file.filename).stem
     if not text.strip():
         raise InputError("No text: paste a draft, or choose a file that contains one.")

@@ -37,7 +37,7 @@ from fabula.review.page import page_of
 from fabula.review.reviewer import Reviewer
 from fabula.show.page import TEMPLATES
 from fabula.show.parts import Finding, Review, numbers_of_review, part_of_finding
-from fabula.text import read_documents
+from fabula.text import files_named, read_documents
 from fabula.text.chapters import line_of
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
@@ -405,7 +405,7 @@ class Desk:
         taken = {path.stem for path in folder.iterdir()}
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
         path = folder / f"{next(stem for stem in numbered if stem not in taken)}.ref"
-        Reference.build(read_documents(list(map(str, files))), path, n_jobs=self.n_jobs).close()
+        Reference.build(read_documents(files_named(files)), path, n_jobs=self.n_jobs).close()
         self._keep_references([str(path), *self.references])
 
     def is_made_here(self, path: str) -> bool:

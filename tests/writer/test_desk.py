@@ -265,9 +265,12 @@ def test_keys_are_tried_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch
 
 def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk):
     word, data = docx.Document(), io.BytesIO()
-    word.add_paragraph("She counted nine, and one, and then she put out her hand and held it.")
+    word.add_paragraph("She counted nine, and one, and then she put out her hand and held ")
+    word.paragraphs[0].add_run("it").italic = True
     word.save(data)
     draft(client, desk, text="", files={"file": ("My Draft.docx", data.getvalue())})
+    when_over(client)
+    assert "<em>it</em>" in client.get("/piece/0001/1").text
     (piece,) = desk.drafts.pieces()
     assert (piece.title, piece.last.text[:11]) == ("My Draft", "She counted")
     wrong = draft(client, desk, text="", files={"file": ("../../x.exe", b"MZ\x00")})

@@ -177,10 +177,8 @@ def cut_text(
         if mark.anchor:
             anchors.setdefault(mark.start, []).append(mark.anchor)
     marked = sorted((a, b, k) for k, note in enumerate(notes) for a, b in note.places)
-    edges = sorted(
-        {k for a, b, *_ in (*segments, *marked, *phrases, *slanted) for k in (a, b)}
-        | anchors.keys()
-    )
+    bounds = {k for a, b, _ in (*segments, *marked, *phrases) for k in (a, b)}
+    edges = sorted(bounds | {k for place in slanted for k in place} | anchors.keys())
     spans_shown: set[int] = set()
     notes_shown: set[int] = set()
 

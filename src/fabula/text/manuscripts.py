@@ -94,7 +94,8 @@ def parse_docx(data: bytes, name: str) -> ParsedText:
     except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
         check_memory(getattr(error, "error_log", ()))
         raise InputError(f"{name}: not a Word document; save it again as .docx or .txt") from error
-    paragraphs, italics = [], []
+    paragraphs: list[tuple[int, str]] = []
+    italics: list[tuple[int, int, int]] = []
     for paragraph in (Paragraph(p, word) for p in word.element.body.iter(qn("w:p"))):
         start = 0
         for content in paragraph.iter_inner_content():

@@ -45,6 +45,8 @@ from fabula.writer.drafts import Drafts, Piece, Version, read_json
 from fabula.writer.setup import SetupSettings
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
+LAYOUT = ("headings", "italic_places")
+"""What is kept of an uploaded file besides its text."""
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
 OTHER = "other"
@@ -431,8 +433,8 @@ class Desk:
             return
         # Answers about one version are not paid for again in the next.
         plan = Asked.read(version.asked).settings(self.n_jobs, version.folder.parent / "answers")
-        # The desk shows no lines.
-        meta = {"title": piece.title, "headings": []}
+        # The desk shows no lines; an uploaded file may mark headings and italics.
+        meta = {"title": piece.title, "headings": [], **version.layout}
         document = Document(f"draft {version.number}", version.text, meta=meta)
         review: Review | None = None
         try:

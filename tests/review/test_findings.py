@@ -225,15 +225,19 @@ def test_marks_of_markdown_and_italics_of_word_are_italics_on_the_page(tmp_path:
     write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text().partition("</head>")[2]
     assert "She <em>did</em> not" in page
+    assert 'role="heading" aria-level="2"><strong>The Lamp</strong>' in page.replace("\n", "")
     assert "*" not in page
     assert "# The" not in page
     word = docx.Document()
+    word.add_heading("The Lamp")
     word.add_paragraph("She ").add_run("did").italic = True
     word.save(str(tmp_path / "draft.docx"))
     with Reviewer(ReportSettings(n_jobs=1)) as reviewer:
         review = reviewer.run(list(read_documents([str(tmp_path / "draft.docx")])))
     write_review_page(tmp_path / "page.html", review)
-    assert "She <em>did</em>" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text().replace("\n", "")
+    assert "She <em>did</em>" in page
+    assert "<strong>The Lamp</strong>" in page
 
 
 FIRST = (

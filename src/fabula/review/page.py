@@ -113,7 +113,9 @@ def _text(
     chapters = chapters_to_fold(document)
     breaks = [place for chapter in chapters for place in (chapter.start, chapter.body)]
     italics = [(a, b) for a, b in document.meta.get("italic_places", ())]
-    paragraphs = cut_text(document.text, borrowed.borrowed, notes, listed, breaks, italics)
+    titles = [str(title) for *_, title in document.meta.get("headings") or ()]
+    marked = borrowed.borrowed, notes, listed, breaks, italics, titles
+    paragraphs = cut_text(document.text, *marked)
     return {
         "number": number,
         "title": document.title,

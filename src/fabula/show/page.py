@@ -21,7 +21,7 @@ from jinja2 import Environment
 
 from fabula.core.errors import InputError
 from fabula.core.store import write_whole
-from fabula.text.emphasis import emphasis_of, unmarked
+from fabula.text.emphasis import HEADING, emphasis_of, unmarked
 from fabula.web import page_environment, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -144,11 +144,11 @@ class Piece:
 
 
 class Paragraph(list[Piece]):
-    """The pieces of a paragraph, and where it begins in the text."""
+    """The pieces of a paragraph, where it begins in the text, and whether it is a heading."""
 
-    def __init__(self, start: int, pieces: Iterable[Piece]) -> None:
+    def __init__(self, start: int, pieces: Iterable[Piece], *, is_heading: bool = False) -> None:
         super().__init__(pieces)
-        self.start = start
+        self.start, self.is_heading = start, is_heading
 
 
 def cut_text(
@@ -158,12 +158,14 @@ def cut_text(
     listed: Sequence[Listed] = (),
     breaks: Sequence[int] = (),
     italics: Sequence[tuple[int, int]] = (),
+    titles: Iterable[str] = (),
 ) -> list[Paragraph]:
     """The paragraphs of a text in pieces, without the marks of Markdown.
 
-    breaks: additional paragraph starts, such as below a heading. italics: besides those that marks
-    show, in order.
+    breaks: additional paragraph starts, such as below a heading. italics, titles: the places of
+    italics and the words of headings, besides those that marks show.
     """
+    titles = {*titles, *(match[0].strip() for match in HEADING.finditer(text))}
     slanted = sorted([*italics, *emphasis_of(text)[1]])
     segments = segments_of(borrowed)
     outermost: list[Listed] = []
@@ -224,7 +226,10 @@ def cut_text(
     # Existing breaks, and places outside the text, split nothing.
     borders += [(k, k) for k in {*breaks} - after if 0 < k < len(text)]
     borders = [(0, 0), *sorted(borders), (len(text), len(text))]
-    cut = [Paragraph(start, pieces(start, end)) for (_, start), (end, _) in pairwise(borders)]
+    cut = [
+        Paragraph(start, pieces(start, end), is_heading=text[start:end].strip() in titles)
+        for (_, start), (end, _) in pairwise(borders)
+    ]
     return [paragraph for paragraph in cut if any(piece.text.strip() for piece in paragraph)]
 
 

@@ -13,13 +13,13 @@ from functools import lru_cache
 
 Place = tuple[int, int]
 _RUN = re.compile(r"(?P<blank>\n\s*\n)|(?<!\\)(?:\*+|_+)")
-_HEADING = re.compile(r"^(#{1,6}[ \t]+)\S[^\n]*?([ \t]+#+)?[ \t]*$", re.MULTILINE)
+HEADING = re.compile(r"^(#{1,6}[ \t]+)\S[^\n]*?([ \t]+#+)?[ \t]*$", re.MULTILINE)
 
 
 @lru_cache(8)
 def emphasis_of(text: str) -> tuple[list[Place], list[Place]]:
     """The marks in a text, and what is in italics: half-open in characters, in order."""
-    marks = {match.span(k) for match in _HEADING.finditer(text) for k in (1, 2)} - {(-1, -1)}
+    marks = {match.span(k) for match in HEADING.finditer(text) for k in (1, 2)} - {(-1, -1)}
     italics, opened = [], dict[str, int]()
     for run in _RUN.finditer(text):
         (start, end), mark = run.span(), run[0]

@@ -27,6 +27,7 @@ from fabula.show.sheet import render
 from fabula.stats.norms import GroupBook, measure_group
 from fabula.style.lines import LINE_KINDS, LineNote, LineReview
 from fabula.text import read_documents
+from fabula.text.chapters import chapters_of
 
 PLANTED = {
     "passage": "My grandmother kept the ferry house for thirty-one years, and in all that time she "
@@ -227,6 +228,11 @@ def test_marks_of_markdown_and_italics_of_word_are_italics_on_the_page(tmp_path:
     assert "She <em>did</em> not" in page
     assert 'role="heading" aria-level="2"><strong>The Lamp</strong>' in page.replace("\n", "")
     assert "*" not in page
+    (tmp_path / "draft.md").write_text(
+        "# The *Lamp*\n\nShe did.\n\n## *One*\n\nAnd so.\n\n## Two\n\nIt was."
+    )
+    (plain,) = read_documents([str(tmp_path / "draft.md")])
+    assert (plain.title, chapters_of(plain)[0].title) == ("The Lamp", "One")
     assert "# The" not in page
     word = docx.Document()
     word.add_heading("The Lamp")

@@ -26,6 +26,7 @@ from statistics import median
 from typing import Any
 
 from fabula.core.types import Document
+from fabula.text.emphasis import unmarked
 from fabula.text.sentences import paragraph_spans
 from fabula.text.words import ORDINALS, UNITS, word_set
 
@@ -243,8 +244,8 @@ def _marked(document: Document) -> tuple[list[_Heading], list[_Heading], list[Pl
         line = text[start:end].split("\n")[0].rstrip()
         match = _MARKDOWN.fullmatch(line.lstrip())
         if match and match[2]:
-            level = len(match[1])
-            markdown.append(_Heading(start, start + len(line), f"h{level}", match[2], level=level))
+            level, title = len(match[1]), unmarked(match[2], 0, len(match[2]))
+            markdown.append(_Heading(start, start + len(line), f"h{level}", title, level=level))
     return marked, markdown, spans
 
 

@@ -25,6 +25,7 @@ from fabula.core.errors import InputError, without_controls
 from fabula.core.packages import Registry, pyarrow
 from fabula.core.store import CHANGED, was_changed
 from fabula.core.types import Document
+from fabula.text.emphasis import unmarked
 from fabula.text.isolation import Limits
 from fabula.text.manuscripts import (
     ParsedText,
@@ -204,7 +205,7 @@ def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
         yield from documents
         return
     heading = _heading.match(text) if ".md" in name.lower() else None
-    title = heading[1] if heading else _stem(name)
+    title = unmarked(text, *heading.span(1)) if heading else _stem(name)
     yield Document(id=without_controls(name), text=text, meta={"title": title})
 
 

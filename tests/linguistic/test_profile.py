@@ -16,6 +16,7 @@ from fabula.linguistic.profile import (
     profile_text,
     profile_texts,
 )
+from fabula.text import count_words
 
 TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea again.
 
@@ -51,10 +52,16 @@ def test_profile_by_hand(tools: TextTools):
     assert values["repeated_share"] == pytest.approx((4 + 4) / 29)
 
 
-def test_headings_are_neither_sentences_nor_words(tools: TextTools):
+def test_words_are_counted_as_everywhere(tools: TextTools):
+    text = "# The Well-Known Sea\n\nI don't know it. We can't and we cannot go; she's gone."
+    assert profile(tools, text).values["n_words"] == count_words(text) == 16
+
+
+def test_headings_are_neither_sentences_nor_repeated(tools: TextTools):
     parts = [f"{TEXT}\n\nThey {verb} it." for verb in ("recieve", "take")]
     book = "\n\n".join(f"CHAPTER {k}. Home\n\n{part}" for k, part in enumerate(parts, 1))
     found, plain = profile(tools, book), profile(tools, "\n\n".join(parts))
+    del found.values["n_words"], plain.values["n_words"]
     assert (found.values, found.repeated) == (plain.values, plain.repeated)
     # Errors are where they stand in the text with its headings.
     assert [book[one.start : one.end] for one in found.errors] == ["recieve"]
@@ -66,6 +73,15 @@ def test_repeated_phrases_are_the_longest_and_counted(tools: TextTools):
     # A sentence that comes again is one repetition.
     line = "The old grey king of the far cold northern sea sat all day by his window and wept. "
     assert len(profile(tools, line + "A bird flew by. " + line).repeated) == 1
+
+
+def test_repeated_phrases_are_of_whole_words(tools: TextTools):
+    text = (
+        "“Don’t look at me,” she said. He said, “You don't look at Mr. Hale’s well-known house.” "
+    )
+    text += "We cannot go there. They looked at Mr. Hale's well-known garden and cannot go on."
+    phrases = {one.phrase for one in profile(tools, text).repeated}
+    assert phrases == {"don't look at", "at mr hale's well known"}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
+import docx
 import pytest
 
 from fabula.core.types import Document, Measurement
@@ -25,6 +26,8 @@ from fabula.show.parts import Review, TextReview
 from fabula.show.sheet import render
 from fabula.stats.norms import GroupBook, measure_group
 from fabula.style.lines import LINE_KINDS, LineNote, LineReview
+from fabula.text import read_documents
+from fabula.text.chapters import chapters_of
 
 PLANTED = {
     "passage": "My grandmother kept the ferry house for thirty-one years, and in all that time she "
@@ -158,8 +161,8 @@ def test_what_depends_on_length_is_compared_with_texts_of_like_length_only():
     ]
     groups = measure_group("g", "people", "people", values)
     for item, n_words, n in (
-        ("repeated_share", 900, 1), ("repeated_share", 100_000, 0), ("repeated_share", None, 0),
-        ("mattr", 100_000, 1),
+        ("repeated_share", 600, 1), ("repeated_share", 900, 0), ("repeated_share", None, 0),
+        ("mattr", 100_000, 1), ("n_words", 510, 0),
     ):  # fmt: skip
         assert len(comparable(groups, item, n_words)) == n
 
@@ -176,13 +179,71 @@ def test_a_finding_has_its_context_and_in_a_book_its_chapter(tmp_path: Path):
     review = review_of("\n\n".join(chapters))
     (view,) = page_of(review)["texts"]
     first = next(one for one in view["findings"]["first"] if one["title"] == "Spelling")
-    assert first["where"] == "chapter 2"
+    assert first["where"] == "chapter 2, line 9"
     assert first["around"] == ("They did not ", " the letter.")
     assert len(view["findings"]["first"]) == 10
     write_review_page(tmp_path / "page.html", review)
     n_all = len(marked_findings(review.texts[0]))
     assert n_all >= 11
     assert f"These are the first 10 of {n_all} places." in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("titles", "spelt", "repeated"),
+    [
+        (("The River", "The Sea"), "chapter 2, The Sea", " in chapter 1, The River."),
+        (("", ""), "", ", after “She went to the house.”."),
+    ],
+)
+def test_places_in_a_word_file_are_chapters_and_words_but_no_lines(
+    tmp_path: Path, titles: tuple[str, str], spelt: str, repeated: str
+):
+    word = docx.Document()
+    for title, verb in zip(titles, ("get", "recieve"), strict=True):
+        if title:
+            word.add_heading(title)
+        word.add_paragraph(f"They did not {verb} the letter.")
+        word.add_paragraph("She went to the house. Nobody had lived there since the fire.")
+    word.save(str(tmp_path / "draft.docx"))
+    with Reviewer(ReportSettings(n_jobs=1)) as reviewer:
+        review = reviewer.run(list(read_documents([str(tmp_path / "draft.docx")])))
+    (view,) = page_of(review)["texts"]
+    first = {one["title"]: one for one in view["findings"]["first"]}
+    assert first["Spelling"]["where"] == spelt
+    assert first["Spelling"]["around"] == ("They did not ", " the letter.")
+    assert first["Repeated sentence"]["why"] == f"The same sentence already occurs{repeated}"
+    write_review_page(tmp_path / "page.html", review)
+    table = render(*review_tables(review))
+    assert (spelt or "They did not recieve the letter.") in table
+    assert not re.search(r"\bline \d", (tmp_path / "page.html").read_text() + table)
+
+
+def test_marks_of_markdown_and_italics_of_word_are_italics_on_the_page(tmp_path: Path):
+    review = review_of("# The Lamp\n\nShe *did* not *recieve* it. **Nobody** had.")
+    (view,) = page_of(review)["texts"]
+    (first,) = view["findings"]["first"]
+    assert (first["quote"], first["around"]) == ("recieve", ("She did not ", " it. Nobody had."))
+    write_review_page(tmp_path / "page.html", review)
+    page = (tmp_path / "page.html").read_text().partition("</head>")[2]
+    assert "She <em>did</em> not" in page
+    assert 'role="heading" aria-level="2"><strong>The Lamp</strong>' in page.replace("\n", "")
+    assert "*" not in page
+    (tmp_path / "draft.md").write_text(
+        "# The *Lamp*\n\nShe did.\n\n## *One*\n\nAnd so.\n\n## Two\n\nIt was."
+    )
+    (plain,) = read_documents([str(tmp_path / "draft.md")])
+    assert (plain.title, chapters_of(plain)[0].title) == ("The Lamp", "One")
+    assert "# The" not in page
+    word = docx.Document()
+    word.add_heading("The Lamp")
+    word.add_paragraph("She ").add_run("did").italic = True
+    word.save(str(tmp_path / "draft.docx"))
+    with Reviewer(ReportSettings(n_jobs=1)) as reviewer:
+        review = reviewer.run(list(read_documents([str(tmp_path / "draft.docx")])))
+    write_review_page(tmp_path / "page.html", review)
+    page = (tmp_path / "page.html").read_text().replace("\n", "")
+    assert "She <em>did</em>" in page
+    assert "<strong>The Lamp</strong>" in page
 
 
 FIRST = (

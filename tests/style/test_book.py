@@ -85,6 +85,16 @@ def test_forms_of_a_name_are_joined_and_different_people_are_not():
     assert not any("London" in name for name in people)
 
 
+def test_speakers_and_family_words_used_as_names_are_people_and_nothing_else_is():
+    text = (
+        "“Well,” said Perks, and he told Mother that Father had written to his Mother from "
+        "Stoneyhurst. “Oh, Heavenly Father, and Sir, Mother,” Perks said. “Our Father,” began "
+        "Aunt Emma; the Mother of Peter went to Stoneyhurst for Mother and then for Perks. "
+    )
+    people = {one.name: len(one.places) for one in cast_of(Reading(text * 6))}
+    assert people == {"Perks": 18, "Mother": 18, "Father": 6, "Aunt Emma": 6, "Peter": 6}
+
+
 def test_a_wife_who_is_called_by_her_husbands_name_is_another_person():
     text = (
         "Mr. Joe Gargery went to the forge. Joe Gargery said that Mrs. Joe Gargery was out. Then "

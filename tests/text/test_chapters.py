@@ -1,5 +1,7 @@
 """Chapters and scenes: what parts a book, and what does not."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import docx
@@ -10,7 +12,7 @@ from tests.text.epubs import write_epub
 
 from fabula.core.types import Document
 from fabula.text import read_documents
-from fabula.text.chapters import chapters_of, is_heading, sections_of, without_headings
+from fabula.text.chapters import chapters_of, is_heading, sections_of, where_of, without_headings
 
 PROSE = (
     "The lamp was lit at dusk, and nobody had rowed over for a week. She counted the turns of "
@@ -129,6 +131,20 @@ def test_headings_of_word_part_chapters_whatever_they_say(tmp_path: Path):
         ("The Sea", "Salt"), ("The Sea", "The Lamp"), ("The Land", "Dust"),
     ]  # fmt: skip
     assert {document.text[one.body : one.end].strip() for one in found[:1]} == {PROSE}
+
+
+def test_a_place_is_named_by_its_chapter_and_where_there_are_lines_by_its_line():
+    plain = book("Prologue", "CHAPTER I", "CHAPTER II. The River")
+    paged = replace(plain, meta={"headings": []})
+    starts = [m.start() for m in re.finditer("The lamp", plain.text)]
+    expected = ["chapter 1, Prologue", "chapter 2, CHAPTER I", "chapter 3, The River"]
+    assert [where_of(paged, start) for start in starts] == expected
+    assert where_of(plain, starts[1]) == "chapter 2, CHAPTER I, line 9"
+    counted = book("Chapter 1", "Chapter 2")
+    assert where_of(counted, counted.text.rindex("“Run")) == "chapter 2, line 11"
+    short = Document("d", "A.\n\nB.")
+    assert where_of(short, 4) == "line 3"
+    assert where_of(replace(short, meta={"headings": []}), 4) == ""
 
 
 def test_headings_of_epub_part_chapters_whatever_they_say(tmp_path: Path):

@@ -84,6 +84,20 @@ def test_word_documents_give_their_paragraphs(tmp_path: Path):
     assert (document.author, document.meta["title"]) == ("Ann", "A Draft")
 
 
+def test_italics_of_word_documents_are_known_by_their_places(tmp_path: Path):
+    word = docx.Document()
+    word.add_paragraph("Before.")
+    paragraph = word.add_paragraph("She ")
+    paragraph.add_run("really").italic = True
+    paragraph.add_run(" went, ")
+    paragraph.add_run("alone", style="Emphasis")
+    word.save(str(tmp_path / "draft.docx"))
+    (document,) = read(tmp_path / "draft.docx")
+    places = document.meta["italic_places"]
+    assert [document.text[a:b] for a, b in places] == ["really", "alone"]
+    assert "italic_places" not in document.fields
+
+
 def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path):
     page = "<h1>{}</h1><p>A <b>bold</b>\n word é.</p><script>no()</script><p>Next.</p>"
     write_epub(tmp_path / "b.epub", [page.format("Two"), page.format("One")], [1, 0])

@@ -167,6 +167,7 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     for shown in ("<del>put out </del>", "<ins>gave it </ins>", "Creativity Index",
                   "0 gone, 0 new, 1 still there."):  # fmt: skip
         assert shown in beside
+    assert ", line " not in beside, "the desk shows no lines"
     table = beside.partition("<table")[2].partition("</table>")[0]
     assert ">Words<" not in table, "stayed as it was"
     assert "fabula " not in client.get("/piece/0001/2").text.partition("</head>")[2]
@@ -264,14 +265,23 @@ def test_keys_are_tried_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch
 
 def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk):
     word, data = docx.Document(), io.BytesIO()
-    word.add_paragraph("She counted nine, and one, and then she put out her hand and held it.")
+    word.add_paragraph("She counted nine, and one, and then she put out her hand and held ")
+    word.paragraphs[0].add_run("it").italic = True
     word.save(data)
     draft(client, desk, text="", files={"file": ("My Draft.docx", data.getvalue())})
+    when_over(client)
+    assert "<em>it</em>" in client.get("/piece/0001/1").text
     (piece,) = desk.drafts.pieces()
     assert (piece.title, piece.last.text[:11]) == ("My Draft", "She counted")
     wrong = draft(client, desk, text="", files={"file": ("../../x.exe", b"MZ\x00")})
     assert wrong.status_code == 400
-    assert "unknown extension" in wrong.text
+    assert ">x.exe: unknown extension" in wrong.text
+    broken = ("The Lamp.docx", b"PK of a kind")
+    for path, files in (("/drafts", {"file": broken}), ("/references", [("files", broken)])):
+        assert ">The Lamp.docx: " in send(client, path, files).text
+    both = [("files", ("a.txt", b"A lamp.")), ("files", broken)]
+    path = send(client, "/classes", both).url.path
+    waiting(lambda: ">The Lamp.docx: " in client.get(path).text)
     assert "No text" in draft(client, desk, text=" \n").text
     assert len(desk.drafts.pieces()) == 1
 

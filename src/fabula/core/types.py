@@ -33,7 +33,8 @@ class Document:
     def fields(self) -> dict[str, Any]:
         """What it may be grouped by: its author and prompt, if it has them, and its metadata."""
         known = {"author": self.author, "prompt_id": self.prompt_id}
-        return {name: value for name, value in known.items() if value is not None} | dict(self.meta)
+        fields = {name: value for name, value in known.items() if value is not None}
+        return fields | {k: v for k, v in self.meta.items() if k != "italic_places"}
 
     def beside(self, row: Mapping[str, Any], taken: Iterable[str] = ()) -> dict[str, Any]:
         """A row of results with the text's own fields; those whose names it has get `input_`."""

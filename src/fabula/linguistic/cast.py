@@ -2,11 +2,15 @@
 
 A name is a word that is capitalized within sentences, hardly ever in lower case, and that the
 pipeline tags as a person at most of the places that are checked (up to eight of each word, spread
-over the text, since it is slow). Forms of a name are joined by rules: "Anne" and "Anne Shirley",
-"Mr. Darcy" and "Darcy" if nobody else has that name. A surname shared by several people goes to the
-one who has three quarters of its uses, or is kept separate. Pronouns, nicknames ("Lizzy") and
-people who are never named ("the captain", the narrator) are not joined: a count says how often a
-name occurs, not how long the person is present.
+over the text, since it is slow), or that stands where only speakers do ("...," said Perks). Family
+words are names where they are capitalized within sentences without an article, a possessive or a
+name ("told Mother", not "my Mother", "Mother Hulda").
+
+Forms of a name are joined by rules: "Anne" and "Anne Shirley", "Mr. Darcy" and "Darcy" if nobody
+else has that name. A surname shared by several people goes to the one who has three quarters of its
+uses, or is kept separate. Pronouns, nicknames ("Lizzy") and people who are never named ("the
+captain", the narrator) are not joined: a count says how often a name occurs, not how long the
+person is present.
 
 A speech belongs to the person named beside it with a verb of saying: in the clause right after it
 ("...," said Anne; "...," Anne said) or right before it (Anne said softly, "..."). A speech without
@@ -33,7 +37,7 @@ from fabula.text.sentences import encodable
 from fabula.text.speech import SAYING, WORD
 from fabula.text.words import word_set
 
-CAST_RULES = "1"
+CAST_RULES = "2"
 """Version: changes with any rule or threshold below."""
 
 _N_ASKED = 8
@@ -44,13 +48,26 @@ _MOST = 0.75
 _KINDS = {
     "mr": "mr mister sir lord master monsieur",
     "mrs": "mrs madam madame lady",
-    "miss": "miss ms mademoiselle",
+    "miss": "miss mistress ms mademoiselle",
     "rank": "dr doctor professor captain colonel general major lieutenant sergeant inspector "
     "detective officer judge squire count countess baron duke saint st reverend rev",
 }
 _ALONE = "uncle aunt king queen prince princess father mother brother sister"
 _TITLES = {title: kind for kind, titles in _KINDS.items() for title in titles.split()}
 _TITLES |= {title: title for title in _ALONE.split()}
+_KIN = word_set(
+    "Mother Father Mamma Mama Mammy Mummy Mum Mom Mommy Ma Papa Pa Dad Daddy Grandmother",
+    "Grandfather Grandmamma Grandpapa Grandma Grandpa Granny Gran Grandad Auntie Aunty Aunt Uncle",
+)
+"""Family words; one is a name where `_DETERMINED` does not precede it, and no name follows."""
+_DETERMINED = re.compile(
+    r"(?:\b(?:a|an|the|my|thy|his|her|your|our|their|its|this|some|any|every|each|no|whose|old"
+    r"|heavenly|almighty|holy)|['’]s)(?:\s(?:dear|dearest|darling|poor|own|good|little|sweet))*\s\Z",
+    re.IGNORECASE,
+)
+_WORD_BEFORE = re.compile(r"\b[a-z][\w'’-]*\s\Z")
+_MIN_SPEAKING = 3
+"""Minimum number of places beside speech and its verb at which a word is a person's name."""
 _NEVER = word_set(
     "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April June",
     "July August September October November December Christmas Easter God Lord Heaven Bible",
@@ -59,6 +76,13 @@ _NEVER = word_set(
 _NAME = r"(?:\p{Lu}['’])?\p{Lu}\p{L}*\p{Ll}\p{L}*(?:-\p{Lu}\p{L}+)*"
 _WORD = regex.compile(rf"(?<![\p{{L}}'’-]){_NAME}")
 _SMALL = regex.compile(r"(?<![\p{L}'’-])\p{Ll}[\p{L}-]*")
+_SAID = "|".join(sorted(SAYING))
+_SPEAKING = regex.compile(
+    rf"[\"”'’]\s(?:(?:{_SAID})\s({_NAME})(?![\p{{L}}'’-]|\s\p{{Lu}})|({_NAME})\s(?:{_SAID})\b)"
+)
+_KIN_WORD = regex.compile(
+    rf"(?<![\p{{L}}'’-])(?:{'|'.join(sorted(_KIN))})(?![\p{{L}}-]|\sof\b|\s\p{{Lu}}[\p{{L}}.])"
+)
 _CAPITALISED_TITLES = "|".join(sorted((t.capitalize() for t in _TITLES), key=len, reverse=True))
 
 Place = tuple[int, int]
@@ -77,9 +101,10 @@ class Person:
 
 def cast_of(read: Reading) -> list[Person]:
     """The people named at least five times in a text, the most frequent first."""
+    people = list(_family(read.text))
     names = _names(read)
     if not names:
-        return []
+        return people
     word = "|".join(map(regex.escape, sorted(names, key=len, reverse=True)))
     run = regex.compile(
         rf"(?<![\p{{L}}'’-])(?:(?P<title>{_CAPITALISED_TITLES})\.?\s)?"
@@ -92,7 +117,6 @@ def cast_of(read: Reading) -> list[Person]:
         form = title, tuple(match["name"].split())
         by_form[form].append(match.span())
         shown[form][" ".join(match[0].split())] += 1
-    people = []
     for forms in _joined({form: len(places) for form, places in by_form.items()}):
         places = sorted(place for form in forms for place in by_form[form])
         n_by_name = Counter(name for form in forms for name in shown[form].elements())
@@ -108,9 +132,10 @@ def _names(read: Reading) -> set[str]:
     places: dict[str, list[int]] = defaultdict(list)
     n_within: Counter[str] = Counter()
     n_titled: Counter[str] = Counter()
+    n_speaking = Counter(match[1] or match[2] for match in _SPEAKING.finditer(text))
     for match in _WORD.finditer(text):
         word, start = match[0], match.start()
-        if word in _NEVER or word.lower() in _TITLES:
+        if word in _NEVER or word in _KIN or word.lower() in _TITLES:
             continue
         places[word].append(start)
         before = text[max(0, start - 14) : start].rstrip()
@@ -146,8 +171,25 @@ def _names(read: Reading) -> set[str]:
     return {
         word
         for word, starts in candidates.items()
-        if 2 * named[word] >= max(1, checked[word]) or 3 * n_titled[word] >= len(starts)
+        if 2 * named[word] >= max(1, checked[word])
+        or 3 * n_titled[word] >= len(starts)
+        or n_speaking[word] >= _MIN_SPEAKING
     }
+
+
+def _family(text: str) -> Iterator[Person]:
+    """The people who are called by a family word alone, at least five times within sentences."""
+    places: dict[str, list[Place]] = defaultdict(list)
+    n_within: Counter[str] = Counter()
+    for match in _KIN_WORD.finditer(text):
+        before = text[max(0, match.start() - 40) : match.start()]
+        if not _DETERMINED.search(before):
+            places[match[0]].append(match.span())
+            # Not "Heavenly Father", nor where a capital begins a sentence or an address.
+            n_within[match[0]] += bool(_WORD_BEFORE.search(before))
+    for word, of_word in places.items():
+        if n_within[word] >= _MIN_NAMED:
+            yield Person(word, (word,), tuple(of_word))
 
 
 @functools.cache

@@ -41,6 +41,7 @@ from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.reading import Reading
 from fabula.text.sentences import language_gate, not_english
 from fabula.text.speech import READER
+from fabula.text.words import TOKENISER
 
 if TYPE_CHECKING:
     from fabula.models.encoder import Encoder
@@ -226,7 +227,12 @@ class TextTools:
     def profile_signature(self) -> Signature:
         """Everything that determines the numbers of a text's profile."""
         return Signature.of(
-            "profile", **self._parts(), dialogue=READER, heads=CHAPTER_RULES, v=__version__
+            "profile",
+            **self._parts(),
+            dialogue=READER,
+            heads=CHAPTER_RULES,
+            tok=TOKENISER,
+            v=__version__,
         )
 
 

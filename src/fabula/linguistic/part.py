@@ -15,6 +15,8 @@ from fabula.show.norms import comparable, strip
 from fabula.show.page import write_page_file
 from fabula.show.parts import NumbersPart, Review, TextReview, Values, papers
 from fabula.show.sheet import Block, Column, Sheet, cell_shown
+from fabula.text import count_words
+from fabula.text.emphasis import unmarked
 
 _MAX_TEXTS = 100
 _MAX_COLUMNS = 6
@@ -84,7 +86,7 @@ def profile_view(profile: Profile) -> dict[str, Any]:
                 "width": max(0.8, width - 1),
                 "height": height(n_words),
                 "quoted": height(sum(s.n_quoted for s in group) / len(group)),
-                "label": group[0].text[:160] if step == 1 else "",
+                "label": unmarked(group[0].text, 0, 160) if step == 1 else "",
                 "n_words": round(n_words),
             }
         )
@@ -172,7 +174,7 @@ class ProfilePart(NumbersPart):
         view, groups = profile_view(profile), review.groups_of(self.id)
         for metric in view["metrics"]:
             value = profile.values[metric["id"]]
-            like = comparable(groups, metric["id"], profile.values["n_words"])
+            like = comparable(groups, metric["id"], count_words(text.document.text))
             metric["strip"] = strip(like, metric["id"], value)
         # The lines of a strip, from above.
         view["legend"] = [{"kind": group.kind, "title": group.title} for group in groups]

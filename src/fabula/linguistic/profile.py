@@ -24,7 +24,7 @@ from fabula.core.types import Document, Measurement, Span
 from fabula.core.workers import InOrder, in_order
 from fabula.linguistic import metrics
 from fabula.linguistic.metrics import TextTools, alone, trigrams
-from fabula.text import check_documents
+from fabula.text import TextSettings, check_documents, count_words
 from fabula.text.chapters import without_headings
 from fabula.text.reading import ReadSentence
 from fabula.text.sentences import encodable, not_english, paragraphs_of
@@ -37,9 +37,9 @@ _N_SHOWN = 12
 PROFILE_METRICS: tuple[Figure, ...] = tuple(
     Figure(*line.split(" | "))
     for line in f"""\
-n_words | Word tokens | ,.0f | words as the pipeline splits them: don't is two
+n_words | Words | ,.0f | don't is one, well-known two; headings count
 n_sentences | Sentences | ,.0f | as the pipeline parts them
-sentence_length | Sentence length | .1f | words a sentence, the mean
+sentence_length | Sentence length | .1f | words a sentence, the mean; don't is two here
 sentence_length_sd | Spread of sentence length | .1f | standard deviation in words; low is \
 monotonous
 dialogue_share | Dialogue | .1% | words in quoted speech, as a share
@@ -171,7 +171,8 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
     )
     spoken = [sentence for sentence in sentences if sentence.parsed.words]
     parsed = [sentence.parsed for sentence in spoken]
-    outcomes = _outcomes(tools, spoken, sum(sentence.n_quoted for sentence in rhythm))
+    outcomes: dict[str, float | str] = {"n_words": float(count_words(document.text))}
+    outcomes |= _outcomes(tools, spoken, sum(sentence.n_quoted for sentence in rhythm))
     # Errors by their places in the document: a sentence's white space differs from the document's,
     # so other characters are counted.
     ink = [k for k, character in enumerate(prose) if not character.isspace()]
@@ -195,7 +196,8 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         values={k: None if isinstance(value, str) else value for k, value in outcomes.items()},
         missing={k: value for k, value in outcomes.items() if isinstance(value, str)},
         sentences=rhythm,
-        repeated=tuple(_repeated([part.words for part in parsed])),
+        # Whole words: the pipeline's are "do" and "n't".
+        repeated=tuple(_repeated([tuple(TextSettings().words(part.text)) for part in parsed])),
         rarest=tuple(sorted(rarest, key=lambda w: (tools.frequencies.log(w), w))[:_N_SHOWN]),
         zipf=tuple(tools.frequencies.zipf(word) for part in parsed for word in part.words),
         signature=signature,
@@ -227,7 +229,6 @@ def _outcomes(
             seen.add(three)
 
     return {
-        "n_words": float(len(words)),
         "n_sentences": float(n),
         "sentence_length": mean,
         "sentence_length_sd": math.sqrt(squares / (n - 1)) if n > 1 else "one_sentence",

@@ -37,6 +37,7 @@ from fabula.show.parts import (
 )
 from fabula.show.sheet import Block
 from fabula.stats.norms import GroupNumbers
+from fabula.text.emphasis import unmarked
 
 _MAX_SOURCES = 60
 _MAX_NUMBERS = 12
@@ -229,7 +230,7 @@ def _passage(
     is_marked: bool = False,
     is_common: bool = False,
 ) -> Borrowed:
-    quote = " ".join(text[passage["start"] : passage["end"]].split())
+    quote = " ".join(unmarked(text, passage["start"], passage["end"]).split())
     if len(quote) > _QUOTE_CHARS:
         quote = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " …"
     parts = [f"{passage['n_words']} words"]

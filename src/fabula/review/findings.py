@@ -98,12 +98,23 @@ def noted_of_rows(rows: Any) -> list[Finding]:
     kinds = {"start": int, "end": int, "line": int, "is_marked": bool}
     names = [f.name for f in fields(Finding) if f.compare]
     return [
-        Finding(**{name: row[name] for name in names})
+        Finding(
+            **{name: row[name] for name in names},
+            where=str(row.get("where", "")),
+            around=_around(row),
+        )
         for row in (rows if isinstance(rows, list) else ())
         if isinstance(row, dict)
         and all(isinstance(row.get(name), kinds.get(name, str)) for name in names)
         and row["kind"] in known
     ]
+
+
+def _around(row: Mapping[str, Any]) -> tuple[str, str]:
+    match row.get("around"):
+        case [str(before), str(after)]:
+            return before, after
+    return "", ""
 
 
 def compare_noted(

@@ -28,8 +28,6 @@ from fabula.text import count_words
 
 _MAX_WHOLE = 40
 _MAX_ROWS = 1_000
-_AROUND_CHARS = 40
-_MAX_ALONE = 2
 
 
 def write_review_page(path: Path, review: Review, *, n_marks: int | None = None) -> None:
@@ -114,7 +112,10 @@ def _text(
     ]
     chapters = chapters_to_fold(document)
     breaks = [place for chapter in chapters for place in (chapter.start, chapter.body)]
-    paragraphs = cut_text(document.text, borrowed.borrowed, notes, listed, breaks)
+    italics = [(a, b) for a, b in document.meta.get("italic_places", ())]
+    titles = [str(title) for *_, title in document.meta.get("headings") or ()]
+    marked = borrowed.borrowed, notes, listed, breaks, italics, titles
+    paragraphs = cut_text(document.text, *marked)
     return {
         "number": number,
         "title": document.title,
@@ -147,16 +148,6 @@ def _findings(
         part = part_of_finding(finding.kind)
         return part.anchor(number, finding, views[part.id])
 
-    details = [measured.details.get("book") for measured in text.results.get("book", ())]
-    book = next((row for row in details if isinstance(row, dict)), None)
-    chapters = book["chapters"] if book and book["unit"] == "chapter" else []
-
-    def where(finding: Finding) -> str:
-        """The chapter of a finding in a book that has them; else its line."""
-        start = finding.start
-        chapter = next((c["number"] for c in chapters if c["start"] <= start < c["end"]), None)
-        return f"line {finding.line}" if chapter is None else f"chapter {chapter}"
-
     whole, suffix = text.document.text, "" if len(review.texts) == 1 else f"-{number}"
     return {
         "said": [
@@ -166,9 +157,9 @@ def _findings(
         "first": [
             {
                 "title": finding.title,
-                "where": where(finding),
+                "where": finding.where,
                 "quote": quoted(whole, finding.start, finding.end),
-                "around": _around(whole, finding.start, finding.end),
+                "around": finding.around,
                 "why": finding.why,
                 "right": right_of(finding.kind),
                 "href": place_of(finding),
@@ -179,22 +170,6 @@ def _findings(
         ],
         "n_all": len(marked_findings(text)),
     }
-
-
-def _around(text: str, start: int, end: int) -> tuple[str, str]:
-    """The text before and after a place of one or two words, up to the paragraph's ends.
-
-    Longer places are quoted without context.
-    """
-    if len(text[start:end].split()) > _MAX_ALONE:
-        return "", ""
-    before = text[max(0, start - _AROUND_CHARS) : start].rpartition("\n\n")[2]
-    after = text[end : end + _AROUND_CHARS].partition("\n\n")[0]
-    if start > _AROUND_CHARS and len(before) == _AROUND_CHARS:
-        before = "… " + before.partition(" ")[2]
-    if len(after) == _AROUND_CHARS and end + _AROUND_CHARS < len(text):
-        after = after.rpartition(" ")[0] + " …"
-    return before, after
 
 
 def _table(review: Review) -> dict[str, Any]:

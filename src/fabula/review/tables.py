@@ -24,7 +24,7 @@ def review_tables(review: Review) -> list[Block]:
     if alone is not None and (findings := findings_of(alone)):
         # What to look at first.
         title = Column("look at", of=lambda finding: finding.title.lower())
-        columns = [title, *place_columns(alone.document.text)]
+        columns = [title, *place_columns(alone.document)]
         sentences = " ".join(visible(s.sentence) for s in said_of(alone, review))
         blocks += [sentences, "", Sheet.of("first", findings, columns), ""]
     parts = sorted(parts_of(review), key=lambda part: part.page_order)
@@ -96,6 +96,7 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
             {
                 "kind": finding.kind,
                 "line": finding.line,
+                "where": finding.where,
                 "start": finding.start,
                 "end": finding.end,
                 "text": text.document.text[finding.start : finding.end],

@@ -21,6 +21,7 @@ from jinja2 import Environment
 
 from fabula.core.errors import InputError
 from fabula.core.store import write_whole
+from fabula.text.emphasis import HEADING, emphasis_of, unmarked
 from fabula.web import page_environment, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -139,14 +140,15 @@ class Piece:
     listed: Listed | None = None
     anchors: tuple[str, ...] = ()
     """For the notes that begin here, including those that another mark covers."""
+    is_italic: bool = False
 
 
 class Paragraph(list[Piece]):
-    """The pieces of a paragraph, and where it begins in the text."""
+    """The pieces of a paragraph, where it begins in the text, and whether it is a heading."""
 
-    def __init__(self, start: int, pieces: Iterable[Piece]) -> None:
+    def __init__(self, start: int, pieces: Iterable[Piece], *, is_heading: bool = False) -> None:
         super().__init__(pieces)
-        self.start = start
+        self.start, self.is_heading = start, is_heading
 
 
 def cut_text(
@@ -155,11 +157,16 @@ def cut_text(
     notes: Sequence[Note] = (),
     listed: Sequence[Listed] = (),
     breaks: Sequence[int] = (),
+    italics: Sequence[tuple[int, int]] = (),
+    titles: Iterable[str] = (),
 ) -> list[Paragraph]:
-    """The paragraphs of a text in pieces.
+    """The paragraphs of a text in pieces, without the marks of Markdown.
 
-    breaks: additional paragraph starts, such as below a heading.
+    breaks: additional paragraph starts, such as below a heading. italics, titles: the places of
+    italics and the words of headings, besides those that marks show.
     """
+    titles = {*titles, *(match[0].strip() for match in HEADING.finditer(text))}
+    slanted = sorted([*italics, *emphasis_of(text)[1]])
     segments = segments_of(borrowed)
     outermost: list[Listed] = []
     for mark in sorted(listed, key=lambda mark: (mark.start, -mark.end)):
@@ -172,19 +179,22 @@ def cut_text(
         if mark.anchor:
             anchors.setdefault(mark.start, []).append(mark.anchor)
     marked = sorted((a, b, k) for k, note in enumerate(notes) for a, b in note.places)
-    edges = sorted(
-        {k for a, b, _ in (*segments, *marked, *phrases) for k in (a, b)} | anchors.keys()
-    )
+    bounds = {k for a, b, _ in (*segments, *marked, *phrases) for k in (a, b)}
+    edges = sorted(bounds | {k for place in slanted for k in place} | anchors.keys())
     spans_shown: set[int] = set()
     notes_shown: set[int] = set()
 
     def pieces(start: int, end: int) -> Iterator[Piece]:
+        waiting: list[str] = []  # anchors of a piece that is a mark alone
         inside = edges[bisect.bisect_right(edges, start) : bisect.bisect_left(edges, end)]
         for a, b in pairwise([start, *inside, end]):
             segment, phrase = _segment_at(a, segments), _segment_at(a, phrases)
             span = segment[2] if segment else None
             noted = dict.fromkeys(k for begin, stop, k in marked if begin <= a < stop)
-            lines = text[a:b].split("\n")
+            waiting += anchors.pop(a, ())
+            k_slanted = bisect.bisect_right(slanted, a, key=lambda place: place[0]) - 1
+            is_italic = k_slanted >= 0 and a < slanted[k_slanted][1]
+            lines = unmarked(text, a, b).split("\n")
             for number, line in enumerate(lines):
                 if number:
                     yield Piece(is_break=True)
@@ -206,15 +216,20 @@ def cut_text(
                     notes=tuple(notes[k] for k in noted),
                     first_notes=tuple(notes[k] for k in new),
                     listed=phrase[2] if phrase else None,
-                    anchors=tuple(anchors.pop(a, ())),
+                    anchors=tuple(waiting),
+                    is_italic=is_italic,
                 )
+                waiting.clear()
 
     borders = [match.span() for match in _PARAGRAPH.finditer(text)]
     after = {end for _, end in borders}
     # Existing breaks, and places outside the text, split nothing.
     borders += [(k, k) for k in {*breaks} - after if 0 < k < len(text)]
     borders = [(0, 0), *sorted(borders), (len(text), len(text))]
-    cut = [Paragraph(start, pieces(start, end)) for (_, start), (end, _) in pairwise(borders)]
+    cut = [
+        Paragraph(start, pieces(start, end), is_heading=text[start:end].strip() in titles)
+        for (_, start), (end, _) in pairwise(borders)
+    ]
     return [paragraph for paragraph in cut if any(piece.text.strip() for piece in paragraph)]
 
 

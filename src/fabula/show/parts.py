@@ -24,10 +24,14 @@ from fabula.show.norms import comparable, strip
 from fabula.show.page import Borrowed, Listed, Note
 from fabula.show.sheet import Block
 from fabula.stats.norms import GroupBook, GroupNumbers
-from fabula.text.words import UNITS
+from fabula.text.chapters import line_of, where_of
+from fabula.text.emphasis import unmarked
+from fabula.text.words import UNITS, count_words
 
 Values = dict[str, float | None]
 _MAX_QUOTED_CHARS = 300
+_AROUND_CHARS = 40
+_MAX_ALONE = 2
 _NUMBERS = ("No", *(unit.capitalize() for unit in UNITS))
 
 
@@ -125,6 +129,10 @@ class Finding:
     """The text at its place, truncated if it is long."""
     is_marked: bool = True
     """Whether the page shows it; the others are used in comparisons with the next draft only."""
+    where: str = field(default="", compare=False)
+    """Its chapter, or its line, or both; empty if the source shows neither."""
+    around: tuple[str, str] = field(default=("", ""), compare=False)
+    """The text before and after, unless `words` and `where` are enough to find it."""
     number: int = field(default=0, compare=False)
     """Its number among those of its instrument, from 1, as shown on the page; 0 if unknown."""
 
@@ -154,13 +162,35 @@ def finding_at(
     text: TextReview, kind: str, title: str, place: tuple[int, int], why: str, number: int
 ) -> Finding:
     whole, (start, end) = text.document.text, place
-    words = " ".join(whole[start:end][:_MAX_QUOTED_CHARS].split())
-    return Finding(kind, title, start, end, line_of(whole, start), why, words, number=number)
+    words = " ".join(unmarked(whole, start, end)[:_MAX_QUOTED_CHARS].split())
+    line, where = line_of(whole, start), where_of(text.document, start)
+    around = around_of(text.document, start, end)
+    return Finding(
+        kind, title, start, end, line, why, words, where=where, around=around, number=number
+    )
 
 
-def line_of(text: str, place: int) -> int:
-    """The line of an offset in a text, from 1."""
-    return text.count("\n", 0, place) + 1
+def around_of(document: Document, start: int, end: int) -> tuple[str, str]:
+    """The text before and after a place, up to the paragraph's ends, cut between words.
+
+    Empty for a place of more than two words that has a line or a chapter.
+    """
+    text = document.text
+    if len(text[start:end].split()) > _MAX_ALONE and where_of(document, start):
+        return "", ""
+    low, high = max(0, start - _AROUND_CHARS), end + _AROUND_CHARS
+    before = text[low:start].rpartition("\n\n")[2]
+    after = text[end:high].partition("\n\n")[0]
+    opens = closes = ""
+    if low and len(before) == _AROUND_CHARS:
+        opens, before = "… ", before.partition(" ")[2]
+    if high < len(text) and len(after) == _AROUND_CHARS:
+        closes, after = " …", after.rpartition(" ")[0]
+    before, after = (
+        unmarked(text, start - len(before), start),
+        unmarked(text, end, end + len(after)),
+    )
+    return opens + before.replace("\n", " "), after.replace("\n", " ") + closes
 
 
 class ReportPart:
@@ -349,9 +379,10 @@ class MeasuredPart(ReportPart):
             return None
         figures = {figure.item: figure for figure in self.figures}
         groups, rows, places = review.groups_of(self.id), [], []
+        n_words = count_words(text.document.text)
         for measurement in text.results[self.id]:
             figure = figures.get(measurement.item, Figure(measurement.item, measurement.item))
-            value = measurement.value
+            value, like = measurement.value, comparable(groups, measurement.item, n_words)
             numeric = None if isinstance(value, str) else value
             rows.append(
                 {
@@ -359,7 +390,7 @@ class MeasuredPart(ReportPart):
                     "explained": figure.explained,
                     "value": str(value) if numeric is None else format(numeric, figure.form),
                     "missing": explain(measurement.missing_reason) if value is None else "",
-                    "strip": None if numeric is None else strip(groups, measurement.item, numeric),
+                    "strip": None if numeric is None else strip(like, measurement.item, numeric),
                 }
             )
             quoted = [text.document.text[span.start : span.end] for span in measurement.evidence]
@@ -425,8 +456,7 @@ def share_below(
     review: Review, text: TextReview, part: str, item: str, value: float
 ) -> Mapping[str, float]:
     """For each comparable group, the share that is below a text's value."""
-    profile = text.results.get("profile")
-    n_words = None if profile is None else profile.values["n_words"]
+    n_words = count_words(text.document.text)
     return {
         group.group: group.items[item].share_below(value)
         for group in comparable(review.groups_of(part), item, n_words)

@@ -32,10 +32,10 @@ from fabula.core.types import Document, Measurement, Signature, Span
 from fabula.core.workers import in_order
 from fabula.linguistic.metrics import TextTools, frequencies
 from fabula.linguistic.profile import Profile, opened_tools, profile_text
-from fabula.show.parts import line_of
+from fabula.show.parts import around_of
 from fabula.style.slips import slips
 from fabula.text import check_documents, count_words
-from fabula.text.chapters import CHAPTER_RULES, without_headings
+from fabula.text.chapters import CHAPTER_RULES, line_of, where_of, without_headings
 from fabula.text.grammar import Fault
 from fabula.text.parsing import Token
 from fabula.text.reading import Reading, ReadSentence
@@ -519,9 +519,11 @@ def _slips(read: Reading) -> Iterator[LineNote]:
     paragraph is noted as a whole."""
     whole = []
     for slip in slips(read.text, read.paragraphs, read.speech):
-        yield note_of(slip.kind, slip.place, slip.why, also=slip.also)
+        why = slip.why
         if slip.kind == "paragraph":
             whole.append(slip.place)
+            why = f"The same paragraph already occurs{_there(read, slip.also[0])}."
+        yield note_of(slip.kind, slip.place, why, also=slip.also)
     places: dict[tuple[str, ...], list[Place]] = defaultdict(list)
     for sentence in read.parsed:
         key = tuple(token.lower for token in sentence.words)
@@ -529,9 +531,16 @@ def _slips(read: Reading) -> Iterator[LineNote]:
             places[key].append((sentence.start, sentence.end))
     for key, (before, *again) in places.items():
         if len(again) == 1 and not overlaps(again[0], whole):
-            strength = min(1.0, len(key) / _LONG_REPEATED)
-            why = "This sentence already stands elsewhere, in the same words."
-            yield note_of("sentence", again[0], why, strength, [before])
+            why = f"The same sentence already occurs{_there(read, before)}."
+            yield note_of("sentence", again[0], why, min(1.0, len(key) / _LONG_REPEATED), [before])
+
+
+def _there(read: Reading, place: Place) -> str:
+    """Where a place is, after "occurs": its chapter or line, or else the words beside it."""
+    if where := where_of(read.document, place[0]):
+        return f" in {where}"
+    left, right = map(str.strip, around_of(read.document, *place))
+    return f", after “{left}”" if left else f", before “{right}”" if right else ""
 
 
 def _echoes(read: Reading) -> Iterator[LineNote]:
@@ -745,6 +754,8 @@ def read_lines(tools: TextTools, document: Document) -> LineReview:
     if (foreign := not_english(text)) is not None:
         return LineReview(None, (), signature, foreign)
     reading = tools.read(text)
+    # Places are said by the headings of the whole text.
+    reading.document = document
     if not any(sentence.words for sentence in reading.parsed):
         return LineReview(0, (), signature, "no_words")
     notes = [note for rule in RULES for note in rule(reading)]

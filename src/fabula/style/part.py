@@ -18,14 +18,16 @@ from fabula.show.parts import (
     Review,
     Said,
     TextReview,
+    around_of,
     counted,
     finding_at,
-    line_of,
     plural,
 )
 from fabula.show.sheet import Block, Column, Sheet
 from fabula.style.book import BookInstrument, shares_within
 from fabula.style.lines import LINE_KINDS, LineNote, LineReview
+from fabula.text.chapters import where_of
+from fabula.text.emphasis import unmarked
 from fabula.web import visible
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ class FluencyPart(NumbersPart):
         places = [(sentence.start, sentence.end) for sentence in fluency.sentences]
         shares = shares_within(whole, (run.span for run in runs), places)
         dots = [
-            Dot(1 - (share or 0.0), s.bits_per_word, " ".join(whole[a:b].split())[:_LABEL_CHARS])
+            Dot(1 - (share or 0.0), s.bits_per_word, quoted(whole, a, b, _LABEL_CHARS))
             for s, (a, b), share in zip(fluency.sentences, places, shares, strict=True)
             if s.bits_per_word is not None
         ]
@@ -177,15 +179,16 @@ class LinesPart(NumbersPart):
         lines: LineReview | None = text.results.get(self.id)
         if lines is None:
             return None
-        whole, notes = text.document.text, self.notes_of(text)
+        document, notes = text.document, self.notes_of(text)
         rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in LINE_KINDS}
         for k, note in enumerate(notes, 1):
             rows[note.kind].append(
                 {
                     "id": f"n{number}-{k}",
                     "href": f"l{number}-{k}",
-                    "line": line_of(whole, note.start),
-                    "quote": quoted(whole, note.start, note.end),
+                    "where": where_of(document, note.start),
+                    "quote": quoted(document.text, note.start, note.end),
+                    "around": around_of(document, note.start, note.end),
                     "why": note.why,
                 }
             )
@@ -237,7 +240,7 @@ def line_tables(
         kinds = ", ".join(f"{counts[kind]} {kind}" for kind in LINE_KINDS if counts[kind])
         parts += [f"{title}: {review.n_words:,} words; {kinds or 'nothing to note'}", ""]
         if shown := review.first(per_thousand):
-            columns = place_columns(document.text)
+            columns = place_columns(document)
             columns.insert(1, Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()))
             parts += [Sheet.of("notes", shown, columns, about=("id", document.id)), ""]
         if n_left := len(review.notes) - len(shown):
@@ -245,12 +248,18 @@ def line_tables(
     return [*parts, *dict.fromkeys(review.signature for review in reviews)]
 
 
-def place_columns(text: str) -> list[Column]:
-    """Its line, how often such a note is right, its place in the text, and why it is one."""
+def place_columns(document: Document) -> list[Column]:
+    """Where it is, how often such a note is right, its words in context, and why it is one."""
+
+    def words(note: Any) -> str:
+        quote = quoted(document.text, note.start, note.end, _CELL_CHARS)
+        before, after = around_of(document, note.start, note.end)
+        return f"{visible(before)}{quote}{visible(after)}"
+
     return [
-        Column("line", "d", of=lambda note: line_of(text, note.start)),
+        Column("where", of=lambda note: visible(where_of(document, note.start))),
         Column("right", ".0%", of=lambda note: precision_of(note.kind)),
-        Column("place", of=lambda note: quoted(text, note.start, note.end, _CELL_CHARS)),
+        Column("place", of=words),
         Column("why", of=lambda note: visible(note.why)),
     ]
 
@@ -267,7 +276,7 @@ def right_of(kind: str) -> str:
 
 def quoted(text: str, start: int, end: int, n_chars: int = _QUOTE_CHARS) -> str:
     """The words of a place on one line, truncated between words if too long."""
-    words = visible(" ".join(text[start:end].split()))
+    words = visible(" ".join(unmarked(text, start, end).split()))
     if len(words) <= n_chars:
         return words
     return (words[:n_chars].rpartition(" ")[0] or words[:n_chars]) + " …"

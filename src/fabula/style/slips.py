@@ -112,8 +112,7 @@ def _repeated_paragraphs(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
     for first, *again in places.values():
         # A refrain comes more often.
         if len(again) == 1:
-            why = "This paragraph already stands elsewhere, in the same words."
-            yield Slip("paragraph", again[0], why, (first,))
+            yield Slip("paragraph", again[0], "It stands twice.", (first,))
 
 
 def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:

@@ -4,6 +4,7 @@ from fabula.text.sources import (
     FileSource,
     check_documents,
     check_ids,
+    files_named,
     find_files,
     in_batches,
     open_filesystem,
@@ -15,6 +16,6 @@ from fabula.text.words import TOKENISER, TextSettings, TextWords, count_words
 
 __all__ = [
     "TOKENISER", "FileSource", "TextSettings", "TextWords", "check_documents", "check_ids",
-    "count_words", "find_files", "in_batches", "open_filesystem", "read_documents", "read_ids",
-    "read_table",
+    "count_words", "files_named", "find_files", "in_batches", "open_filesystem", "read_documents",
+    "read_ids", "read_table",
 ]  # fmt: skip

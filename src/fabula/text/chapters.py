@@ -16,13 +16,17 @@ at a line without words (`* * *`, `#`), or at a gap wider than those between oth
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from fabula.core.types import Document
+from fabula.text.emphasis import unmarked
 from fabula.text.sentences import paragraph_spans
 from fabula.text.words import ORDINALS, UNITS, word_set
 
@@ -33,6 +37,7 @@ _Key = tuple[str, int | None, str]
 _MAX_HEADING = 110
 _MAX_TITLE = 220
 """In characters, over all its lines."""
+_MAX_LABEL = 40
 _MIN_BODY = 200
 """Characters of text below a number that stands alone: the median over a text."""
 _MIN_WEAK_BODY = 1_200
@@ -120,6 +125,15 @@ class Chapter:
                 return match["rest"].strip(_DECORATION + ".:)—–-") or self.title
         return self.title
 
+    @property
+    def label(self) -> str:
+        """`chapter 3, The River`; `chapter 3` if the heading is that number alone."""
+        name = " ".join(self.name.split())
+        named = _read(self.title, 0)
+        is_number = name == self.title and named is not None and named.number == self.number
+        short = name if len(name) <= _MAX_LABEL else f"{name[:_MAX_LABEL].rpartition(' ')[0]} …"
+        return f"chapter {self.number}" + ("" if is_number else f", {short}")
+
 
 @dataclass(frozen=True, slots=True)
 class _Heading:
@@ -155,6 +169,30 @@ def chapters_of(document: Document) -> list[Chapter]:
                 number = len(chapters) + 1
                 chapters.append(Chapter(number, head.title, head.start, body, end, part, scenes))
     return chapters if len(chapters) > 1 else []
+
+
+def where_of(document: Document, place: int) -> str:
+    """`chapter 3, The River, line 40`: where an offset is, as a reader can find it in the source.
+
+    Only plain text has lines that can be counted; empty if there are neither lines nor chapters.
+    """
+    text, headings = document.text, document.meta.get("headings")
+    chapters = _known_chapters(text, tuple(map(tuple, headings or ())))
+    k = bisect_right(chapters, place, key=lambda chapter: chapter.start)
+    where = [chapters[k - 1].label] if k and place < chapters[k - 1].end else []
+    where += [f"line {line_of(text, place)}"] if headings is None else []
+    return ", ".join(where)
+
+
+def line_of(text: str, place: int) -> int:
+    """The line of an offset in a text, from 1."""
+    return text.count("\n", 0, place) + 1
+
+
+@lru_cache(8)
+def _known_chapters(text: str, headings: tuple[Any, ...]) -> list[Chapter]:
+    """Many places of one text are asked for in a row."""
+    return chapters_of(Document("", text, meta={"headings": headings}))
 
 
 def without_headings(document: Document) -> str:
@@ -206,8 +244,8 @@ def _marked(document: Document) -> tuple[list[_Heading], list[_Heading], list[Pl
         line = text[start:end].split("\n")[0].rstrip()
         match = _MARKDOWN.fullmatch(line.lstrip())
         if match and match[2]:
-            level = len(match[1])
-            markdown.append(_Heading(start, start + len(line), f"h{level}", match[2], level=level))
+            level, title = len(match[1]), unmarked(match[2], 0, len(match[2]))
+            markdown.append(_Heading(start, start + len(line), f"h{level}", title, level=level))
     return marked, markdown, spans
 
 

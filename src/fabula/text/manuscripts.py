@@ -12,7 +12,7 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -51,6 +51,8 @@ class ParsedText(NamedTuple):
     """Each with its level if it is a heading, else 0."""
     title: str = ""
     author: str = ""
+    italics: Sequence[tuple[int, int, int]] = ()
+    """The number of a paragraph, and what is in italics there: half-open in characters."""
 
 
 def check_memory(error_log: Iterable[Any]) -> None:
@@ -92,8 +94,18 @@ def parse_docx(data: bytes, name: str) -> ParsedText:
     except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
         check_memory(getattr(error, "error_log", ()))
         raise InputError(f"{name}: not a Word document; save it again as .docx or .txt") from error
-    paragraphs = []
+    paragraphs: list[tuple[int, str]] = []
+    italics: list[tuple[int, int, int]] = []
     for paragraph in (Paragraph(p, word) for p in word.element.body.iter(qn("w:p"))):
+        start = 0
+        for content in paragraph.iter_inner_content():
+            for run in getattr(content, "runs", [content]):
+                end = start + len(run.text)
+                # In italics itself, or by a style of its own (Emphasis).
+                styled = run.style.font.italic if run.italic is None and run._r.style else None
+                if run.italic or styled:
+                    italics.append((len(paragraphs), start, end))
+                start = end
         # A heading by its style, or by one that this is based on.
         level, style = 0, paragraph.style
         while style is not None:
@@ -102,7 +114,8 @@ def parse_docx(data: bytes, name: str) -> ParsedText:
                 break
             style = style.base_style
         paragraphs.append((level, paragraph.text))
-    return ParsedText(paragraphs, word.core_properties.title, word.core_properties.author)
+    about = word.core_properties
+    return ParsedText(paragraphs, about.title, about.author, italics)
 
 
 def parse_epub(data: bytes, name: str) -> ParsedText:

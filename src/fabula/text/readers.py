@@ -25,6 +25,7 @@ from fabula.core.errors import InputError, without_controls
 from fabula.core.packages import Registry, pyarrow
 from fabula.core.store import CHANGED, was_changed
 from fabula.core.types import Document
+from fabula.text.emphasis import unmarked
 from fabula.text.isolation import Limits
 from fabula.text.manuscripts import (
     ParsedText,
@@ -204,7 +205,7 @@ def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
         yield from documents
         return
     heading = _heading.match(text) if ".md" in name.lower() else None
-    title = heading[1] if heading else _stem(name)
+    title = unmarked(text, *heading.span(1)) if heading else _stem(name)
     yield Document(id=without_controls(name), text=text, meta={"title": title})
 
 
@@ -366,7 +367,8 @@ class Table:
 class Manuscript:
     """A format whose files are one document each, with blank lines between paragraphs.
 
-    `meta["headings"]` has the start, level and words of each heading, if there are any.
+    `meta["headings"]` has the start, level and words of each heading: without it a text has lines.
+    `meta["italic_places"]` has what is in italics, where that is read (in Word files).
     """
 
     parse: Callable[[bytes, str], ParsedText]
@@ -381,15 +383,17 @@ class Manuscript:
         parsed = self.parse(data, name)
         texts = [_clean(text) for _, text in parsed.paragraphs]
         meta: dict[str, Any] = {"title": parsed.title or _stem(name)}
-        headings = []
+        headings, starts = [], []
         place = 0
         for (level, _), text in zip(parsed.paragraphs, texts, strict=True):
             title = text.strip()
+            starts.append(place)
             if level and title:
                 headings.append([place + text.index(title), level, title])
             place += len(text) + len("\n\n")
-        if headings:
-            meta["headings"] = headings
+        meta["headings"] = headings
+        if parsed.italics:
+            meta["italic_places"] = [[starts[k] + a, starts[k] + b] for k, a, b in parsed.italics]
         yield Document(without_controls(name), "\n\n".join(texts), parsed.author or None, meta=meta)
 
 

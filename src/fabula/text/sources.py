@@ -113,14 +113,33 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
             )
         readable += files
     for file in readable:
-        if format_ is None and file.name != "-" and file.format not in READERS:
-            raise InputError(
-                f"{file.name}: unknown extension; rename the file or set `format` "
-                f"({', '.join(READERS)})"
-            )
+        if format_ is None:
+            _check_extension(file)
     if not readable:
         raise InputError("no texts given; use files, folders, patterns, URLs, or - for stdin")
     return readable
+
+
+def files_named(paths: Sequence[Path]) -> list[FileSource]:
+    """Local files, called by their names without folders, as whoever uploaded them knows them.
+
+    Raises `InputError` if a suffix is unknown.
+    """
+    files: dict[str, FileSource] = {}
+    for k, path in enumerate(paths, 1):
+        name = path.name if path.name not in files else f"{k}-{path.name}"
+        filesystem, _ = open_filesystem(str(path))
+        files[name] = FileSource(name, path.stat().st_size, filesystem, str(path))
+        _check_extension(files[name])
+    return list(files.values())
+
+
+def _check_extension(file: FileSource) -> None:
+    if file.name != "-" and file.format not in READERS:
+        raise InputError(
+            f"{file.name}: unknown extension; rename the file or set `format` "
+            f"({', '.join(READERS)})"
+        )
 
 
 def read_documents(

@@ -21,7 +21,7 @@ from fabula.core.store import dump_json, write_whole
 from fabula.jobs.job import Progress
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer
-from fabula.text import read_documents
+from fabula.text import files_named, read_documents
 from fabula.web import visible
 from fabula.writer.desk_pages import Owner, Posted, files_in, report_file
 from fabula.writer.drafts import place_in, read_object
@@ -67,7 +67,7 @@ class Group:
         documents = [
             replace(document, id=path.name if len(parts) == 1 else f"{path.name} {document.id}")
             for path in self.files
-            for parts in [list(read_documents([str(path)]))]
+            for parts in [list(read_documents(files_named([path])))]
             for document in parts
         ]
         with Reviewer(self.settings(n_jobs)) as reviewer:

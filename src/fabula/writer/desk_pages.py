@@ -21,7 +21,7 @@ from fabula.core.types import Document
 from fabula.jobs.job import Progress
 from fabula.models.available import check_key, find_models
 from fabula.review.reviewer import estimate_review
-from fabula.text import read_documents
+from fabula.text import files_named, read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret
 from fabula.writer import work
@@ -179,11 +179,15 @@ async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
 async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Response:
     asked = work.Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, name, file = text_in(form), "", form.get("file")
+    given: dict[str, Any] = asdict(asked)
     if isinstance(file, UploadFile) and file.filename:
         with tempfile.TemporaryDirectory() as folder:
             path = await _stored(file, Path(folder), 0)
-            documents = await run_in_threadpool(lambda: list(read_documents([str(path)])))
+            documents = await run_in_threadpool(lambda: list(read_documents(files_named([path]))))
         text, name = "\n\n".join(part.text for part in documents), Path(file.filename).stem
+        if len(documents) == 1:
+            meta = documents[0].meta
+            given["layout"] = {key: meta[key] for key in work.LAYOUT if key in meta}
     if not text.strip():
         raise InputError("No text: paste a draft, or choose a file that contains one.")
     if len(text) > MAX_TEXT_CHARS:
@@ -200,9 +204,9 @@ async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Respons
         # Whether it was typed on the desk, not uploaded as a file.
         writing = drafts.new.writing()
         is_written = writing is not None and writing.text.strip() == text.strip()
-        version = drafts.add(title, text, asdict(asked), is_written=is_written)
+        version = drafts.add(title, text, given, is_written=is_written)
     else:
-        version = drafts.add_version(piece, text, asdict(asked))
+        version = drafts.add_version(piece, text, given)
     owner.desk.begin(version)
     return RedirectResponse(f"/piece/{version.piece}/{version.number}", 303)
 

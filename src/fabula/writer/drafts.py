@@ -191,6 +191,12 @@ class Version:
         return read_object(self.folder / "asked.json")
 
     @property
+    def layout(self) -> dict[str, Any]:
+        """The places of headings and italics in an uploaded file."""
+        layout = self.asked.get("layout")
+        return layout if isinstance(layout, dict) else {}
+
+    @property
     def found(self) -> dict[str, Any]:
         """Its numbers; empty until there are any."""
         content = read_object(self.folder / "found.json")

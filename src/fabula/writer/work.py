@@ -36,14 +36,17 @@ from fabula.review.job import ReportSettings
 from fabula.review.page import page_of
 from fabula.review.reviewer import Reviewer
 from fabula.show.page import TEMPLATES
-from fabula.show.parts import Finding, Review, line_of, numbers_of_review, part_of_finding
-from fabula.text import read_documents
+from fabula.show.parts import Finding, Review, numbers_of_review, part_of_finding
+from fabula.text import files_named, read_documents
+from fabula.text.chapters import line_of
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
 from fabula.writer.drafts import Drafts, Piece, Version, read_json
 from fabula.writer.setup import SetupSettings
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
+LAYOUT = ("headings", "italic_places")
+"""What is kept of an uploaded file besides its text."""
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
 OTHER = "other"
@@ -360,8 +363,7 @@ class Desk:
             is_changed = overlaps(place, ((a, b) for a, b, *_ in changed))
             stands = text[slice(*place)] == before[finding.start : finding.end]
             if not is_changed or (stands and finding.kind in _WHOLE):
-                line = line_of(text, place[0])
-                kept.append(replace(finding, start=place[0], end=place[1], line=line))
+                kept.append(_moved(finding, *place, text))
         for (start, end, *_), (begin, stop) in zip(changed, around, strict=True):
             if any(not state.is_over for state in self._states.values()):
                 return None
@@ -370,7 +372,7 @@ class Desk:
             for finding in findings.noted_of(review.texts[0]):
                 a, b = finding.start + begin, finding.end + begin
                 if a < end and start < b:
-                    kept.append(replace(finding, start=a, end=b, line=line_of(text, a)))
+                    kept.append(_moved(finding, a, b, text))
         kept.sort(key=lambda f: (f.start, f.end, f.kind))
         after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(kept))
         signed = dict.fromkeys(_QUICK, "")
@@ -405,7 +407,7 @@ class Desk:
         taken = {path.stem for path in folder.iterdir()}
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
         path = folder / f"{next(stem for stem in numbered if stem not in taken)}.ref"
-        Reference.build(read_documents(list(map(str, files))), path, n_jobs=self.n_jobs).close()
+        Reference.build(read_documents(files_named(files)), path, n_jobs=self.n_jobs).close()
         self._keep_references([str(path), *self.references])
 
     def is_made_here(self, path: str) -> bool:
@@ -431,7 +433,9 @@ class Desk:
             return
         # Answers about one version are not paid for again in the next.
         plan = Asked.read(version.asked).settings(self.n_jobs, version.folder.parent / "answers")
-        document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
+        # The desk shows no lines; an uploaded file may mark headings and italics.
+        meta = {"title": piece.title, "headings": [], **version.layout}
+        document = Document(f"draft {version.number}", version.text, meta=meta)
         review: Review | None = None
         try:
             watch = _Watch(self, state)
@@ -517,6 +521,11 @@ class _Watch:
         if not state.is_agreed:
             state.error = f"{model} was not asked, at your request"
             raise Declined(model)
+
+
+def _moved(finding: Finding, start: int, end: int, text: str) -> Finding:
+    """The finding at a place of a text being written, which the editor marks."""
+    return replace(finding, start=start, end=end, line=line_of(text, start), where="")
 
 
 def asked_for(model: str, estimate: Estimate) -> str:

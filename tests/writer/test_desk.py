@@ -276,6 +276,49 @@ def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk):
     assert len(desk.drafts.pieces()) == 1
 
 
+def commented(client: TestClient, path: str) -> Any:
+    """The Word file with comments of a version, and what each comment says."""
+    saved = client.get(f"{path}/comments.docx")
+    assert saved.headers["content-disposition"].startswith("attachment")
+    word = docx.Document(io.BytesIO(saved.content))
+    return word, [comment.text for comment in word.comments]
+
+
+def test_a_draft_is_saved_as_a_word_file_with_its_findings(client: TestClient, desk: Desk):
+    """A Word draft as a copy of its file; what was edited or typed with headings and italics."""
+    word, held = docx.Document(), io.BytesIO()
+    word.add_heading("The First Lamp", 2)
+    word.add_paragraph("She did not ").add_run("recieve").bold = True
+    word.add_paragraph("It was ").add_run("very late").italic = True
+    word.add_paragraph("Nobody in the harbour woke.")
+    word.save(held)
+    file = {"file": ("lamp.docx", held.getvalue())}
+    # A page that asks before it is sent holds the file; nothing listens there.
+    asked = draft(client, desk, text="", files=file, model="http://192.0.2.1/v1#m", verdicts="on")
+    held_by_page = dict(re.findall(r'name="(file_name|file_data)" value="([^"]*)"', asked.text))
+    assert desk.drafts.pieces() == []
+    draft(client, desk, text="", title="lamp", **held_by_page)
+    when_over(client)
+    assert "/piece/0001/1/comments.docx" in client.get("/piece/0001/1").text
+    copy, notes = commented(client, "/piece/0001/1")
+    assert [run.bold for run in copy.paragraphs[1].runs if run.text] == [None, True]
+    assert [("Spelling" in note, "recieve" in note) for note in notes] == [(True, True)]
+    text = desk.drafts.pieces()[0].last.text
+    draft(client, desk, "/piece/0001/versions", text="One more line.\n\n" + text)
+    when_over(client, "/piece/0001/2")
+    edited, again = commented(client, "/piece/0001/2")
+    assert again == notes
+    assert [p.style.name for p in edited.paragraphs[:3]] == ["Normal", "Heading 2", "Normal"]
+    assert [run.text for p in edited.paragraphs for run in p.runs if run.italic] == ["very late"]
+    draft(client, desk, text="# One\n\nThey recieve it.")
+    when_over(client, "/piece/0002/1")
+    typed, notes = commented(client, "/piece/0002/1")
+    assert [(p.style.name, p.text) for p in typed.paragraphs] == [
+        ("Heading 1", "One"), ("Normal", "They recieve it.")
+    ]  # fmt: skip
+    assert len(notes) == 1
+
+
 def test_what_is_asked_is_said_before_anything_leaves(client: TestClient, desk: Desk):
     asked = {"model": "openai/gpt-4o", "verdicts": "on", "reference": "infinigram:v4"}
     page = draft(client, desk, **asked).text

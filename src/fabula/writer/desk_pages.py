@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
+import io
 import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -20,12 +22,13 @@ from fabula.core.instruments import own_parts
 from fabula.core.types import Document
 from fabula.jobs.job import Progress
 from fabula.models.available import check_key, find_models
+from fabula.review.comments import italics_of
 from fabula.review.reviewer import estimate_review
 from fabula.text import read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret
 from fabula.writer import work
-from fabula.writer.drafts import Piece, Version, place_in, shown_time
+from fabula.writer.drafts import Form, Piece, Version, place_in, shown_time
 from fabula.writer.setup import Step, setup, usable_sets
 
 router = APIRouter()
@@ -178,33 +181,58 @@ async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
 
 async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Response:
     asked = work.Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
-    text, name, file = text_in(form), "", form.get("file")
-    if isinstance(file, UploadFile) and file.filename:
+    text, name, content, shape = text_in(form), "", b"", None
+    if (file := _file_in(form)) is not None:
         with tempfile.TemporaryDirectory() as folder:
             path = await _stored(file, Path(folder), 0)
-            documents = await run_in_threadpool(lambda: list(read_documents([str(path)])))
-        text, name = "\n\n".join(part.text for part in documents), Path(file.filename).stem
+            text, shape = await run_in_threadpool(_read, path)
+            name, content = str(file.filename), path.read_bytes()
     if not text.strip():
         raise InputError("No text: paste a draft, or choose a file that contains one.")
     if len(text) > MAX_TEXT_CHARS:
         raise InputError("This is longer than any novel; submit the draft in parts.")
-    title = piece.title if piece else str(form.get("title") or name or _opening(text))
+    title = piece.title if piece else str(form.get("title") or Path(name).stem or _opening(text))
     notices = work.where_to(asked)
     if notices and form.get("agreed") != "yes":
         action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"
         known, can_send = await run_in_threadpool(_known_before, asked, text)
-        draft = {"asked": asked, "text": text, "title": title, "action": action}
+        draft = {"asked": asked, "text": text, "title": title, "action": action, "file_name": name}
+        draft["file_data"] = base64.b64encode(content).decode()
         return owner.page("sending.html.j2", told=notices, known=known, can_send=can_send, **draft)
     drafts = owner.desk.drafts
     if piece is None:
         # Whether it was typed on the desk, not uploaded as a file.
         writing = drafts.new.writing()
         is_written = writing is not None and writing.text.strip() == text.strip()
-        version = drafts.add(title, text, asdict(asked), is_written=is_written)
+        version = drafts.add(title, text, asdict(asked), shape or Form(), is_written=is_written)
     else:
-        version = drafts.add_version(piece, text, asdict(asked))
+        version = drafts.add_version(piece, text, asdict(asked), shape)
     owner.desk.begin(version)
     return RedirectResponse(f"/piece/{version.piece}/{version.number}", 303)
+
+
+def _file_in(form: FormData) -> UploadFile | None:
+    """The draft's file, also as the page that asks before it is sent repeats it."""
+    if isinstance(file := form.get("file"), UploadFile) and file.filename:
+        return file
+    if not (name := str(form.get("file_name", ""))):
+        return None
+    try:
+        data = base64.b64decode(str(form.get("file_data", "")))
+    except ValueError as error:
+        raise HTTPException(400) from error
+    return UploadFile(io.BytesIO(data), filename=name)
+
+
+def _read(path: Path) -> tuple[str, Form]:
+    """The text of a draft's file, and what the file has besides. Raises `InputError`."""
+    documents = list(read_documents([str(path)]))
+    text = "\n\n".join(part.text for part in documents)
+    headings = documents[0].meta.get("headings", ()) if len(documents) == 1 else ()
+    if path.suffix.lower() != ".docx":
+        return text, Form(headings)
+    word = path.read_bytes()
+    return text, Form(headings, italics_of(word, path.name), word)
 
 
 def _known_before(asked: work.Asked, text: str) -> tuple[list[str], bool]:

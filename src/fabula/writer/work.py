@@ -431,7 +431,8 @@ class Desk:
             return
         # Answers about one version are not paid for again in the next.
         plan = Asked.read(version.asked).settings(self.n_jobs, version.folder.parent / "answers")
-        document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
+        meta = {"title": piece.title, "headings": version.form.headings}
+        document = Document(f"draft {version.number}", version.text, meta=meta)
         review: Review | None = None
         try:
             watch = _Watch(self, state)

@@ -695,6 +695,21 @@ def test_several_files_are_compared_with_each_other(client: TestClient, desk: De
     assert not list((desk.folder / "classes").iterdir())
 
 
+def test_a_class_in_any_format_is_compared_without_its_assignment(client: TestClient, desk: Desk):
+    word, held = docx.Document(), io.BytesIO()
+    word.add_paragraph(CLASS["anna.txt"])
+    word.save(held)
+    files = [("files", ("anna.docx", held.getvalue())),
+             ("files", ("ben.rtf", b"{\\rtf1 " + CLASS["ben.txt"].encode() + b"}"))]  # fmt: skip
+    path = send(client, "/classes", files, assignment=FERRY).url.path
+    waiting(lambda: "What each shares with the others" in client.get(path).text)
+    page = client.get(path).text
+    assert "no two texts share a run of 6 words" in page
+    assert "words of the assignment are left out of 2 texts" in page
+    answer = send(client, "/classes", files, assignment="A ferry.")
+    assert (answer.status_code, "fewer than 5 words" in answer.text) == (400, True)
+
+
 def test_what_is_no_class_is_refused_and_nothing_is_kept(client: TestClient, desk: Desk):
     one = [("files", ("anna.txt", b"Alone.", "text/plain"))]
     two = [*one, ("files", ("../../anna.txt", b"Not alone.", "text/plain"))]

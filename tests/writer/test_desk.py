@@ -23,6 +23,7 @@ from fabula.core.errors import InputError
 from fabula.core.types import Document
 from fabula.models.available import check_key
 from fabula.reference.search import Reference
+from fabula.writer.changes import moved_numbers
 from fabula.writer.desk_pages import changed_words
 from fabula.writer.start import _door, _key, create_app, desk_name
 from fabula.writer.work import Asked, Desk, chosen_model, where_to
@@ -164,11 +165,10 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     draft(client, desk, "/piece/0001/versions", text=mended)
     when_over(client, "/piece/0001/2")
     beside = client.get("/beside?left=0001-1&right=0001-2").text
-    for shown in ("<del>put out </del>", "<ins>gave it </ins>", "Creativity Index",
+    for shown in ("<del>put out </del>", "<ins>gave it </ins>", "too little text to tell",
                   "0 gone, 0 new, 1 still there."):  # fmt: skip
         assert shown in beside
-    table = beside.partition("<table")[2].partition("</table>")[0]
-    assert ">Words<" not in table, "stayed as it was"
+    assert "<table" not in beside, "no writer sees the index, and the counts stayed as they were"
     assert "fabula " not in client.get("/piece/0001/2").text.partition("</head>")[2]
 
     def checked(text: str) -> dict[str, Any]:
@@ -188,6 +188,35 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     send(client, "/piece/0001/remove")
     assert client.get("/piece/0001/1").status_code == 404
     assert not any(path.is_dir() for path in desk.drafts.folder.iterdir())
+
+
+def test_numbers_are_listed_only_where_they_moved_by_more_than_chance(
+    client: TestClient, desk: Desk
+):
+    pairs = ("the lamp was lit and the bell rang", "nobody came to the door, and rain fell",
+             "her boots were wet and her hands were cold")  # fmt: skip
+    text = "\n\n".join(f"In the house at the harbour, {pairs[k % 3]}." for k in range(24))
+    cut = re.sub(r", (\w)", lambda match: f". {match[1].upper()}", text[: len(text) // 2])
+    versions = text, text.replace("house at", "house, at", 1), cut + text[len(text) // 2 :]
+    draft(client, desk, text=versions[0])
+    for version in versions[1:]:
+        draft(client, desk, "/piece/0001/versions", text=version)
+    when_over(client, "/piece/0001/3")
+    comma, halves = (client.get(f"/beside?left=0001-1&right=0001-{n}").text for n in (2, 3))
+    assert "No number moved by more than chance." in comma
+    titles = re.findall(r'<th scope="row">([^<]*)', halves)
+    assert titles == ["Sentences", "Sentence length", "Spread of sentence length"]
+
+
+def test_few_paragraphs_are_compared_by_sentence():
+    # 3 paragraphs of 6 sentences: a checksum, words, and none quoted, rare or repeated.
+    long = [[k // 6, k, 14 + k % 3, 0, 0, 0] for k in range(18)]
+    short = [[k // 12, 100 + k, 6 + k % 3, 0, 0, 0] for k in range(36)]
+    edited = [[0, 99, 17, 0, 0, 0], *long[1:]]
+    assert moved_numbers(long, short) == {"sentence_length"}
+    assert moved_numbers(long, edited) == moved_numbers(long, long) == frozenset()
+    for unknown in (None, [], long[:9], [["x"]]):
+        assert moved_numbers(unknown, unknown) is None
 
 
 def test_every_page_counts_the_same_words(client: TestClient, desk: Desk):

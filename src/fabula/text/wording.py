@@ -46,7 +46,7 @@ class OwnWords:
                 if tuple(words[k : k + RUN_WORDS]) in runs:
                     first = spans.pop()[0] if spans and k <= spans[-1][1] else k
                     spans.append((first, k + RUN_WORDS))
-            n_words = sum(end - first for first, end in spans)
+            n_words = sum(len(words[first:end]) for first, end in spans)
             if n_words and n_words == len(words):
                 without.append(document.id)
                 continue

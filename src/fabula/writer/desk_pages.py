@@ -24,10 +24,11 @@ from fabula.jobs.job import Progress
 from fabula.models.available import check_key, find_models
 from fabula.review.comments import italics_of
 from fabula.review.reviewer import estimate_review
-from fabula.text import read_documents
+from fabula.text import count_words, read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret
 from fabula.writer import work
+from fabula.writer.changes import COUNTS, moved_numbers
 from fabula.writer.drafts import Form, Piece, Version, place_in, shown_time
 from fabula.writer.setup import Step, setup, usable_sets
 
@@ -321,11 +322,20 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     if not is_one:
         # Between two pieces every word differs; marking them all would be useless.
         old, new = ([Changed("same", run.text) for run in side] for side in (old, new))
-    # The numbers of both as displayed, in the order of the later one.
-    earlier = {row["key"]: row for row in before.found.get("numbers", ())}
+    # The numbers of both as displayed, in the order of the later one; of one piece those that a
+    # writer sees in its report, where they moved by more than chance.
+    found, later = before.found, after.found
+    moved = moved_numbers(found.get("sentences"), later.get("sentences"))
+    words = {"key": "n_words", "title": "Words", "form": ",.0f", "signature": ""}
+    earlier = {row["key"]: row for row in found.get("numbers", ())}
     numbers = []
-    for figure in after.found.get("numbers", ()):
+    for figure in later.get("numbers", ()):
         if (other := earlier.get(figure["key"])) is None:
+            continue
+        if figure["key"] == "n_words":
+            # As every page counts them.
+            other, figure = (words | {"value": count_words(v.text)} for v in (before, after))
+        elif is_one and figure["key"] not in (*COUNTS, *(moved or ())):
             continue
         x, y = other["value"], figure["value"]
         change, note = "", ""
@@ -337,12 +347,15 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
             change = ("+" if y > x else "−") + format(abs(y - x), figure["form"])
         values = {"before": _shown(x, figure), "after": _shown(y, figure)}
         numbers.append({"title": figure["title"], **values, "change": change, "note": note})
-    moved = [row for row in numbers if row["change"] != "same"]
+    is_known = bool(numbers)
+    if is_one:
+        numbers = [row for row in numbers if row["change"] != "same"]
     sides = {"old": old, "new": new, "a": a, "b": b, "before": before, "after": after}
     return owner.page(
         "beside.html.j2",
-        numbers=moved if is_one else numbers,
-        n_same=len(numbers) - len(moved) if is_one else 0,
+        numbers=numbers,
+        is_known=is_known,
+        is_short=moved is None,
         changes=owner.desk.changes(before, after) if is_one else None,
         parts={part.id: part.title for part in own_parts()},
         titles=(a.title, b.title),

@@ -40,6 +40,7 @@ from fabula.show.parts import Finding, Review, line_of, numbers_of_review, part_
 from fabula.text import read_documents
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
+from fabula.writer.changes import sentence_rows
 from fabula.writer.drafts import Drafts, Piece, Version, read_json
 from fabula.writer.setup import SetupSettings
 
@@ -452,12 +453,14 @@ class Desk:
         self.check_wanted(state)
         numbers, (row,) = numbers_of_review(review)
         noted = [asdict(f) for f in findings.noted_of(review.texts[0])]
+        profile = review.texts[0].results.get("profile")
         for finding in noted:
             del finding["number"]
         content = {
             "is_whole": is_whole,
             "signatures": dict(review.signatures),
             "findings": noted,
+            "sentences": sentence_rows(profile) if profile else [],
             "numbers": [
                 picked(n, "key", "title", "form")
                 | {"value": row.get(n.key), "signature": review.signatures.get(n.part, "")}

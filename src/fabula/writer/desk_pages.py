@@ -326,7 +326,7 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     # writer sees in its report, where they moved by more than chance.
     found, later = before.found, after.found
     moved = moved_numbers(found.get("sentences"), later.get("sentences"))
-    words = {"key": "n_words", "title": "Words", "form": ",.0f", "signature": ""}
+    words: dict[str, Any] = {"key": "n_words", "title": "Words", "form": ",.0f", "signature": ""}
     earlier = {row["key"]: row for row in found.get("numbers", ())}
     numbers = []
     for figure in later.get("numbers", ()):

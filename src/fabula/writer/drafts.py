@@ -197,9 +197,11 @@ class Form:
         headings = []
         for (_, level, title), place in zip(self.headings, places, strict=False):
             if place is not None:
-                line = after[after.rfind("\n", 0, place[0]) + 1 :].partition("\n")[0].strip()
-                if 0 < len(line) <= 2 * len(title):
-                    headings.append((after.rindex(line, 0, place[0] + len(line)), level, line))
+                begin = after.rfind("\n", 0, place[0]) + 1
+                line = after[begin:].partition("\n")[0]
+                if 0 < len(line.strip()) <= 2 * len(title):
+                    begin += len(line) - len(line.lstrip())
+                    headings.append((begin, level, line.strip()))
         italics = [place for place in places[len(spans) :] if place is not None]
         return Form(headings, italics, self.word if before == after else None)
 

@@ -146,6 +146,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "books/": _books,
     "essays/": _folder_of_stories,
     "class/": _folder_of_stories,
+    "assignment.txt": _plain("Write about a place that you know well."),
     "draft.docx": lambda path: _word_file(path, _STORY),
     "second.docx": lambda path: _word_file(path, _STORY.replace("count", "tally")),
     "story.txt": _plain(_STORY),

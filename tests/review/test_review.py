@@ -328,6 +328,46 @@ def test_a_class_is_compared_with_itself_and_no_text_with_itself():
     assert (found["direction"], found["not_compared_within"]) == ("unknown", None)
 
 
+TASK = (
+    "Describe a place that you know well, and say what nobody else would see there. Use no names."
+)
+ESSAYS = [
+    Document("ann", f"{TASK} Our kitchen smells of wet dog and of burnt toast every day."),
+    Document("ben", f"I was asked to describe a place that you know well, so: my attic. {TIN}"),
+    Document("cleo", f"{TASK}\n\nThe bridge hums when a lorry passes. {TIN}"),
+    Document("dora", f"Say what nobody else would see there: in my street it is {SOURCES[1].text}"),
+    Document("eve", f"Behind our school there is a pond. {TASK} So I did."),
+    Document("finn", "A bus is a place that you know well, and say what you like, it is warm."),
+]
+
+
+def test_what_the_assignment_says_is_neither_shared_nor_borrowed(tmp_path: Path):
+    Reference.build([Document("task", TASK), SOURCES[1]], tmp_path / "tasks.ref").close()
+    (tmp_path / "task.txt").write_text(TASK)
+    given = {"references": (str(tmp_path / "tasks.ref"),), "assignment": tmp_path / "task.txt"}
+    review = of_class([*ESSAYS, Document("task", TASK)], **given)
+    together = review.of_all["diversity"]
+    assert {one.id for one in together.shared if one.share} == {"ben", "cleo"}, "they share TIN"
+    (run,) = together.pairs[0].runs
+    assert ESSAYS[1].text[run.a.start : run.a.end] == TIN.rstrip(". ")
+    borrowed = {
+        text.document.id: [text.document.text[r.span.start : r.span.end] for r in found.borrowed]
+        for text in review.texts
+        for found in [text.results["originality"]]
+    }
+    tin = [TIN.rstrip(". ")]
+    assert borrowed == {"ann": [], "ben": tin, "cleo": tin, "eve": [], "finn": [],
+                        "dora": [SOURCES[1].text.rstrip(".")]}  # fmt: skip
+    shown = " ".join(render(*review_tables(review)).split())
+    assert "words of the assignment are left out of 6 texts" in shown
+    assert "task: has the assignment's words only, and is left out" in shown
+    plain = of_class(ESSAYS).of_all["diversity"]
+    assert {one.id for one in plain.shared if one.share} > {"ann", "ben", "cleo", "eve"}
+    (tmp_path / "task.txt").write_text("Write a story.")
+    with pytest.raises(InputError, match="fewer than 5 words"):
+        of_class(ESSAYS, **given)
+
+
 def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: Path):
     review = of_class(exclude_same="author")
     by_id = {one.id: one for one in review.of_all["diversity"].shared}

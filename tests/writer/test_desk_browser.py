@@ -84,7 +84,7 @@ def test_a_writer_drops_a_draft_reads_mends_and_compares(
     web.until(browser, lambda: "version 2" in web.find(browser, "nav.bar").text)
     assert not web.all_of(browser, "mark"), "nothing is borrowed any more"
     follow_to(browser, "What changed")
-    assert "Creativity Index" in web.find(browser, "table").text
+    assert "Words" in web.find(browser, "table").text
     assert "gone" in web.find(browser, ".changes .said").text
     assert "round" in " ".join(one.text for one in web.all_of(browser, "del"))
     assert "out" in " ".join(one.text for one in web.all_of(browser, "ins"))

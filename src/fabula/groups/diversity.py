@@ -44,6 +44,7 @@ from fabula.stats.resampling import MIN_UNITS, Units
 from fabula.text import TextSettings, TextWords
 from fabula.text.clusters import own_field
 from fabula.text.sentences import language_gate, not_english
+from fabula.text.wording import OwnWords
 
 _LEVEL = 9
 _NAME_BYTES = 11
@@ -145,6 +146,8 @@ class Plan:
     n_pairs: int = 0
     run_words: int = 6
     n_threads: int = 1
+    own: OwnWords | None = None
+    """What the texts are without the wording that they were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +283,7 @@ def measure_diversity(
             n=f"{SHARED[0]}-{SHARED[-1]}",
             gzip=GZIP,
             **extras.signature_parts,
+            **({} if plan.own is None else {"given": plan.own.digest}),
             seed=str(plan.how.seed),
             v=__version__,
         )
@@ -445,12 +449,14 @@ def measure_together(
     n_threads: int,
     is_class: bool = False,
     apart: str | None = None,
+    own: OwnWords | None = None,
 ) -> Together:
     """The pairs of texts with most in common; from ten texts on, also the diversity of all.
 
     is_class: list more pairs. apart: a field; texts that share it are not compared with each other.
+    own: what was left out of the texts.
     """
-    plan = Plan(how=Resampling(seed=seed), n_phrases=0, n_threads=n_threads)
+    plan = Plan(how=Resampling(seed=seed), n_phrases=0, n_threads=n_threads, own=own)
     texts = GroupedTexts.of(documents, [ALL_TEXTS] * len(documents), None, plan.settings, Stages())
     owners = None
     if apart is not None:
@@ -464,6 +470,7 @@ def measure_together(
     pairs = table.similar_pairs(_N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS)
     shared = table.shared_texts()
     remarks = remark_on("these texts", texts.counts(ALL_TEXTS)[2], len(documents), IDENTICAL)
+    remarks += [] if own is None else own.remarks
     diversity, reason = None, ""
     if len(documents) < MIN_UNITS:
         reason = f"figures of the set need {MIN_UNITS} texts, and these are {len(documents)}"

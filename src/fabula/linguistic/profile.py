@@ -72,6 +72,10 @@ class Sentence:
     n_words: int
     n_quoted: int
     """Words in quoted speech."""
+    n_rare: int
+    """Words rarer than one in a million."""
+    n_repeated: int
+    """Words in runs of three that occurred before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +169,22 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         missing = {name: reason for name in values if name not in zeros}
         return Profile(document, values, missing, (), (), (), (), signature)
     breaks = [match.start() for match in re.finditer("\n\n", text)]
+    log, again = tools.frequencies.log, _n_repeated([s.parsed.words for s in sentences])
     rhythm = tuple(
-        Sentence(s.parsed.text, bisect_right(breaks, s.start), len(s.parsed.words), len(s.spoken))
-        for s in sentences
+        Sentence(
+            s.parsed.text,
+            bisect_right(breaks, s.start),
+            n_words=len(s.parsed.words),
+            n_quoted=len(s.spoken),
+            n_rare=sum(log(word) < math.log(1e-6) for word in s.parsed.words),
+            n_repeated=n_repeated,
+        )
+        for s, n_repeated in zip(sentences, again, strict=True)
     )
     spoken = [sentence for sentence in sentences if sentence.parsed.words]
     parsed = [sentence.parsed for sentence in spoken]
     outcomes: dict[str, float | str] = {"n_words": float(count_words(document.text))}
-    outcomes |= _outcomes(tools, spoken, sum(sentence.n_quoted for sentence in rhythm))
+    outcomes |= _outcomes(tools, spoken, rhythm)
     # Errors by their places in the document: a sentence's white space differs from the document's,
     # so other characters are counted.
     ink = [k for k, character in enumerate(prose) if not character.isspace()]
@@ -206,9 +218,9 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
 
 
 def _outcomes(
-    tools: TextTools, sentences: Sequence[ReadSentence], n_quoted: int
+    tools: TextTools, sentences: Sequence[ReadSentence], rhythm: Sequence[Sentence]
 ) -> dict[str, float | str]:
-    """Each metric of a text with words, or why it is missing. n_quoted: words in quoted speech."""
+    """Each metric of a text with words, or why it is missing."""
     parsed = [sentence.parsed for sentence in sentences]
     scores = [alone(tools, sentence.parsed, sentence.faults) for sentence in sentences]
     words = [word for part in parsed for word in part.words]
@@ -218,36 +230,40 @@ def _outcomes(
     threes = [three for part in parsed for three in trigrams(part.words)]
     nouns = [n for part in parsed for n in part.noun_phrase_words()]
     verbs = [n for part in parsed for n in part.verb_phrase_words]
-    # The words in a run of three that occurred before.
-    seen, n_repeated = set[tuple[str, str, str]](), 0
-    for part in parsed:
-        reach = 0
-        for k, three in enumerate(trigrams(part.words)):
-            if three in seen:
-                n_repeated += k + 3 - max(reach, k)
-                reach = k + 3
-            seen.add(three)
-
     return {
         "n_sentences": float(n),
         "sentence_length": mean,
         "sentence_length_sd": math.sqrt(squares / (n - 1)) if n > 1 else "one_sentence",
-        "dialogue_share": n_quoted / len(words),
+        "dialogue_share": sum(s.n_quoted for s in rhythm) / len(words),
         "grammaticality": "not_measured"
         if tools.checker is None
         else fmean(score["grammaticality"] for score in scores),
         "inverse_word_frequency": tools.frequencies.inverse(words),
-        "rare_words": sum(tools.frequencies.log(w) < math.log(1e-6) for w in words) / len(words),
+        "rare_words": sum(s.n_rare for s in rhythm) / len(words),
         "type_token_ratio": metrics.type_token_ratio(words) or "no_words",
         "mattr": metrics.mattr(words) or "too_short",
         "mtld": metrics.mtld(words) or "too_short",
         "unique_trigram_ratio": metrics.type_token_ratio(threes) or "no_trigram",
-        "repeated_share": n_repeated / len(words),
+        "repeated_share": sum(s.n_repeated for s in rhythm) / len(words),
         "noun_phrases": fmean(score["noun_phrases"] for score in scores),
         "noun_phrase_words": fmean(nouns) if nouns else "no_noun_phrase",
         "verb_phrases": fmean(score["verb_phrases"] for score in scores),
         "verb_phrase_words": fmean(verbs) if verbs else "no_verb_phrase",
     }
+
+
+def _n_repeated(sentences: Sequence[Sequence[str]]) -> list[int]:
+    """Of the words of each sentence, how many are in a run of three that occurred before."""
+    seen, counts = set[tuple[str, str, str]](), []
+    for words in sentences:
+        n_repeated = reach = 0
+        for k, three in enumerate(trigrams(words)):
+            if three in seen:
+                n_repeated += k + 3 - max(reach, k)
+                reach = k + 3
+            seen.add(three)
+        counts.append(n_repeated)
+    return counts
 
 
 def _repeated(sentences: Sequence[tuple[str, ...]]) -> list[Repeated]:

@@ -178,6 +178,11 @@ class ReportSettings(InstrumentSettings):
         help="Compare each text with all the others, as in a class: what it shares, how long the "
         "longest passage is, and with whom; in addition to `references`, if any are named.",
     )
+    assignment: Path | None = setting(
+        None,
+        help="With `against_each_other`: a file with the wording that all texts were given; runs "
+        "of five or more of its words count neither as shared nor as borrowed.",
+    )
     rubric: str = setting(
         "ttcw", help="Rubric that the models judge by (with `models`).", unit="NAME|FILE"
     )
@@ -225,6 +230,8 @@ class ReportSettings(InstrumentSettings):
         if self.only == "originality" and not (self.references or self.against_each_other):
             raise SettingsError("references", "must be named for `only` originality")
         if not self.against_each_other:
+            if self.assignment is not None:
+                raise SettingsError("assignment", "is of use with `against_each_other` only")
             return
         if self.exclude == "auto":
             raise SettingsError(

@@ -39,6 +39,7 @@ from fabula.style.fluency import FluencyMeasure, read_tokens
 from fabula.style.lines import Wanted, read_drafts
 from fabula.text import check_documents
 from fabula.text.pipeline import SENTENCES, load_pipeline
+from fabula.text.wording import OwnWords
 
 _NAME = "these-texts"
 _NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
@@ -118,6 +119,7 @@ class Reviewer:
         self._stack = ExitStack()
         self._measure: OriginalityMeasure | None = None
         self._model: SurprisalModel | None = None
+        self._own: OwnWords | None = None
         self._groups = GroupBook.open(*groups_of(plan.references), *plan.groups)
         self._listed: list[Instrument] = [
             PhraseInstrument(read_phrases(path), number)
@@ -155,7 +157,12 @@ class Reviewer:
     ) -> Iterator[Review]:
         """Yield the growing review after each part; fast parts come first."""
         plan = self.plan
-        reviews = tuple(TextReview(document) for document in check_documents(documents))
+        documents = list(check_documents(documents))
+        self._own = None
+        if plan.assignment is not None:
+            self._own = OwnWords.of(documents, plan.assignment)
+            documents = [text for text in documents if text.id not in self._own.without]
+        reviews = tuple(TextReview(document) for document in documents)
         review = Review(reviews, (), self._groups)
         if plan.models.models and plan.asks("verdicts"):
             rubric = _judge_plan(plan).rubric
@@ -181,7 +188,7 @@ class Reviewer:
     def _originality(self, review: Review, progress: Progress) -> Review:
         if not self.plan.asks("originality"):
             return _without(review, "originality")
-        plan, documents = self.plan, [text.document for text in review.texts]
+        plan, documents = self.plan, self._compared(review)
         if not (plan.references or plan.against_each_other):
             remedy = (
                 "build one from texts that you have, `fabula reference build books/ --out "
@@ -224,6 +231,10 @@ class Reviewer:
             reason = f"{len(failed):,} texts have no score: {failed[0]}"
             review = _left_out(review, "originality", reason, _AGAIN, is_failure=True)
         return _signed(review, "originality", str(measure.signature))
+
+    def _compared(self, review: Review) -> Sequence[Document]:
+        """The texts without the wording of their assignment, if it was named."""
+        return [text.document for text in review.texts] if self._own is None else self._own.texts
 
     def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
         if self._measure is not None and any("://" in name for name in self.plan.references):
@@ -331,11 +342,12 @@ class Reviewer:
 
         progress.begin("comparing texts", None)
         together = measure_together(
-            [text.document for text in review.texts],
+            self._compared(review),
             seed=self.plan.seed,
             n_threads=self.plan.n_processes,
             is_class=self.plan.against_each_other,
             apart=self.plan.exclude_same if self.plan.against_each_other else None,
+            own=self._own,
         )
         review, diversity = _of_all(review, "diversity", together), together.diversity
         return review if diversity is None else _signed(review, "diversity", diversity.signature)

@@ -1,6 +1,7 @@
 """Several texts on the desk, each compared with the others: a class, a group.
 
 classes/0001/texts/...      the files as they were given
+classes/0001/assignment.txt the wording that all were given, if it is known
 classes/0001/asked.json     how they were to be compared
 classes/0001/report.html    the report, once it exists; place.html with room for the desk's bar
 """
@@ -22,6 +23,8 @@ from fabula.jobs.job import Progress
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer
 from fabula.text import files_named, read_documents
+from fabula.text.readers import READERS
+from fabula.text.wording import check_wording
 from fabula.web import visible
 from fabula.writer.desk_pages import Owner, Posted, files_in, report_file
 from fabula.writer.drafts import place_in, read_object
@@ -30,6 +33,8 @@ from fabula.writer.work import Desk, render, render_place, render_report, with_b
 router = APIRouter()
 _WITHOUT = ("profile", "lines", "book", "verdicts", "feedback")
 """Parts that do not concern what texts share, and take long for many of them."""
+_ENDINGS = ",".join(f".{kind}" for kind in READERS if kind not in ("wet", "scriv"))
+"""The files that contain texts, as the page names them; folders cannot be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Group:
             references=(reference,) if reference else (),
             match="near" if asked.get("near") is True else "verbatim",
             against_each_other=True,
+            assignment=path if (path := self.folder / "assignment.txt").exists() else None,
             without=_WITHOUT,
             n_jobs=n_jobs,
         )
@@ -97,7 +103,8 @@ Named = Annotated[Group, Depends(group_named)]
 def classes(owner: Owner) -> Response:
     """All classes, and a form for another."""
     desk = owner.desk
-    return owner.page("classes.html.j2", groups=_groups(desk), references=desk.references)
+    shown = {"groups": _groups(desk), "references": desk.references, "endings": _ENDINGS}
+    return owner.page("classes.html.j2", **shown)
 
 
 @router.post("/classes")
@@ -106,6 +113,9 @@ async def add(owner: Owner, form: Posted) -> Response:
     files = files_in(form)
     if len(files) < 2:
         raise InputError("choose at least two files: a single text cannot be compared")
+    wording = str(form.get("assignment", ""))
+    if wording.strip():
+        check_wording(wording, "The assignment's wording")
     asked = {"reference": str(form.get("reference", "")).strip(), "near": form.get("near") == "on"}
     folder = owner.desk.folder / "classes"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -119,6 +129,8 @@ async def add(owner: Owner, form: Posted) -> Response:
         is_taken = (group.folder / "texts" / name).exists()
         path = group.folder / "texts" / (f"{k}-{name}" if is_taken else name)
         path.write_bytes(await file.read())
+    if wording.strip():
+        write_whole(group.folder / "assignment.txt", wording.encode(errors="replace"))
     write_whole(group.folder / "asked.json", dump_json(asked).encode())
     try:
         group.settings(1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
+import io
 import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -21,11 +23,12 @@ from fabula.core.types import Document
 from fabula.jobs.job import Progress
 from fabula.models.available import check_key, find_models
 from fabula.review.reviewer import estimate_review
-from fabula.text import files_named, read_documents
+from fabula.text import count_words, files_named, read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret
 from fabula.writer import work
-from fabula.writer.drafts import Piece, Version, place_in, shown_time
+from fabula.writer.changes import COUNTS, moved_numbers
+from fabula.writer.drafts import Form, Piece, Version, place_in, shown_time
 from fabula.writer.setup import Step, setup, usable_sets
 
 router = APIRouter()
@@ -178,37 +181,56 @@ async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
 
 async def _measure(owner: Visit, form: FormData, piece: Piece | None) -> Response:
     asked = work.Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
-    text, name, file = text_in(form), "", form.get("file")
-    given: dict[str, Any] = asdict(asked)
-    if isinstance(file, UploadFile) and file.filename:
+    text, name, content, shape = text_in(form), "", b"", None
+    if (file := _file_in(form)) is not None:
         with tempfile.TemporaryDirectory() as folder:
             path = await _stored(file, Path(folder), 0)
-            documents = await run_in_threadpool(lambda: list(read_documents(files_named([path]))))
-        text, name = "\n\n".join(part.text for part in documents), Path(file.filename).stem
-        if len(documents) == 1:
-            meta = documents[0].meta
-            given["layout"] = {key: meta[key] for key in work.LAYOUT if key in meta}
+            text, shape = await run_in_threadpool(_read, path)
+            name, content = str(file.filename), path.read_bytes()
     if not text.strip():
         raise InputError("No text: paste a draft, or choose a file that contains one.")
     if len(text) > MAX_TEXT_CHARS:
         raise InputError("This is longer than any novel; submit the draft in parts.")
-    title = piece.title if piece else str(form.get("title") or name or _opening(text))
+    title = piece.title if piece else str(form.get("title") or Path(name).stem or _opening(text))
     notices = work.where_to(asked)
     if notices and form.get("agreed") != "yes":
         action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"
         known, can_send = await run_in_threadpool(_known_before, asked, text)
-        draft = {"asked": asked, "text": text, "title": title, "action": action}
+        draft = {"asked": asked, "text": text, "title": title, "action": action, "file_name": name}
+        draft["file_data"] = base64.b64encode(content).decode()
         return owner.page("sending.html.j2", told=notices, known=known, can_send=can_send, **draft)
     drafts = owner.desk.drafts
     if piece is None:
         # Whether it was typed on the desk, not uploaded as a file.
         writing = drafts.new.writing()
         is_written = writing is not None and writing.text.strip() == text.strip()
-        version = drafts.add(title, text, given, is_written=is_written)
+        version = drafts.add(title, text, asdict(asked), shape or Form(), is_written=is_written)
     else:
-        version = drafts.add_version(piece, text, given)
+        version = drafts.add_version(piece, text, asdict(asked), shape)
     owner.desk.begin(version)
     return RedirectResponse(f"/piece/{version.piece}/{version.number}", 303)
+
+
+def _file_in(form: FormData) -> UploadFile | None:
+    """The draft's file, also as the page that asks before it is sent repeats it."""
+    if isinstance(file := form.get("file"), UploadFile) and file.filename:
+        return file
+    if not (name := str(form.get("file_name", ""))):
+        return None
+    try:
+        data = base64.b64decode(str(form.get("file_data", "")))
+    except ValueError as error:
+        raise HTTPException(400) from error
+    return UploadFile(io.BytesIO(data), filename=name)
+
+
+def _read(path: Path) -> tuple[str, Form]:
+    """The text of a draft's file, and what the file has besides. Raises `InputError`."""
+    documents = list(read_documents(files_named([path])))
+    text = "\n\n".join(part.text for part in documents)
+    meta = documents[0].meta if len(documents) == 1 else {}
+    word = path.read_bytes() if path.suffix.lower() == ".docx" else None
+    return text, Form(meta.get("headings", ()), meta.get("italic_places", ()), word)
 
 
 def _known_before(asked: work.Asked, text: str) -> tuple[list[str], bool]:
@@ -297,11 +319,20 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     if not is_one:
         # Between two pieces every word differs; marking them all would be useless.
         old, new = ([Changed("same", run.text) for run in side] for side in (old, new))
-    # The numbers of both as displayed, in the order of the later one.
-    earlier = {row["key"]: row for row in before.found.get("numbers", ())}
+    # The numbers of both as displayed, in the order of the later one; of one piece those that a
+    # writer sees in its report, where they moved by more than chance.
+    found, later = before.found, after.found
+    moved = moved_numbers(found.get("sentences"), later.get("sentences"))
+    words: dict[str, Any] = {"key": "n_words", "title": "Words", "form": ",.0f", "signature": ""}
+    earlier = {row["key"]: row for row in found.get("numbers", ())}
     numbers = []
-    for figure in after.found.get("numbers", ()):
+    for figure in later.get("numbers", ()):
         if (other := earlier.get(figure["key"])) is None:
+            continue
+        if figure["key"] == "n_words":
+            # As every page counts them.
+            other, figure = (words | {"value": count_words(v.text)} for v in (before, after))
+        elif is_one and figure["key"] not in (*COUNTS, *(moved or ())):
             continue
         x, y = other["value"], figure["value"]
         change, note = "", ""
@@ -313,12 +344,15 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
             change = ("+" if y > x else "−") + format(abs(y - x), figure["form"])
         values = {"before": _shown(x, figure), "after": _shown(y, figure)}
         numbers.append({"title": figure["title"], **values, "change": change, "note": note})
-    moved = [row for row in numbers if row["change"] != "same"]
+    is_known = bool(numbers)
+    if is_one:
+        numbers = [row for row in numbers if row["change"] != "same"]
     sides = {"old": old, "new": new, "a": a, "b": b, "before": before, "after": after}
     return owner.page(
         "beside.html.j2",
-        numbers=moved if is_one else numbers,
-        n_same=len(numbers) - len(moved) if is_one else 0,
+        numbers=numbers,
+        is_known=is_known,
+        is_short=moved is None,
         changes=owner.desk.changes(before, after) if is_one else None,
         parts={part.id: part.title for part in own_parts()},
         titles=(a.title, b.title),

@@ -3,6 +3,8 @@
 desk.json                   the version of this format
 pieces/0001/piece.json      {"title": ...}
 pieces/0001/1/draft.txt     the version as it was given
+pieces/0001/1/draft.docx    the Word file that it was read from, if it was one
+pieces/0001/1/form.json     the places of its headings and italics, if any are known
 pieces/0001/1/asked.json    how it was to be measured
 pieces/0001/1/report.html   the report so far
 pieces/0001/1/place.html    the same, with room for the desk's bar
@@ -25,7 +27,7 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -36,7 +38,8 @@ import zstandard
 
 from fabula.core.errors import InputError
 from fabula.core.store import DESK, dump_json, write_whole
-from fabula.review.findings import noted_of_rows
+from fabula.jobs.result import picked
+from fabula.review.findings import followed, noted_of_rows
 from fabula.show.parts import Finding
 from fabula.text import count_words
 
@@ -175,6 +178,35 @@ def _now() -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What the file of a version has besides its text. Places are half-open, in characters."""
+
+    headings: Sequence[tuple[int, int, str]] = ()
+    """The start, level and words of each, as a document's `meta["headings"]`."""
+    italics: Sequence[tuple[int, int]] = ()
+    word: bytes | None = None
+    """The file itself, if it is a Word file."""
+
+    def of_next(self, before: str, after: str) -> Form:
+        """That of an edited text: its headings and italics are those whose words are still there.
+
+        A heading takes up its line, so words that became part of a longer one are none.
+        """
+        spans = [(start, start + len(title)) for start, _, title in self.headings]
+        places = followed([*spans, *self.italics], before, after)
+        headings = []
+        for (_, level, title), place in zip(self.headings, places, strict=False):
+            if place is not None:
+                begin = after.rfind("\n", 0, place[0]) + 1
+                line = after[begin:].partition("\n")[0]
+                if 0 < len(line.strip()) <= 2 * len(title):
+                    begin += len(line) - len(line.lstrip())
+                    headings.append((begin, level, line.strip()))
+        italics = [place for place in places[len(spans) :] if place is not None]
+        return Form(headings, italics, self.word if before == after else None)
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """One state of a piece."""
 
@@ -191,10 +223,18 @@ class Version:
         return read_object(self.folder / "asked.json")
 
     @property
-    def layout(self) -> dict[str, Any]:
-        """The places of headings and italics in an uploaded file."""
-        layout = self.asked.get("layout")
-        return layout if isinstance(layout, dict) else {}
+    def form(self) -> Form:
+        """What is known of it; the Word file only if the text was read from it."""
+        content, path = read_object(self.folder / "form.json"), self.folder / "draft.docx"
+        known: dict[str, list[Any]] = {}
+        for name, types in (("headings", [int, int, str]), ("italics", [int, int])):
+            rows = content.get(name)
+            known[name] = [
+                tuple(row)
+                for row in (rows if isinstance(rows, list) else ())
+                if isinstance(row, list) and list(map(type, row)) == types
+            ]
+        return Form(**known, word=path.read_bytes() if path.exists() else None)
 
     @property
     def found(self) -> dict[str, Any]:
@@ -273,7 +313,13 @@ class Drafts:
         return None if writing is None or writing.text == version.text else writing
 
     def add(
-        self, title: str, text: str, asked: Mapping[str, Any], *, is_written: bool = False
+        self,
+        title: str,
+        text: str,
+        asked: Mapping[str, Any],
+        form: Form = Form(),
+        *,
+        is_written: bool = False,
     ) -> Version:
         """A new piece with its first version; `is_written`: on the desk, as saved in `new`."""
         taken = [int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()]
@@ -291,10 +337,15 @@ class Drafts:
                 for name in ("states.jsonl", "texts"):
                     if (self.new.folder / name).exists():
                         shutil.move(self.new.folder / name, folder / name)
-        return self._add(folder, 1, text, asked)
+        return self._add(folder, 1, text, asked, form)
 
-    def add_version(self, piece: Piece, text: str, asked: Mapping[str, Any]) -> Version:
-        return self._add(self.folder / piece.id, piece.last.number + 1, text, asked)
+    def add_version(
+        self, piece: Piece, text: str, asked: Mapping[str, Any], form: Form | None = None
+    ) -> Version:
+        """The next version of a piece; without `form`, what is known of the last one is kept."""
+        last = piece.last
+        form = last.form.of_next(last.text, text) if form is None else form
+        return self._add(self.folder / piece.id, last.number + 1, text, asked, form)
 
     def remove(self, piece: Piece) -> None:
         """Delete a piece with all versions permanently."""
@@ -303,10 +354,16 @@ class Drafts:
         (self.folder / piece.id / "piece.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder / piece.id, ignore_errors=True)
 
-    def _add(self, folder: Path, number: int, text: str, asked: Mapping[str, Any]) -> Version:
+    def _add(
+        self, folder: Path, number: int, text: str, asked: Mapping[str, Any], form: Form
+    ) -> Version:
         version = Version(folder.name, number, folder / str(number))
         version.folder.mkdir()
         version.keep("draft.txt", text.encode(errors="surrogatepass"))
+        if form.word is not None:
+            version.keep("draft.docx", form.word)
+        if places := {k: v for k, v in picked(form, "headings", "italics").items() if v}:
+            version.keep("form.json", dump_json(places).encode(errors="replace"))
         version.keep("asked.json", dump_json({**asked, "made": _now()}).encode(errors="replace"))
         journal = Journal(folder)
         journal.put_aside()

@@ -16,6 +16,8 @@ from markupsafe import escape
 from fabula.core import __version__
 from fabula.core.errors import InputError
 from fabula.core.store import dump_json
+from fabula.core.types import Document
+from fabula.review.comments import with_comments
 from fabula.show.parts import Finding
 from fabula.text import count_words
 from fabula.web import visible
@@ -42,6 +44,7 @@ _HOLDS = (
     "the version, one per line; a missing value is an empty line. If a row is altered, removed or "
     "inserted later, every chain after it changes."
 )
+_WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
@@ -183,6 +186,17 @@ def download_draft(named: Named) -> Response:
     piece, version = named
     which = f"version {version.number}.txt"
     return _as_file(version.text.encode(errors="replace"), piece.title, which)
+
+
+@router.get("/piece/{id_}/{number}/comments.docx")
+def download_comments(named: Named) -> Response:
+    """The draft as a Word document, a copy of its own if it was one, with the findings."""
+    piece, version = named
+    form = version.form
+    document = Document(piece.title, version.text, meta={"headings": form.headings})
+    marked = [finding for finding in version.findings if finding.is_marked]
+    data, _ = with_comments(document, marked, form.word, italics=form.italics)
+    return _as_file(data, piece.title, f"version {version.number}.docx", _WORD)
 
 
 @router.get("/piece/{id_}/states/{number}/draft.txt")

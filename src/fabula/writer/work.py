@@ -41,12 +41,11 @@ from fabula.text import files_named, read_documents
 from fabula.text.chapters import line_of
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
+from fabula.writer.changes import sentence_rows
 from fabula.writer.drafts import Drafts, Piece, Version, read_json
 from fabula.writer.setup import SetupSettings
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
-LAYOUT = ("headings", "italic_places")
-"""What is kept of an uploaded file besides its text."""
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
 OTHER = "other"
@@ -434,7 +433,8 @@ class Desk:
         # Answers about one version are not paid for again in the next.
         plan = Asked.read(version.asked).settings(self.n_jobs, version.folder.parent / "answers")
         # The desk shows no lines; an uploaded file may mark headings and italics.
-        meta = {"title": piece.title, "headings": [], **version.layout}
+        form = version.form
+        meta = {"title": piece.title, "headings": form.headings, "italic_places": form.italics}
         document = Document(f"draft {version.number}", version.text, meta=meta)
         review: Review | None = None
         try:
@@ -455,12 +455,14 @@ class Desk:
         self.check_wanted(state)
         numbers, (row,) = numbers_of_review(review)
         noted = [asdict(f) for f in findings.noted_of(review.texts[0])]
+        profile = review.texts[0].results.get("profile")
         for finding in noted:
             del finding["number"]
         content = {
             "is_whole": is_whole,
             "signatures": dict(review.signatures),
             "findings": noted,
+            "sentences": sentence_rows(profile) if profile else [],
             "numbers": [
                 picked(n, "key", "title", "form")
                 | {"value": row.get(n.key), "signature": review.signatures.get(n.part, "")}

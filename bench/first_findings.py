@@ -35,8 +35,8 @@ from report import book_of
 NOVELS = "reference/gutenberg_novels.jsonl.gz"
 PARAPHRASES = Path(__file__).parents[1] / "tests" / "golden" / "paraphrases.jsonl"
 TITLE = "Great Expectations"
-ECHO = "A {0} stood beside the window. Nobody had moved the {0} since the morning."
-ECHOED = ("lantern", "trellis", "ledger", "basin", "harness", "kettle")
+ECHO = "A {0} coat hung beside the window. Nobody had moved the {0} chair since the morning."
+ECHOED = ("gnarled", "speckled", "lopsided", "threadbare", "sallow", "brittle")
 AGAIN = "It was long before anybody spoke of that evening again."
 KINDS = {
     "passage": ("passage",),

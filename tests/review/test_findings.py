@@ -34,7 +34,7 @@ PLANTED = {
     "never once learned to swim.",
     "name": "Katharine looked up at Kathrine's window.",
     "spelling": "They did not recieve the letter until spring.",
-    "echo": "A lantern hung from the beam. Somebody had left the lantern burning.",
+    "echo": "His gnarled hand held the gnarled vellum to the window.",
     "sentence": "Nobody had lived there since the fire.",
 }
 

@@ -80,7 +80,7 @@ def test_what_was_labelled_wrong_in_novels_is_not_noted(text: str):
 @pytest.mark.parametrize(
     ("kind", "place", "text"),
     [
-        ("echo", "lantern", "A lantern hung from the beam. Somebody had left the lantern burning."),
+        ("echo", "gnarled", "His gnarled hand held the gnarled vellum to the window."),
         ("spelling", "recieve", "They did not recieve the letter until spring."),
         ("spelling", "recieve", "“They did not recieve the letter,” said the clerk."),
         ("grammar", "was", "They was late for the boat, and nobody came."),
@@ -171,13 +171,13 @@ def plainest(kind: str, text: str) -> list[str]:
     return [text[one.start : one.end] for one in sorted(notes, key=lambda one: -one.strength)]
 
 
-def test_plain_slips_come_before_what_somebody_says_and_before_rare_words():
+def test_a_slip_is_noted_and_what_somebody_says_and_rare_words_are_not():
     # Of the three, only "seperate" is an error; "thriven" is in no dictionary of the checker.
     text = (
         "“That is t' fowld of the farm,” said Joseph. It had thriven there, while the lamb slept. "
         "It was a seperate matter, and nobody spoke of it again."
     )
-    assert plainest("spelling", text) == ["seperate", "thriven", "fowld"]
+    assert plainest("spelling", text) == ["seperate"]
 
 
 def test_a_capitalized_noun_has_one_spelling():

@@ -55,7 +55,7 @@ _MIN_ECHO = 4
 _JOINS = re.compile(r"^\W*$|,|\b(?:and|or|nor|but|by|as|than)\b")
 _TOPIC = 1_000
 """A word at least this frequent in the text is its topic, not an echo."""
-_MIN_REPEATED = 8
+_MIN_REPEATED = 7
 _LONG_REPEATED = 15
 """Sentences of this many words or more hardly repeat by chance."""
 _SAME_BEGINNING = 4
@@ -202,10 +202,9 @@ def _spelt_twice(
             is_rarer = other in places and 3 * n_other <= n_often
             if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
                 continue
-            # Another name that is one, or is used more than by mistake.
-            if n_other > max(2, n_often // 20) or (
-                read.is_accepted(other, as_name=True) and not _is_by_ear(name, other)
-            ):
+            # A name that the checker knows (Paris, but not Waiter), or that is no mistake so often.
+            is_known = read.is_accepted(other, as_name=True) and not read.is_accepted(other)
+            if n_other > max(2, n_often // 20) or (is_known and not _is_by_ear(name, other)):
                 continue
             # Derived from the name: America and Americans, Kjoge and a Kjoger; or the Americans and
             # the Americas.

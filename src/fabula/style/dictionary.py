@@ -66,7 +66,7 @@ def own_words(read: Reading) -> OwnWords:
         for token in filter(lambda token: token.text.isalpha(), sentence.tokens):
             if token.text.islower():
                 words[token.text] += 1
-            elif token.pos == "PROPN" and token.text.istitle():
+            elif token.text.istitle():
                 names[token.text] += 1
     often = [name for name, n in names.most_common() if n >= _MIN_NAME and not words[name.lower()]]
     return OwnWords(

@@ -258,13 +258,14 @@ class Told:
             key: useful for key, (_, useful) in self.rows().items() if key.startswith(f"{piece}/")
         }
 
-    def mark(self, piece: str, kind: str, words: str, is_useful: bool | None) -> None:
-        """Keep a mark, which replaces an earlier one; None takes it away."""
+    def mark(self, piece: str, kind: str, words: str, *, is_useful: bool | None) -> None:
+        """Keep a mark, which replaces an earlier one; None takes away that it was not useful."""
         with _lock:
-            rows = self.rows()
-            rows.pop(key := told_key(piece, kind, words), None)
+            rows, key = self.rows(), told_key(piece, kind, words)
             if is_useful is not None:
                 rows[key] = kind, is_useful
+            elif rows.get(key) == (kind, False):
+                del rows[key]
             content = {key: {"kind": kind, "is_useful": good} for key, (kind, good) in rows.items()}
             write_whole(self.path, dump_json(content).encode())
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from tests.serving import serving
+from tests.writer.test_desk import answer, draft, opened, send, when_over
 from tests.writer.test_desk import books as books
 from tests.writer.test_desk import desk as desk
-from tests.writer.test_desk import opened, send, when_over
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document
@@ -101,6 +102,27 @@ def test_a_finding_is_dismissed_while_one_writes(client: TestClient):
     assert after.count("“teh” is in neither") == page.count("“teh” is in neither") - 1
     measured_again(client, text, 2)
     assert first(client, "/piece/0001/2").count("teh") == 1, "the one that was there before"
+
+
+def test_passages_and_points_are_dismissed_and_numbers_stay(desk: Desk):
+    client = opened(desk)
+    with serving(answer) as served:
+        draft(client, desk, model=f"{served.url}/v1#editor", feedback="on", readings="1")
+        when_over(client)
+        send(client, "/piece/0001/1/answer", agreed="yes")
+        assert when_over(client)["error"] == ""
+    before = desk.drafts.pieces()[0].last.found["numbers"]
+    page = client.get("/piece/0001/1").text
+    assert "One passage to check" in page
+    assert "One point to revise" in page
+    for kind in ("passage", "point"):
+        (value,) = {*re.findall(rf'name="here" value="({kind} [^"]* findings)"', page)}
+        page = send(client, "/piece/0001/1/finding", here=value).text
+    assert "<mark" not in page
+    assert "No passage to check" in page
+    assert "No points are left: you dismissed them." in page
+    assert desk.drafts.pieces()[0].last.found["numbers"] == before
+    assert first(client) == []
 
 
 def test_kinds_are_switched_at_once_and_results_that_are_gone_are_measured_again(

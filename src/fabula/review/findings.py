@@ -180,7 +180,9 @@ def _is_same(
 def is_again(finding: Finding, place: Place | None, other: Finding) -> bool:
     """Whether a finding of a later draft is this one, whose place is `place` there, in the same
     words; a point of feedback that says the same."""
-    if place is None or not _is_same(finding, place, other, _share_words):
+    if place is None or not (place[0] < other.end and other.start < place[1]):
+        return False
+    if not _is_same(finding, place, other, _share_words):
         return False
     return finding.kind == "point" or finding.words.casefold() == other.words.casefold()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from fabula.core import __version__
 from fabula.core.errors import DAMAGE
@@ -30,13 +30,25 @@ def store(version: Version, review: Review, *, is_whole: bool) -> None:
         version.keep(_FILE, data.getvalue())
 
 
-def load(version: Version) -> tuple[bool, Review] | None:
-    """Whether all parts are there, and the results; None if there are none that can be read."""
+class Stored(NamedTuple):
+    """A version's results."""
+
+    review: Review
+    is_whole: bool
+    """Whether all parts are there."""
+    made: int
+    """When the file was written, in nanoseconds."""
+
+
+def load(version: Version) -> Stored | None:
+    """The stored results; None if there are none that can be read."""
+    path = version.folder / _FILE
     try:
-        made_by, is_whole, review = pickle.loads((version.folder / _FILE).read_bytes())
+        made = path.stat().st_mtime_ns
+        made_by, is_whole, review = pickle.loads(path.read_bytes())
     except (*DAMAGE, OSError, EOFError, ImportError, pickle.UnpicklingError):
         return None
-    return (is_whole, review) if made_by == __version__ else None
+    return Stored(review, is_whole, made) if made_by == __version__ else None
 
 
 class _Pickler(pickle.Pickler):

@@ -428,11 +428,12 @@ class Desk:
         found = version.found
         if not found or found.get("choices", "") == Choices(version.folder.parent).state:
             return
-        stored = load(version)
-        if stored is not None:
-            is_whole, review = stored
-            show_review(version, review, is_whole=is_whole)
-        elif self.state(version).is_over:
+        made = None
+        # Again if more was measured meanwhile.
+        while (stored := load(version)) is not None and stored.made != made:
+            show_review(version, stored.review, is_whole=stored.is_whole)
+            made = stored.made
+        if stored is None and self.state(version).is_over:
             self.begin(version)
 
     def changes(self, before: Version, after: Version) -> findings.Changes | None:

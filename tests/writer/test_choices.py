@@ -1,6 +1,8 @@
 """What a writer decides about findings: it stays decided, over drafts, and can be taken back."""
 
 import json
+import os
+import pickle
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -14,12 +16,14 @@ from tests.writer.test_desk import books as books
 from tests.writer.test_desk import desk as desk
 
 from fabula.core.errors import InputError
+from fabula.core.store import write_whole
 from fabula.core.types import Document
 from fabula.linguistic.profile import opened_tools
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer
 from fabula.style.dictionary import own_words, read_dictionary
 from fabula.writer.choices import Choices, Told
+from fabula.writer.stored import load
 from fabula.writer.work import Asked, Desk
 
 DRAFT = (
@@ -107,11 +111,14 @@ def test_a_finding_is_dismissed_while_one_writes(client: TestClient):
 def test_passages_and_points_are_dismissed_and_numbers_stay(desk: Desk):
     client = opened(desk)
     with serving(answer) as served:
-        draft(client, desk, model=f"{served.url}/v1#editor", feedback="on", readings="1")
+        asked = {"feedback": "on", "verdicts": "on", "fluency": "on", "readings": "1"}
+        draft(client, desk, model=f"{served.url}/v1#editor", **asked)
         when_over(client)
         send(client, "/piece/0001/1/answer", agreed="yes")
         assert when_over(client)["error"] == ""
-    before = desk.drafts.pieces()[0].last.found["numbers"]
+    version = desk.drafts.pieces()[0].last
+    before = version.found["numbers"]
+    assert load(version) is not None, "all results can be read again"
     page = client.get("/piece/0001/1").text
     assert "One passage to check" in page
     assert "One point to revise" in page
@@ -121,7 +128,7 @@ def test_passages_and_points_are_dismissed_and_numbers_stay(desk: Desk):
     assert "<mark" not in page
     assert "No passage to check" in page
     assert "No points are left: you dismissed them." in page
-    assert desk.drafts.pieces()[0].last.found["numbers"] == before
+    assert version.found["numbers"] == before
     assert first(client) == []
 
 
@@ -175,6 +182,17 @@ def test_choices_need_the_desk_s_own_form(client: TestClient):
         assert client.post(f"/piece/0001/{path}", data={"csrf": "x"}).status_code == 403
     assert send(client, "/piece/0001/1/finding", here="nonsense").status_code == 422
     assert send(client, "/piece/0001/1/finding", here="spelling 1 2 findings").status_code == 200
+
+
+def test_results_from_elsewhere_run_nothing(desk: Desk, tmp_path: Path):
+    version = desk.drafts.add("t", DRAFT, asdict(Asked()))
+    for call in (os.mkdir, write_whole):
+        target = tmp_path / "made"
+        row = (call, (target,) if call is os.mkdir else (target, b"x"))
+        evil = type("Evil", (), {"__reduce__": lambda _, row=row: row})
+        version.keep("review.pickle", pickle.dumps(evil()))
+        assert load(version) is None
+        assert not target.exists()
 
 
 def test_damaged_choices_are_none(tmp_path: Path):

@@ -10,9 +10,9 @@ kinds that are rare there, and up to 34 of each other kind. The fourth, after th
 grammar and beginnings had been corrected once more: openings of 20 further chapters, every
 note of these kinds and of rare ones. The fifth, with rules 4: the stories that were left, and
 openings of 30 further chapters; up to 24 notes of each of these kinds and of echoes. The sixth,
-with rules 7, which were made after reading what rules 6 noted in all of these texts and in eight books:
-stories by ten systems (HANNA), the stories of TTCW, and stretches of 120 further chapters; up to 40
-notes of each kind that is on. No rule was
+with rules 7, which were made after reading what rules 6 noted in the stories and in eight books:
+stories by ten systems (HANNA), those of TTCW, and stretches of 120 further chapters; up to 40 notes
+of each kind that is on, and of echoes. No rule was
 made from any of the texts of a round before it, but for a count: which rules of Harper fire too
 often was counted in novels and children's books, those of the later rounds among them. After the
 fifth, so were the words of several books. Notes were labelled by reading them in their context:

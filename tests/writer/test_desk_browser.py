@@ -128,6 +128,44 @@ def test_every_keystroke_is_there_again_and_marked_while_one_writes(scripted: An
     assert len(web.all_of(browser, "tbody tr")) >= 2
 
 
+FAULTY = "And teh keeper did not recieve it.\n\nShe put teh lamp out, and did not recieve it again."
+
+
+@pytest.mark.parametrize("kind", ["scripted", "bare"])
+def test_a_finding_is_dismissed_by_keyboard_and_taken_back(
+    kind: str, address: str, request: pytest.FixtureRequest
+):
+    browser = request.getfixturevalue(kind)
+    browser.get(f"{address}/open?given={KEY}")
+    web.find(browser, "#draft").send_keys(FAULTY)
+    web.press(browser, "Measure it")
+    when_over(browser)
+    report = browser.current_url
+
+    def places() -> list[Any]:
+        return web.all_of(browser, "#findings > ol > li")
+
+    web.until(browser, lambda: len(places()) == 4)
+    button = web.find(browser, "#findings [name=here]")
+    assert button.accessible_name.startswith("Dismiss here: Spelling, ")
+    button.send_keys("\ue007")
+    web.until(browser, lambda: len(places()) == 3)
+    if kind == "scripted":
+        focused = browser.switch_to.active_element
+        assert focused.find_element("xpath", "..").get_attribute("class") == "decide"
+    web.find(browser, "#findings [name=useful]").send_keys("\ue007")
+    web.until(browser, lambda: web.all_of(browser, "#findings [aria-pressed=true]"))
+    web.find(browser, "#findings [name=everywhere]").send_keys("\ue007")
+    web.until(browser, lambda: len(places()) < 3)
+    web.find(browser, ".own > a").send_keys("\ue007")
+    web.until(browser, lambda: "were useful" in web.find(browser, "main").text)
+    n_left = len(web.all_of(browser, "[name=number]"))
+    web.find(browser, "[name=number]").send_keys("\ue007")
+    web.until(browser, lambda: len(web.all_of(browser, "[name=number]")) == n_left - 1)
+    browser.get(report)
+    assert len(places()) == 3
+
+
 BEHIND = """
 const real = window.fetch;
 let edition = 100;
@@ -163,7 +201,7 @@ def test_no_page_of_the_desk_has_a_barrier_or_sticks_out(scripted: Any, address:
     browser.get(f"{address}/piece/{first}/1/edit")
     web.find(browser, "#draft").send_keys("Then teh end.")
     web.until(browser, lambda: "“teh” is in neither" in web.find(browser, ".check").text)
-    pages = ("1", "1/edit", "versions", "record", "states/1", "1/remove")
+    pages = ("1", "1/edit", "versions", "record", "states/1", "1/remove", "dismissed")
     for path in ("/", f"/piece/{last}/1", *(f"/piece/{first}/{page}" for page in pages),
                  f"/beside?left={first}-1&right={last}-1", "/models", "/nowhere"):  # fmt: skip
         browser.get(f"{address}{path}")

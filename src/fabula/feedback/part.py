@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from fabula.core.types import Document, Measurement
 from fabula.show.page import Note, cut_text, write_page_file
 from fabula.show.parts import (
     Finding,
+    FindingKey,
     Marks,
     ReportPart,
     Review,
@@ -119,6 +121,8 @@ def nothing_left(advice: Advice) -> str:
     """Why there are no points."""
     if advice.n_answers and advice.n_perfect == advice.n_answers:
         return f"{advice.model} would not change anything."
+    if "dismissed" in advice.dropped:
+        return "No points are left: you dismissed them."
     if set(advice.dropped) == {"praise"}:
         return "No points are left: nothing in the answers asks for a change."
     return (
@@ -196,6 +200,19 @@ class FeedbackPart(ReportPart):
             for number, (advice, point) in enumerate(points, 1)
             if point.places
         ]
+
+    def without(self, text: TextReview, hidden: Collection[FindingKey]) -> TextReview:
+        def is_shown(point: Point) -> bool:
+            return not point.places or ("point", *point.places[0]) not in hidden
+
+        advices = []
+        for advice in self._advice(text):
+            points = tuple(filter(is_shown, advice.points))
+            if n_lost := len(advice.points) - len(points):
+                dropped = {**advice.dropped, "dismissed": n_lost}
+                advice = replace(advice, points=points, dropped=dropped)
+            advices.append(advice)
+        return text.having(self.id, tuple(advices)) if advices else text
 
     def said(self, text: TextReview) -> Iterable[Said]:
         if n_points := sum(len(advice.points) for advice in self._advice(text)):

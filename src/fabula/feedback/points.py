@@ -38,6 +38,7 @@ DROPPED = {
     "cut": "were cut at the limit of tokens",
     "broken": "were not whole (damaged JSON)",
     "praise": "asked for no change",
+    "dismissed": "you dismissed",
 }
 """Why a remark is not a point, for display."""
 

@@ -6,7 +6,7 @@ The page is one file without scripts. It is built from the rows of `scores.jsonl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ from fabula.show.norms import HIGH, LOW, bands_of
 from fabula.show.page import Borrowed, Gloss, cut_text, write_page_file
 from fabula.show.parts import (
     Finding,
+    FindingKey,
     Marks,
     NumbersPart,
     Review,
@@ -420,6 +421,14 @@ class OriginalityPart(NumbersPart):
             findings.append(finding_at(text, kind, title, place, why, number))
         return findings
 
+    def without(self, text: TextReview, hidden: Collection[FindingKey]) -> TextReview:
+        result = text.results.get(self.id)
+        if result is None or result.ranked is None:
+            return text
+        both = zip(self._passages(text), result.ranked.passages, strict=True)
+        shown = tuple(passage for finding, passage in both if finding.key not in hidden)
+        return text.having(self.id, replace(result, ranked=replace(result.ranked, passages=shown)))
+
     def said(self, text: TextReview) -> Iterable[Said]:
         result = text.results.get(self.id)
         if result is None or result.ranked is None:
@@ -433,7 +442,7 @@ class OriginalityPart(NumbersPart):
         exact = f", {exactly}" if n_exact == len(passages) else exact
         sentence = f"{counted(len(passages), 'passage')} to check{exact}."
         if not passages:
-            sentence = "No passage was found in the reference."
+            sentence = "No passage to check."
         elif ranked.by_chance is not None:
             shown = "fewer than 0.1" if ranked.by_chance < 0.05 else f"{ranked.by_chance:.1f}"
             sentence += f" By chance, a text of this length shows {shown}."

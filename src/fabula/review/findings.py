@@ -16,7 +16,7 @@ import functools
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +25,15 @@ from fabula.core.errors import ModelError
 from fabula.core.instruments import own_parts
 from fabula.feedback.points import SAME
 from fabula.feedback.written_faults import moved_places
-from fabula.show.parts import Finding, Review, Said, TextReview, part_of_finding, parts_of
+from fabula.show.parts import (
+    Finding,
+    FindingKey,
+    Review,
+    Said,
+    TextReview,
+    part_of_finding,
+    parts_of,
+)
 
 _N_FIRST = 10
 _AGAIN = 0.55
@@ -36,7 +44,7 @@ _MAX_PARAGRAPH_CHARS = 20_000
 """Longer ones are not compared word by word: it would be slow."""
 _MIN_SHARED = 0.4
 """The share of the shorter one's words from which two paragraphs are the same, rewritten."""
-_BY_WORDS = frozenset(("spelling", "grammar", "echo", "name", "stock", "tag"))
+BY_WORDS = frozenset(("spelling", "grammar", "echo", "name", "renamed", "stock", "tag"))
 """Findings about particular words: if these change, it is another finding."""
 _ALIKE = 0.25
 PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*")
@@ -177,7 +185,25 @@ def _is_same(
         return False
     if finding.kind == "point":
         return says_same(finding.why, other.why)
-    return is_worded_so or finding.kind not in _BY_WORDS
+    return is_worded_so or finding.kind not in BY_WORDS
+
+
+def is_again(finding: Finding, place: Place | None, other: Finding) -> bool:
+    """Whether a finding of a later draft is this one, whose place is `place` there, in the same
+    words; a point of feedback that says the same."""
+    if place is None or not (place[0] < other.end and other.start < place[1]):
+        return False
+    if not _is_same(finding, place, other, _share_words):
+        return False
+    return finding.kind == "point" or finding.words.casefold() == other.words.casefold()
+
+
+def without_findings(review: Review, hidden: Collection[FindingKey]) -> Review:
+    """The review without these findings of its texts; the numbers stay."""
+    texts = list(review.texts)
+    for part in own_parts() if hidden else ():
+        texts = [part.without(text, hidden) for text in texts]
+    return replace(review, texts=tuple(texts))
 
 
 @functools.cache

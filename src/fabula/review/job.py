@@ -89,6 +89,12 @@ class InstrumentSettings(Processes, Matching):
         tunes="tools",
     )
     grammar: str = grammar_setting()
+    dictionary: Path | None = setting(
+        None,
+        help="Words that are never noted as spelling or as a name: a text file, a word a line.",
+        unit="FILE",
+        tunes="tools",
+    )
     without: tuple[str, ...] = setting(
         (),
         help="Leave an instrument out: originality, profile, lines, verdicts, feedback, "
@@ -534,6 +540,7 @@ def _alone(
     if settings.only not in ("lines", "book"):
         return None
     from fabula.style.book import BookInstrument, book_tables, measure_book
+    from fabula.style.dictionary import read_dictionary, without_words
     from fabula.style.lines import read_drafts
     from fabula.style.part import line_tables
 
@@ -541,9 +548,12 @@ def _alone(
     if settings.only == "lines":
         progress.begin("reading line by line", len(documents))
         notes, n_jobs = [], settings.n_processes
-        for read in read_drafts(documents, ["lines"], settings.grammar, n_jobs=n_jobs):
+        words = read_dictionary(settings.dictionary)
+        drafts = read_drafts(documents, ["lines"], settings.grammar, n_jobs=n_jobs)
+        for document, read in zip(documents, drafts, strict=True):
             assert read.lines is not None
-            notes.append(read.lines.without(settings.without, settings.with_))
+            chosen = read.lines.without(settings.without, settings.with_)
+            notes.append(without_words(chosen, document.text, words))
             progress.advance(1)
         n = settings.per_thousand
         rows = [noted.to_row(draft, n) for draft, noted in zip(documents, notes, strict=True)]

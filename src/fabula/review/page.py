@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabula.review.findings import findings_of, marked_findings, said_of
+from fabula.review.findings import BY_WORDS, findings_of, marked_findings, said_of
 from fabula.show.page import cut_text, write_page_file
 from fabula.show.parts import (
     Finding,
@@ -148,27 +148,30 @@ def _findings(
         part = part_of_finding(finding.kind)
         return part.anchor(number, finding, views[part.id])
 
+    def shown(finding: Finding) -> dict[str, Any]:
+        return {
+            "finding": finding,
+            "is_word": finding.kind in BY_WORDS,
+            "title": finding.title,
+            "where": finding.where,
+            "quote": quoted(whole, finding.start, finding.end),
+            "around": finding.around,
+            "why": finding.why,
+            "right": right_of(finding.kind),
+            "href": place_of(finding),
+            "kind": part_of_finding(finding.kind).colour,
+            "at": f"{100 * finding.start / max(1, len(whole)):.2f}",
+        }
+
     whole, suffix = text.document.text, "" if len(review.texts) == 1 else f"-{number}"
     return {
         "said": [
             {"sentence": s.sentence, "href": place_of(s.first) if s.first else s.about + suffix}
             for s in said_of(text, review)
         ],
-        "first": [
-            {
-                "title": finding.title,
-                "where": finding.where,
-                "quote": quoted(whole, finding.start, finding.end),
-                "around": finding.around,
-                "why": finding.why,
-                "right": right_of(finding.kind),
-                "href": place_of(finding),
-                "kind": part_of_finding(finding.kind).colour,
-                "at": f"{100 * finding.start / max(1, len(whole)):.2f}",
-            }
-            for finding in findings_of(text)
-        ],
-        "n_all": len(marked_findings(text)),
+        "first": list(map(shown, findings_of(text))),
+        # All of them, which the desk can dismiss.
+        "all": list(map(shown, marked_findings(text))),
     }
 
 

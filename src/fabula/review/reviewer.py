@@ -35,6 +35,7 @@ from fabula.reference.search import Reference
 from fabula.review.job import ReportSettings
 from fabula.show.parts import LeftOut, Review, TextReview
 from fabula.stats.norms import GroupBook
+from fabula.style.dictionary import read_dictionary, without_words
 from fabula.style.fluency import FluencyMeasure, read_tokens
 from fabula.style.lines import Wanted, read_drafts
 from fabula.text import check_documents
@@ -255,6 +256,7 @@ class Reviewer:
                 review = _without(review, part)
         if not wanted:
             return review
+        words = read_dictionary(self.plan.dictionary)
         progress.begin("reading line by line", len(review.texts))
         texts = []
         try:
@@ -263,6 +265,7 @@ class Reviewer:
             drafts = read_drafts(documents, wanted, plan.grammar, n_jobs=plan.n_processes)
             for text, read in zip(review.texts, drafts, strict=True):
                 lines = None if read.lines is None else read.lines.without(plan.without, plan.with_)
+                lines = lines and without_words(lines, text.document.text, words)
                 for part, result in (("profile", read.profile), ("lines", lines)):
                     text = text if result is None else text.having(part, result)
                 texts.append(text)

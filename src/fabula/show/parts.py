@@ -9,7 +9,7 @@ sentences for a paper iterate over `parts_of`; `review/reviewer.py` runs the ins
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,8 @@ from fabula.text.emphasis import unmarked
 from fabula.text.words import UNITS, count_words
 
 Values = dict[str, float | None]
+FindingKey = tuple[str, int, int]
+"""A finding's kind and place."""
 _MAX_QUOTED_CHARS = 300
 _AROUND_CHARS = 40
 _MAX_ALONE = 2
@@ -135,6 +137,11 @@ class Finding:
     """The text before and after, unless `words` and `where` are enough to find it."""
     number: int = field(default=0, compare=False)
     """Its number among those of its instrument, from 1, as shown on the page; 0 if unknown."""
+
+    @property
+    def key(self) -> FindingKey:
+        """What tells it from the other findings of its text."""
+        return self.kind, self.start, self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +272,10 @@ class ReportPart:
     def unmarked(self, text: TextReview) -> Iterable[Finding]:
         """Findings that the page has no room for."""
         return ()
+
+    def without(self, text: TextReview, hidden: Collection[FindingKey]) -> TextReview:
+        """The text without these of its findings; its numbers stay."""
+        return text
 
     def said(self, text: TextReview) -> Iterable[Said]:
         """Its sentences on the first screen."""

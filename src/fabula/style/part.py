@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from fabula.show.norms import Dot, bands_of, scatter
 from fabula.show.page import Listed
 from fabula.show.parts import (
     Finding,
+    FindingKey,
     Marks,
     NumbersPart,
     Review,
@@ -157,6 +158,13 @@ class LinesPart(NumbersPart):
         for note in () if lines is None else lines.notes:
             if (note.kind, note.start, note.end) not in marked:
                 yield replace(_noted(text, 0, note), is_marked=False)
+
+    def without(self, text: TextReview, hidden: Collection[FindingKey]) -> TextReview:
+        lines: LineReview | None = text.results.get(self.id)
+        if lines is None:
+            return text
+        notes = (note for note in lines.notes if (note.kind, note.start, note.end) not in hidden)
+        return text.having(self.id, replace(lines, notes=tuple(notes)))
 
     def said(self, text: TextReview) -> Iterable[Said]:
         notes = [_noted(text, k, note) for k, note in enumerate(self.notes_of(text), 1)]

@@ -28,11 +28,12 @@ from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret
 from fabula.writer import work
 from fabula.writer.changes import COUNTS, moved_numbers
+from fabula.writer.choices import Choices
 from fabula.writer.drafts import Form, Piece, Version, place_in, shown_time
 from fabula.writer.setup import Step, setup, usable_sets
 
 router = APIRouter()
-_MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 40, 400, 64 * 1024 * 1024
+_MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 200, 400, 64 * 1024 * 1024
 MAX_TEXT_CHARS = 5_000_000
 _MAX_OPENING_CHARS = 60
 ENDINGS = ",".join(f".{kind}" for kind in READERS if kind not in {*TABLES, "wet", "scriv"})
@@ -254,11 +255,15 @@ def _known_before(asked: work.Asked, text: str) -> tuple[list[str], bool]:
 def show(owner: Owner, named: Named) -> Response:
     """A version with its report so far."""
     piece, version = named
+    owner.desk.renew(version)
     state = owner.desk.state(version)
     earlier = (v for v in reversed(piece.versions) if v.number < version.number)
     title, notices = piece.title, work.where_to(work.Asked.read(version.asked))
     shown = {"state": state, "told": notices, "title": title, "before": next(earlier, None)}
     shown |= {"piece": piece, "version": version, "writing": owner.unmeasured(piece)}
+    choices = Choices(version.folder.parent)
+    shown |= {"kinds": choices.kinds(), "n_dismissed": len(choices.dismissed())}
+    shown["own"] = choices.offered(work.words_of(version))
     bar = work.render("bar.html.j2", csrf=owner.csrf, **shown)
     place = place_in(version.folder) or work.render_waiting(title)
     return HTMLResponse(work.with_bar(place, bar, is_over=state.is_over))
@@ -271,9 +276,10 @@ def state(owner: Owner, named: Named) -> Response:
 
 
 @router.get("/piece/{id_}/{number}/report.html")
-def download(named: Named) -> Response:
+def download(owner: Owner, named: Named) -> Response:
     """The report as a file to download or send."""
     piece, version = named
+    owner.desk.renew(version)
     return report_file(version.folder, f"report-{piece.id}-{version.number}")
 
 

@@ -8,7 +8,9 @@ pieces/0001/1/form.json     the places of its headings and italics, if any are k
 pieces/0001/1/asked.json    how it was to be measured
 pieces/0001/1/report.html   the report so far
 pieces/0001/1/place.html    the same, with room for the desk's bar
-pieces/0001/1/found.json    the numbers and the findings, for comparing
+pieces/0001/1/found.json    the numbers and the findings that are shown, for comparing
+pieces/0001/1/words.json    names and words of its own, to be offered for the dictionary
+pieces/0001/1/review.pickle all results, to make the pages again; it may be deleted
 
 Text being written is stored next to it with its saved states, so that nothing that was typed is
 lost; before a piece has a version, in new/.
@@ -124,20 +126,26 @@ class Journal:
 
     def keep(self, text: str, version: int | None = None) -> None:
         """Save a state, unless it equals the last one and was not measured."""
-        data = text.encode(errors="replace")
-        digest = hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
         with _lock:
             states = self.states()
             if version is None and (not text.strip() or (states and states[-1].text == digest)):
                 return
-            path = self.folder / "texts" / f"{digest}.zst"
-            path.parent.mkdir(exist_ok=True)
-            if not path.exists():
-                write_whole(path, zstandard.ZstdCompressor().compress(data))
+            self.store(text)
             row = KeptState(_now(), digest, count_words(text), version, "")
             row = replace(row, chain=chained(states[-1].chain if states else "", row))
             lines = "".join(dump_json(asdict(state)) + "\n" for state in (*states, row))
             write_whole(self.folder / "states.jsonl", lines.encode())
+
+    def store(self, text: str) -> str:
+        """Store a text; returns its name, the SHA-256 of its UTF-8."""
+        data = text.encode(errors="replace")
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.folder / "texts" / f"{digest}.zst"
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            write_whole(path, zstandard.ZstdCompressor().compress(data))
+        return digest
 
     def states(self) -> list[KeptState]:
         """All states, the oldest first; up to the first unreadable row."""
@@ -149,12 +157,16 @@ class Journal:
 
     def text(self, state: KeptState) -> str | None:
         """The text of a state; None if its file is missing or was altered."""
+        return self.text_of(state.text)
+
+    def text_of(self, digest: str) -> str | None:
+        """The same of a stored text."""
         try:
-            data = (self.folder / "texts" / f"{state.text}.zst").read_bytes()
+            data = (self.folder / "texts" / f"{digest}.zst").read_bytes()
             whole = zstandard.ZstdDecompressor().decompress(data)
-        except (OSError, zstandard.ZstdError):
+        except (OSError, ValueError, zstandard.ZstdError):
             return None
-        return whole.decode() if hashlib.sha256(whole).hexdigest() == state.text else None
+        return whole.decode() if hashlib.sha256(whole).hexdigest() == digest else None
 
 
 def chained(before: str, state: KeptState) -> str:
@@ -295,13 +307,13 @@ class Drafts:
 
     def pieces(self) -> list[Piece]:
         """Pieces by last edit, the newest first."""
-        pieces = [self._piece(path) for path in self.folder.iterdir() if path.name.isdecimal()]
+        pieces = [piece_in(path) for path in self.folder.iterdir() if path.name.isdecimal()]
         made = {piece.id: str(piece.last.asked.get("made", "")) for piece in pieces if piece}
         return sorted(filter(None, pieces), key=lambda p: (made[p.id], p.id), reverse=True)
 
     def piece(self, id_: str) -> Piece | None:
         """None if there is no such piece."""
-        return self._piece(self.folder / id_) if id_.isdecimal() and len(id_) < 12 else None
+        return piece_in(self.folder / id_) if id_.isdecimal() and len(id_) < 12 else None
 
     def journal(self, piece: str) -> Journal:
         """Text being written for a piece, and its saved states."""
@@ -370,17 +382,19 @@ class Drafts:
         journal.keep(text, number)
         return version
 
-    def _piece(self, folder: Path) -> Piece | None:
-        if not (folder / "piece.json").exists():
-            return None
-        versions = [
-            Version(folder.name, int(path.name), path)
-            for path in folder.iterdir()
-            if path.name.isdecimal() and (path / "asked.json").exists()
-        ]
-        versions.sort(key=lambda version: version.number)
-        title = str(read_object(folder / "piece.json").get("title", "Untitled"))
-        return Piece(folder.name, title, tuple(versions)) if versions else None
+
+def piece_in(folder: Path) -> Piece | None:
+    """The piece in a folder; None if there is none."""
+    if not (folder / "piece.json").exists():
+        return None
+    versions = [
+        Version(folder.name, int(path.name), path)
+        for path in folder.iterdir()
+        if path.name.isdecimal() and (path / "asked.json").exists()
+    ]
+    versions.sort(key=lambda version: version.number)
+    title = str(read_object(folder / "piece.json").get("title", "Untitled"))
+    return Piece(folder.name, title, tuple(versions)) if versions else None
 
 
 def place_in(folder: Path) -> str:

@@ -18,6 +18,7 @@ from fabula.core.errors import InputError
 from fabula.core.store import dump_json
 from fabula.core.types import Document
 from fabula.review.comments import with_comments
+from fabula.review.findings import BY_WORDS
 from fabula.show.parts import Finding
 from fabula.text import count_words
 from fabula.web import visible
@@ -109,7 +110,13 @@ def check(owner: Owner, form: Posted, named: Named) -> Response:
         return replace(finding, start=start, end=end)
 
     new, still = list(map(moved, changes.new)), list(map(moved, changes.still))
-    page = render("check.html.j2", version=version, gone=changes.gone, new=new, still=still)
+    # What its buttons send: the places in characters.
+    keys = {
+        there: (f"{one.kind} {one.start} {one.end} findings", one.kind in BY_WORDS)
+        for there, one in zip((*new, *still), (*changes.new, *changes.still), strict=True)
+    }
+    shown = {"gone": changes.gone, "new": new, "still": still, "keys": keys}
+    page = render("check.html.j2", version=version, **shown)
     marks = sorted([finding.start, finding.end] for finding in (*new, *still))
     return JSONResponse({"html": page, "marks": marks})
 

@@ -21,7 +21,7 @@ from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes
 from fabula.web.app import guarded_app
 from fabula.web.guard import HEADERS, Rules, Visitors, csrf_of, is_secret
-from fabula.writer import classes, desk_pages, editor_pages
+from fabula.writer import choice_pages, classes, desk_pages, editor_pages
 from fabula.writer.work import STATIC, Desk, render
 
 
@@ -164,7 +164,7 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
         static=STATIC,
     )
     app.state.desk, app.state.csrf = desk, csrf_of(key)
-    for pages in (editor_pages, classes, desk_pages):
+    for pages in (editor_pages, choice_pages, classes, desk_pages):
         app.include_router(pages.router, dependencies=[Depends(owner)])
 
     @app.get("/open")

@@ -28,6 +28,7 @@ from fabula.core.types import Document
 from fabula.jobs.job import Declined, Progress
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.result import picked
+from fabula.linguistic.profile import opened_tools
 from fabula.models.cost import Estimate
 from fabula.reference import search
 from fabula.reference.search import Reference
@@ -36,14 +37,17 @@ from fabula.review.job import ReportSettings
 from fabula.review.page import page_of
 from fabula.review.reviewer import Reviewer
 from fabula.show.page import TEMPLATES
-from fabula.show.parts import Finding, Review, numbers_of_review, part_of_finding
+from fabula.show.parts import Finding, Review, TextReview, numbers_of_review, part_of_finding
+from fabula.style.dictionary import OwnWords, own_words, without_words
+from fabula.style.lines import LINE_KINDS
 from fabula.text import files_named, read_documents
-from fabula.text.chapters import line_of
+from fabula.text.chapters import line_of, without_headings
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
-from fabula.writer.changes import sentence_rows
-from fabula.writer.drafts import Drafts, Piece, Version, read_json
+from fabula.writer.choices import Choices, Told, told_key
+from fabula.writer.drafts import Drafts, Piece, Version, piece_in, read_json, read_object
 from fabula.writer.setup import SetupSettings
+from fabula.writer.stored import load, store
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -52,6 +56,7 @@ OTHER = "other"
 """The form's value if the model is named in the adjacent field."""
 _QUICK = ("originality", "lines")
 """The instruments that are fast enough to run in a typing pause."""
+_OFF = tuple(kind.id for kind in LINE_KINDS.values() if not kind.is_on)
 _WHOLE = ("name", "sentence")
 """Notes that need the whole text: they stay as long as their words do."""
 _MAX_CHARS = 30_000
@@ -59,6 +64,7 @@ _MAX_COMPARED = 1_000_000
 """Maximum number of paragraph pairs to compare; beyond it, everything between has changed."""
 _HERE = Path(__file__).parent
 _BAR, _HEAD = "<!--bar-->", "<!--head-->"
+_WORDS = "words.json"
 _RENEW = '<noscript><meta http-equiv="refresh" content="3"></noscript>'
 _REMEDIES = {
     "no reference": "add something to compare with, and choose it under “How it is measured”",
@@ -125,7 +131,8 @@ class Asked:
             style="verdict-first" if self.model == "local" else "reason-first",
             n_samples=self.readings,
             without=tuple(part for part, is_wanted in chosen.items() if not is_wanted),
-            with_=("fluency",) if self.fluency else (),
+            # Every kind of note, so that each can be shown without measuring again.
+            with_=(*_OFF, *(("fluency",) if self.fluency else ())),
             n_jobs=n_jobs,
             keep=keep,
         )
@@ -180,15 +187,18 @@ def render_report(review: Review) -> str:
     return render("review/page.html.j2", page=page_of(review))
 
 
-def render_place(review: Review) -> str:
-    """The report for the desk, with room for the bar; remedies refer to the desk."""
+def render_place(review: Review, **more: Any) -> str:
+    """The report for the desk, with room for the bar; remedies refer to the desk.
+
+    more: for a draft also `told`, which says whether the writer found a finding useful.
+    """
     left_out = []
     for part in review.left_out:
         known = (remedy for reason, remedy in _REMEDIES.items() if reason in part.reason)
         remedy = "press “Try again”" if part.is_failure else next(known, _OTHER_REMEDY)
         left_out.append(replace(part, remedy=remedy))
     page = page_of(replace(review, left_out=tuple(left_out)))
-    return render("place.html.j2", page=page, bar=_BAR, head=_HEAD, on_desk=True)
+    return render("place.html.j2", page=page, bar=_BAR, head=_HEAD, on_desk=True, **more)
 
 
 def render_waiting(title: str) -> str:
@@ -332,7 +342,14 @@ class Desk:
         if where_to(asked):
             asked = replace(asked, reference="")
         without = tuple(name for name in names_of_parts() if name not in _QUICK)
-        plan = replace(asked.settings(self.n_jobs), without=(*without, *_WHOLE))
+        choices = Choices(version.folder.parent)
+        off, on = choices.line_kinds()
+        plan = replace(
+            asked.settings(self.n_jobs),
+            without=(*without, *dict.fromkeys((*_WHOLE, *off))),
+            with_=tuple(kind for kind in on if kind in _OFF),
+            dictionary=choices.dictionary_file if choices.dictionary() else None,
+        )
         first = version.text, version.findings
         before, known = self._looks.get((version.piece, version.number), first)
         spans = [match.span() for match in findings.PARAGRAPH.finditer(text)]
@@ -375,16 +392,48 @@ class Desk:
         kept.sort(key=lambda f: (f.start, f.end, f.kind))
         after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(kept))
         signed = dict.fromkeys(_QUICK, "")
+        if (piece := self.drafts.piece(version.piece)) is None:
+            return None
+        hidden = (
+            choices.hidden(piece, version, first[1]),
+            choices.hidden(piece, version, after[1], text),
+        )
         earlier, later = (
-            (whole, [f for f in noted if part_of_finding(f.kind).id in signed], signed)
-            for whole, noted in (first, after)
+            (
+                whole,
+                [f for f in noted if part_of_finding(f.kind).id in signed and f.key not in out],
+                signed,
+            )
+            for (whole, noted), out in zip((first, after), hidden, strict=True)
         )
         return findings.compare_noted(earlier, later)
+
+    def looked_at(self, version: Version, text: str) -> list[Finding]:
+        """All findings in a text being written, dismissed ones too. Raises `InputError`."""
+        if self._looks.get((version.piece, version.number), ("",))[0] != text:
+            self.check(version, text)
+        known = self._looks.get((version.piece, version.number))
+        return known[1] if known is not None and known[0] == text else []
+
+    def renew(self, version: Version) -> None:
+        """Show a version's report by the writer's present choices."""
+        found = version.found
+        if not found or found.get("choices", "") == Choices(version.folder.parent).state:
+            return
+        made = None
+        # Again if more was measured meanwhile.
+        while (stored := load(version)) is not None and stored.made != made:
+            show_review(version, stored.review, is_whole=stored.is_whole)
+            made = stored.made
+        if stored is None and self.state(version).is_over:
+            self.begin(version)
 
     def changes(self, before: Version, after: Version) -> findings.Changes | None:
         """The status of a version's findings in a later one; None until both are complete."""
         if not (before.found.get("is_whole") and after.found.get("is_whole")):
             return None
+        for version in (before, after):
+            self.renew(version)
         both = [(side.text, side.findings, side.signatures) for side in (before, after)]
         n_with_points = sum(any(n.kind == "point" for n in noted) for _, noted, _ in both)
         says_same = findings.says_same() if n_with_points == 2 else None
@@ -453,25 +502,9 @@ class Desk:
         self, version: Version, state: State, review: Review, *, is_whole: bool = False
     ) -> None:
         self.check_wanted(state)
-        numbers, (row,) = numbers_of_review(review)
-        noted = [asdict(f) for f in findings.noted_of(review.texts[0])]
-        profile = review.texts[0].results.get("profile")
-        for finding in noted:
-            del finding["number"]
-        content = {
-            "is_whole": is_whole,
-            "signatures": dict(review.signatures),
-            "findings": noted,
-            "sentences": sentence_rows(profile) if profile else [],
-            "numbers": [
-                picked(n, "key", "title", "form")
-                | {"value": row.get(n.key), "signature": review.signatures.get(n.part, "")}
-                for n in numbers
-            ],
-        }
-        pages = {"report.html": render_report(review), "place.html": render_place(review)}
-        for name, text in {**pages, "found.json": dump_json(content)}.items():
-            version.keep(name, text.encode(errors="replace"))
+        store(version, review, is_whole=is_whole)
+        keep_words(version, review.texts[0])
+        show_review(version, review, is_whole=is_whole)
 
     def _opened(self, plan: ReportSettings) -> Reviewer:
         """The last draft's open instruments, reused if they are the same, since opening is slow."""
@@ -486,6 +519,64 @@ class Desk:
         """Raise `Unwanted` if a report is no longer needed."""
         if state.is_unwanted or self._is_closing:
             raise Unwanted("nobody waits for it")
+
+
+def show_review(version: Version, review: Review, *, is_whole: bool) -> None:
+    """Keep a version's pages and its findings, without those that the writer does not want."""
+    choices, piece = Choices(version.folder.parent), piece_in(version.folder.parent)
+    if piece is None:
+        return
+    state, off_and_on, (text,) = choices.state, choices.line_kinds(), review.texts
+    if (lines := text.results.get("lines")) is not None:
+        lines = lines.without(*off_and_on)
+        lines = without_words(lines, text.document.text, choices.folded_words())
+        signatures = {**review.signatures, "lines": lines.signature}
+        text = text.having("lines", lines)
+        review = replace(review, texts=(text,), signatures=signatures)
+    hidden = choices.hidden(piece, version, findings.noted_of(text))
+    review = findings.without_findings(review, hidden)
+    numbers, (row,) = numbers_of_review(review)
+    noted = [asdict(f) for f in findings.noted_of(review.texts[0])]
+    for finding in noted:
+        del finding["number"]
+    profile = review.texts[0].results.get("profile")
+    content = {
+        "is_whole": is_whole,
+        "choices": state,
+        "signatures": dict(review.signatures),
+        "findings": noted,
+        "sentences": sentence_rows(profile) if profile else [],
+        "numbers": [
+            picked(n, "key", "title", "form")
+            | {"value": row.get(n.key), "signature": review.signatures.get(n.part, "")}
+            for n in numbers
+        ],
+    }
+    marks = Told(version.folder.parents[2]).of_piece(piece.id)
+    place = render_place(
+        review, told=lambda kind, words: marks.get(told_key(piece.id, kind, words))
+    )
+    pages = {"report.html": render_report(review), "place.html": place}
+    for name, shown in {**pages, "found.json": dump_json(content)}.items():
+        version.keep(name, shown.encode(errors="replace"))
+
+
+def keep_words(version: Version, text: TextReview) -> None:
+    """Keep the version's own words, once its lines were read."""
+    lines = text.results.get("lines")
+    if lines is None or lines.missing_reason or (version.folder / _WORDS).exists():
+        return
+    own = own_words(opened_tools("harper").read(without_headings(text.document)))
+    version.keep(_WORDS, dump_json(asdict(own)).encode(errors="replace"))
+
+
+def words_of(version: Version) -> OwnWords:
+    """The version's own words; none until its lines were read."""
+    content = read_object(version.folder / _WORDS)
+    names, words = content.get("names"), content.get("words")
+    if not (isinstance(names, list) and isinstance(words, list)):
+        return OwnWords()
+    return OwnWords(tuple(map(str, names)), tuple(map(str, words)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ for (const form of document.querySelectorAll("form.drop")) {
   if (form.dataset.starts) input.addEventListener("change", () => { if (input.files.length) form.requestSubmit(); });
 }
 
+const buttons = place => [...place.querySelectorAll(".decide button")];
 const saving = document.querySelector("[data-save]");
 if (saving) keep(document.querySelector("#draft"), saving);
 const panel = document.querySelector(".check");
@@ -83,10 +84,20 @@ function keep(area, status) {
 // After a typing pause, check the text: underline the findings, and list them next to it.
 function look(area, panel) {
   const under = document.querySelector(".under"), maxChars = 200000;
-  let timer, text = area.value, marks = [], isBusy = false;
+  let timer, text = area.value, seen = text, marks = [], isBusy = false;
   area.addEventListener("input", () => { follow(); draw(); clearTimeout(timer); timer = setTimeout(check, 1200); });
   area.addEventListener("scroll", () => { under.scrollTop = area.scrollTop; });
-  panel.addEventListener("click", event => {
+  panel.addEventListener("click", async event => {
+    const decided = event.target.closest(".decide button");
+    if (decided) {
+      // The finding's place is one in the text that was checked.
+      const body = sent(area, seen), at = buttons(panel).indexOf(decided);
+      body.append(decided.name, decided.value);
+      await fetch(area.dataset.check.replace(/check$/, "dismiss"), {method: "POST", body});
+      await check();
+      (buttons(panel)[at] || area).focus();
+      return;
+    }
     const to = event.target.closest("button.to");
     if (!to) return;
     area.focus();
@@ -107,7 +118,7 @@ function look(area, panel) {
         const found = await answer.json();
         panel.hidden = false;
         panel.innerHTML = found.html;
-        [text, marks] = [asked, found.marks];
+        [text, seen, marks] = [asked, asked, found.marks];
         follow();
         draw();
       }
@@ -143,6 +154,17 @@ function look(area, panel) {
     under.scrollTop = area.scrollTop;
   }
 }
+
+// What is decided about a finding changes the page in place.
+document.addEventListener("submit", async event => {
+  if (event.target.id !== "own" || !event.submitter) return;
+  event.preventDefault();
+  const pressed = event.submitter, at = buttons(document).indexOf(pressed);
+  await fetch(event.target.action, {method: "POST", body: new FormData(event.target, pressed)});
+  await renew();
+  const same = buttons(document).find(one => one.name === pressed.name && one.value === pressed.value);
+  (same || buttons(document)[at])?.focus({preventScroll: true});
+});
 
 const bar = document.querySelector("nav.bar");
 if (bar && bar.dataset.over === "no") watch(bar);
@@ -182,6 +204,8 @@ async function renew() {
   const style = page.querySelector("head style");
   if (style) document.querySelector("head style").replaceWith(style);
   const fresh = page.querySelector("nav.bar");
+  const own = document.querySelector(".own");
+  if (own && !own.contains(document.activeElement)) own.replaceWith(page.querySelector(".own"));
   bar.dataset.over = fresh.dataset.over;
   bar.replaceChildren(...fresh.childNodes);
 }

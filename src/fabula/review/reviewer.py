@@ -8,9 +8,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -151,9 +150,18 @@ class Reviewer:
         return last
 
     def steps(
-        self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
+        self,
+        documents: Sequence[Document],
+        progress: Progress = SILENT,
+        confirm: Confirm = agreed,
+        *,
+        ahead: bool = True,
     ) -> Iterator[Review]:
-        """Yield the growing review after each part; fast parts come first."""
+        """Yield the growing review after each part; fast parts come first.
+
+        ahead: the language model of fluency reads while other parts run, which makes all of them
+        ready earlier, and the first of them later.
+        """
         plan = self.plan
         reviews = tuple(TextReview(document) for document in check_documents(documents))
         review = Review(reviews, (), self._groups)
@@ -165,16 +173,19 @@ class Reviewer:
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             # Invalid settings are rejected before a model starts reading.
             self._opened_measure(progress)
-        # Surprisals of texts are computed in the background from now on.
-        reader: AbstractContextManager[ReadingAhead | None] = nullcontext()
-        if plan.asks("fluency"):
-            reader = ReadingAhead(self._opened_model, [text.document for text in reviews])
-        with reader as reading:
-            for step in (self._originality, self._read, partial(self._fluently, reading)):
+        reader = ReadingAhead(self._opened_model, [text.document for text in reviews])
+        first = [self._read, self._others, self._together]
+        first.insert(0 if ahead or plan.match == "verbatim" else 2, self._originality)
+        with ExitStack() as stack:
+            # Surprisals of texts are computed in the background from now on.
+            is_read = plan.asks("fluency")
+            reading = stack.enter_context(reader) if is_read and ahead else None
+            for step in first:
                 review = step(review, progress)
                 yield review
-        for step in (self._others, self._together):
-            review = step(review, progress)
+            if is_read and not ahead:
+                reading = stack.enter_context(reader)
+            review = self._fluently(reading, review, progress)
             yield review
         yield self._models(review, progress, confirm)
 

@@ -96,8 +96,6 @@ def check(owner: Owner, form: Posted, named: Named) -> Response:
         changes = owner.desk.check(version, text)
     except InputError as error:
         return JSONResponse({"html": f"<p>{escape(str(error))}</p>", "marks": []})
-    if changes is None:
-        return JSONResponse({"html": "", "marks": []}, 202)
     # Places in UTF-16 code units, as browsers count them.
     wide = [k for k, character in enumerate(text) if character > "\uffff"]
 

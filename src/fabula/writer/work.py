@@ -1,4 +1,4 @@
-"""The desk's background work: one draft at a time is measured, and its report grows.
+"""The desk's work: drafts are measured in other processes, and their reports grow.
 
 How a draft is measured comes from the desk's form, and where its text is then sent. Of text being
 written only changed paragraphs are measured, and no model is called.
@@ -11,11 +11,9 @@ import os
 import re
 import shutil
 import threading
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +23,9 @@ from fabula.core.errors import FabulaError, InputError
 from fabula.core.instruments import names_of_parts
 from fabula.core.store import dump_json, write_whole
 from fabula.core.types import Document
-from fabula.jobs.job import Declined, Progress
+from fabula.jobs.job import Progress
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.result import picked
-from fabula.models.cost import Estimate
 from fabula.reference import search
 from fabula.reference.search import Reference
 from fabula.review import findings
@@ -40,7 +37,8 @@ from fabula.show.parts import Finding, Review, line_of, numbers_of_review, part_
 from fabula.text import read_documents
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
-from fabula.writer.drafts import Drafts, Piece, Version, read_json
+from fabula.writer.background import FAILED, STOPPED, Queue, State, Watch, Work
+from fabula.writer.drafts import Drafts, Piece, Version, read_json, read_object
 from fabula.writer.setup import SetupSettings
 
 _BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
@@ -76,7 +74,8 @@ STATIC = {
 """All static files that are served; no other files are accessible."""
 
 _ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES, static=STATIC)
-_FAILED = "Something went wrong; see the terminal in which the desk runs."
+_STOPPED_FILE = "stopped"
+"""In a version's folder: the writer stopped its measuring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,38 +201,6 @@ def with_bar(place: str, bar: str, *, is_over: bool) -> str:
     return place.replace(_HEAD, "" if is_over else _RENEW, 1).replace(_BAR, bar, 1)
 
 
-@dataclass(slots=True)
-class State:
-    """The progress of a version's report."""
-
-    stage: str = "waiting"
-    n_done: int = 0
-    n_total: int | None = None
-    edition: int = 0
-    """Increases with each finished part of the report."""
-    question: str = ""
-    """The cost of a model, while confirmation is pending."""
-    error: str = ""
-    is_over: bool = False
-    answered: threading.Event = field(default_factory=threading.Event)
-    is_agreed: bool = False
-    is_unwanted: bool = False
-    """No longer needed: the piece was removed, or the desk is closed."""
-
-    def stop(self) -> None:
-        self.is_unwanted = True
-        self.question = ""
-        self.answered.set()
-
-    def to_json(self) -> dict[str, Any]:
-        counts = {"stage": self.stage, "done": self.n_done, "total": self.n_total}
-        return {**counts, **picked(self, "edition", "question", "error"), "over": self.is_over}
-
-
-class Unwanted(FabulaError):  # noqa: N818 (a decision, not a fault)
-    """A report is no longer needed."""
-
-
 class Desk:
     """Drafts, and the worker that measures them: `with Desk(folder, references) as desk`."""
 
@@ -254,76 +221,108 @@ class Desk:
         self.n_jobs = n_jobs
         self.setup = setup or SetupSettings()
         """Where models are fetched from."""
-        self._others: dict[str, State] = {}
-        self._states: dict[tuple[str, int], State] = {}
-        # The text of a version as last checked, and its findings.
-        self._looks: dict[tuple[str, int], tuple[str, list[Finding]]] = {}
-        self._reviewer: Reviewer | None = None
-        self._is_closing = False
-        # One at a time: two would only compete for the same processors.
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="desk")
+        self._queue = Queue()
+        self._states: dict[Hashable, State] = {}
+        """Of each job: a version of a piece, or other work by name."""
+        # The text of a version as last checked, its findings, and the edition of its report then.
+        self._looks: dict[tuple[str, int], tuple[str, list[Finding], int]] = {}
+        self._fetching = threading.Thread()
 
     def __enter__(self) -> Desk:
         # Resume interrupted work.
         for piece in reversed(self.drafts.pieces()):
             for version in piece.versions:
-                if not version.found.get("is_whole"):
+                is_stopped = (version.folder / _STOPPED_FILE).exists()
+                if not (is_stopped or version.found.get("is_whole")):
                     self.begin(version)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._is_closing = True
-        for state in self._states.values():
-            state.stop()
-        self._pool.shutdown(cancel_futures=True)
-        if self._reviewer is not None:
-            self._reviewer.__exit__(None, None, None)
+        self.close()
+
+    def close(self) -> None:
+        """End all work at once. What is not over is resumed by the next desk."""
+        self._queue.close()
 
     def remove(self, piece: Piece) -> None:
         """Delete a piece permanently; its measuring is stopped."""
         for version in piece.versions:
-            self._running(version).stop()
+            self._queue.end(_key(version))
         self.drafts.remove(piece)
 
     def begin(self, version: Version) -> None:
-        """Measure a version after those queued before it; also measures it again."""
-        state = self._states[version.piece, version.number] = State()
-        self._pool.submit(self._measure, version, state).add_done_callback(partial(_end, state))
+        """Measure a version when its turn comes; also measures it again."""
+        (version.folder / _STOPPED_FILE).unlink(missing_ok=True)
+        self._states[_key(version)] = self._queue.submit(
+            _key(version), partial(measure, version, self.n_jobs)
+        )
+
+    def stop(self, version: Version) -> None:
+        """Stop measuring a version. What is finished is kept, and the next desk does not resume."""
+        if not self._running(version).is_over:
+            version.keep(_STOPPED_FILE, b"")
+            self._queue.end(_key(version), STOPPED)
+
+    def look(self, version: Version) -> None:
+        """The writer looks at this version: its turn is next."""
+        self._queue.look(_key(version))
 
     def state(self, version: Version) -> State:
         """The current progress; a version finished earlier counts as done."""
         return replace(self._running(version))  # a snapshot, since work continues
 
     def _running(self, version: Version) -> State:
-        known = self._states.get((version.piece, version.number))
-        return known or State(stage="", edition=1, is_over=True)
+        known = self._states.get(_key(version))
+        error = STOPPED if (version.folder / _STOPPED_FILE).exists() else ""
+        return known or State(stage="", edition=1, is_over=True, error=error)
 
-    def begin_other(self, name: str, work: Callable[[Progress], None]) -> None:
+    def begin_other(self, name: str, work: Work) -> None:
         """Queue work other than a draft's report."""
-        state = self._others[name] = State()
-        self._pool.submit(work, _Watch(self, state)).add_done_callback(partial(_end, state))
+        self._states[name] = self._queue.submit(name, work)
+
+    def begin_fetching(self, name: str, work: Callable[[Progress], object]) -> None:
+        """Fetch something in a thread; after what is still being fetched, which was stopped."""
+        state, before = State(), self._fetching
+        self._states[name] = state
+
+        def fetch() -> None:
+            if before.ident is not None:
+                before.join()
+            try:
+                work(_Fetching(state))
+                state.finish()
+            except FabulaError as error:
+                state.finish(str(error))
+            except Exception:
+                state.finish(FAILED)
+                raise
+
+        self._fetching = threading.Thread(target=fetch, daemon=True)
+        self._fetching.start()
 
     def state_of(self, name: str) -> State | None:
         """The progress of other work; None if it was never started."""
-        known = self._others.get(name)
+        known = self._states.get(name)
         return None if known is None else replace(known)
 
     def stop_other(self, name: str) -> None:
         """Cancel work that is no longer needed."""
-        if (state := self._others.pop(name, None)) is not None:
-            state.stop()
+        self._queue.end(name)
+        if (state := self._states.pop(name, None)) is not None:
+            state.finish()
 
     def answer(self, version: Version, *, agreed: bool) -> None:
         """The writer's decision on a model's cost and where the draft is sent."""
         state = self._running(version)
-        # Gone at once, or the page would ask again until the report goes on.
-        state.is_agreed, state.question = agreed, ""
-        state.answered.set()
+        if state.question:
+            # Gone at once, or the page would ask again until the report goes on.
+            state.is_agreed, state.question = agreed, ""
+            state.answered.set()
 
-    def check(self, version: Version, text: str) -> findings.Changes | None:
+    def check(self, version: Version, text: str) -> findings.Changes:
         """What changed in a text being written since its version, as far as can be told so soon.
 
-        None while a report is in progress. Raises `InputError`.
+        Raises `InputError`.
         """
         # `_QUICK` only, without `_WHOLE`; no text leaves this machine for them.
         asked = replace(Asked.read(version.asked), model="", fluency=False)
@@ -331,8 +330,11 @@ class Desk:
             asked = replace(asked, reference="")
         without = tuple(name for name in names_of_parts() if name not in _QUICK)
         plan = replace(asked.settings(self.n_jobs), without=(*without, *_WHOLE))
+        edition = self._running(version).edition
         first = version.text, version.findings
-        before, known = self._looks.get((version.piece, version.number), first)
+        before, known, seen = self._looks.get(_key(version), (*first, edition))
+        if seen != edition:
+            before, known = first
         spans = [match.span() for match in findings.PARAGRAPH.finditer(text)]
         # The ranges of new paragraphs that differ, by index.
         old, new = findings.PARAGRAPH.findall(before), [text[a:b] for a, b in spans]
@@ -362,17 +364,16 @@ class Desk:
             if not is_changed or (stands and finding.kind in _WHOLE):
                 line = line_of(text, place[0])
                 kept.append(replace(finding, start=place[0], end=place[1], line=line))
-        for (start, end, *_), (begin, stop) in zip(changed, around, strict=True):
-            if any(not state.is_over for state in self._states.values()):
-                return None
-            part = Document("changed", text[begin:stop])
-            review = self._pool.submit(lambda doc: self._opened(plan).run([doc]), part).result()
-            for finding in findings.noted_of(review.texts[0]):
+        parts = [text[begin:stop] for begin, stop in around]
+        noted = self._queue.ask(partial(check_parts, plan, parts)) if parts else []
+        for (start, end, *_), (begin, _), found in zip(changed, around, noted, strict=True):
+            for finding in found:
                 a, b = finding.start + begin, finding.end + begin
                 if a < end and start < b:
                     kept.append(replace(finding, start=a, end=b, line=line_of(text, a)))
         kept.sort(key=lambda f: (f.start, f.end, f.kind))
-        after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(kept))
+        after = text, list(dict.fromkeys(kept))
+        self._looks[_key(version)] = *after, edition
         signed = dict.fromkeys(_QUICK, "")
         earlier, later = (
             (whole, [f for f in noted if part_of_finding(f.kind).id in signed], signed)
@@ -405,7 +406,7 @@ class Desk:
         taken = {path.stem for path in folder.iterdir()}
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
         path = folder / f"{next(stem for stem in numbered if stem not in taken)}.ref"
-        Reference.build(read_documents(list(map(str, files))), path, n_jobs=self.n_jobs).close()
+        self._queue.ask(partial(build, list(map(str, files)), path, self.n_jobs))
         self._keep_references([str(path), *self.references])
 
     def is_made_here(self, path: str) -> bool:
@@ -426,113 +427,99 @@ class Desk:
         known = dump_json(self.references).encode(errors="replace")
         write_whole(self._known, known, is_private=True)
 
-    def _measure(self, version: Version, state: State) -> None:
-        if (piece := self.drafts.piece(version.piece)) is None:
-            return
-        # Answers about one version are not paid for again in the next.
-        plan = Asked.read(version.asked).settings(self.n_jobs, version.folder.parent / "answers")
-        document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
-        review: Review | None = None
-        try:
-            watch = _Watch(self, state)
-            for review in self._opened(plan).steps([document], watch, watch.confirm):
-                self._keep(version, state, review)
-                state.edition += 1
-        except Unwanted:
-            return
-        if review is not None:
-            self._keep(version, state, review, is_whole=True)
-            broken = [entry.reason for entry in review.left_out if entry.is_failure]
-            state.error = state.error or next(iter(broken), "")
 
-    def _keep(
-        self, version: Version, state: State, review: Review, *, is_whole: bool = False
-    ) -> None:
-        self.check_wanted(state)
-        numbers, (row,) = numbers_of_review(review)
-        noted = [asdict(f) for f in findings.noted_of(review.texts[0])]
-        for finding in noted:
-            del finding["number"]
-        content = {
-            "is_whole": is_whole,
-            "signatures": dict(review.signatures),
-            "findings": noted,
-            "numbers": [
-                picked(n, "key", "title", "form")
-                | {"value": row.get(n.key), "signature": review.signatures.get(n.part, "")}
-                for n in numbers
-            ],
-        }
-        pages = {"report.html": render_report(review), "place.html": render_place(review)}
-        for name, text in {**pages, "found.json": dump_json(content)}.items():
-            version.keep(name, text.encode(errors="replace"))
-
-    def _opened(self, plan: ReportSettings) -> Reviewer:
-        """The last draft's open instruments, reused if they are the same, since opening is slow."""
-        if self._reviewer is None or not self._reviewer.can_do(plan):
-            if self._reviewer is not None:
-                self._reviewer.__exit__(None, None, None)
-            self._reviewer = Reviewer(plan)
-        self._reviewer.plan = plan
-        return self._reviewer
-
-    def check_wanted(self, state: State) -> None:
-        """Raise `Unwanted` if a report is no longer needed."""
-        if state.is_unwanted or self._is_closing:
-            raise Unwanted("nobody waits for it")
+def _key(version: Version) -> tuple[str, int]:
+    return version.piece, version.number
 
 
 @dataclass(frozen=True, slots=True)
-class _Watch:
-    """The progress of a report as shown on its page."""
+class _Fetching:
+    """The progress of fetching as shown on its page; ends it when nobody waits for it."""
 
-    desk: Desk
     state: State
 
     def begin(self, stage: str, total: int | None) -> None:
-        self.desk.check_wanted(self.state)
-        self.state.stage, self.state.n_done, self.state.n_total = stage, 0, total
+        self._check()
+        self.state.begin(stage, total)
 
     def advance(self, n: int) -> None:
-        self.desk.check_wanted(self.state)
+        self._check()
         self.state.n_done += n
 
     def say(self, stage: str) -> None:
-        self.desk.check_wanted(self.state)
+        self._check()
         self.state.stage = stage
 
     def tell(self, sentence: str) -> None:
         """Nothing: the page shows everything itself."""
 
-    def confirm(self, model: str, estimate: Estimate) -> None:
-        """Wait until the writer accepts or declines a model's cost."""
-        state = self.state
-        if not estimate.n_calls or estimate.cost == 0:
-            return
-        state.answered.clear()
-        state.question = asked_for(model, estimate)
-        self.desk.check_wanted(state)
-        state.answered.wait()
-        self.desk.check_wanted(state)
-        if not state.is_agreed:
-            state.error = f"{model} was not asked, at your request"
-            raise Declined(model)
+    def _check(self) -> None:
+        if self.state.is_over:
+            raise FabulaError("stopped")
 
 
-def asked_for(model: str, estimate: Estimate) -> str:
-    dollars, usage = estimate.cost, estimate.usage
-    cost = "at an unknown price" if dollars is None else f"for about {dollars:.2f} dollars"
-    return (
-        f"{model} will be asked {estimate.n_calls:,} times, {cost}: about {usage.n_input:,} input "
-        f"and {usage.n_output:,} output tokens."
-    )
+def measure(version: Version, n_jobs: int, watch: Watch) -> None:
+    """In a process of the desk: measure a version, and keep its report as it grows."""
+    # Answers about one version are not paid for again in the next.
+    plan = Asked.read(version.asked).settings(n_jobs, version.folder.parent / "answers")
+    title = read_object(version.folder.parent / "piece.json").get("title", "")
+    document = Document(f"draft {version.number}", version.text, meta={"title": str(title)})
+    review: Review | None = None
+    shown: Mapping[str, str] = {}
+    for review in _opened(plan).steps([document], watch, watch.confirm, ahead=False):
+        # Pages of a novel take seconds, and not every step has results.
+        if review.signatures != shown:
+            _keep(version, review)
+            watch.show()
+            shown = review.signatures
+    if review is not None:
+        _keep(version, review, is_whole=True)
+        watch.show()
+        for entry in review.left_out:
+            if entry.is_failure:
+                watch.lack(entry.reason)
 
 
-def _end(state: State, future: Future[None]) -> None:
-    error = None if future.cancelled() else future.exception()
-    if isinstance(error, FabulaError):
-        state.error = str(error)
-    elif error is not None:
-        traceback.print_exception(error)
-        state.error = _FAILED
-    state.stage, state.is_over = "", True
+def _keep(version: Version, review: Review, *, is_whole: bool = False) -> None:
+    numbers, (row,) = numbers_of_review(review)
+    noted = [asdict(f) for f in findings.noted_of(review.texts[0])]
+    for finding in noted:
+        del finding["number"]
+    content = {
+        "is_whole": is_whole,
+        "signatures": dict(review.signatures),
+        "findings": noted,
+        "numbers": [
+            picked(n, "key", "title", "form")
+            | {"value": row.get(n.key), "signature": review.signatures.get(n.part, "")}
+            for n in numbers
+        ],
+    }
+    pages = {"report.html": render_report(review), "place.html": render_place(review)}
+    for name, text in {**pages, "found.json": dump_json(content)}.items():
+        version.keep(name, text.encode(errors="replace"))
+
+
+_open: list[Reviewer] = []
+
+
+def _opened(plan: ReportSettings) -> Reviewer:
+    """The last draft's open instruments, reused if they are the same, since opening is slow."""
+    if not (_open and _open[0].can_do(plan)):
+        if _open:
+            _open.pop().__exit__(None, None, None)
+        _open.append(Reviewer(plan))
+    _open[0].plan = plan
+    return _open[0]
+
+
+def check_parts(plan: ReportSettings, parts: Sequence[str], _: Watch) -> list[list[Finding]]:
+    """In a process of the desk: the findings of each part of a text being written."""
+    return [
+        findings.noted_of(_opened(plan).run([Document("changed", part)]).texts[0]) for part in parts
+    ]
+
+
+def build(files: Sequence[str], path: Path, n_jobs: int, _: Watch) -> None:
+    """In a process of the desk: build a reference from uploaded texts."""
+    Reference.build(read_documents(files), path, n_jobs=n_jobs).close()

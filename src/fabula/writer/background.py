@@ -8,6 +8,7 @@ agreed to holds nobody up.
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
 import traceback
@@ -128,6 +129,8 @@ def serve(requests_fd: int, answers_fd: int) -> None:
     import pickle
 
     requests, answers = connections(requests_fd, answers_fd)
+    # Before there is any work, since it takes a second or two.
+    importlib.import_module("fabula.writer.work")
 
     def receive() -> Any:
         return pickle.loads(requests.recv_bytes())
@@ -166,14 +169,18 @@ class _Job:
 
 
 class Queue:
-    """The jobs of a desk, each in a process while it has its turn."""
+    """The jobs of a desk, each in a process while it has its turn.
 
-    def __init__(self) -> None:
+    spares: idle processes, which are taken first and remain when the queue is closed.
+    """
+
+    def __init__(self, spares: list[Child] | None = None) -> None:
         self._lock = threading.RLock()
         self._jobs: list[_Job] = []
         """In the order in which they were submitted; without those that are over."""
-        self._spare: Child | None = None
-        """Its instruments are open."""
+        self._has_own = spares is None
+        self._spares = [] if spares is None else spares
+        """Their instruments are open."""
         self._quick: Child | None = None
         self._one_quick = threading.Lock()
         self._is_closed = False
@@ -188,6 +195,11 @@ class Queue:
             state = self._jobs[-1].state
             self._turn()
         return state
+
+    def prepare(self) -> None:
+        """Start a process before there is work for it."""
+        with self._lock:
+            self._spares.append(self._free())
 
     def look(self, key: Hashable) -> None:
         """Somebody looks at this job's draft."""
@@ -216,7 +228,7 @@ class Queue:
             with self._lock:
                 if self._is_closed:
                     raise FabulaError("the desk is closed")
-                child = self._quick = self._quick or _started()
+                child = self._quick = self._quick or self._free()
             try:
                 _send(child, work)
                 while (message := _received(child))[0] != "end":
@@ -235,8 +247,12 @@ class Queue:
         with self._lock:
             self._is_closed = True
             jobs, self._jobs = self._jobs, []
-            children = [self._spare, self._quick, *map(self._dropped, jobs)]
-            self._spare = None
+            children = [self._quick if self._one_quick.locked() else None]
+            children += map(self._dropped, jobs)
+            if self._quick is not None and not self._one_quick.locked():
+                self._spares.append(self._quick)
+            if self._has_own:
+                children += self._spares
             for child in filter(None, children):
                 child.kill()
             for job in jobs:
@@ -262,9 +278,11 @@ class Queue:
         if len(apart) >= _MAX_APART:
             # Rather one that was not answered than one whose model is paid for.
             self._dropped(min(apart, key=lambda job: (not job.state.question, job.seen_s)))
-        child, self._spare = self._spare or _started(), None
-        job.child = child
+        child = job.child = self._free()
         threading.Thread(target=self._follow, args=(job, child), daemon=True).start()
+
+    def _free(self) -> Child:
+        return self._spares.pop() if self._spares else Child("fabula.writer.background", "serve")
 
     def _dropped(self, job: _Job) -> Child | None:
         """Kill the process of a job, which waits for another turn. With the lock held."""
@@ -300,8 +318,8 @@ class Queue:
                 job.child = None
                 self._jobs.remove(job)
                 job.state.finish(_ENDED if error is None else error)
-            if is_current and error is not None and self._spare is None and not self._is_closed:
-                self._spare = child
+            if is_current and error is not None and not (self._spares or self._is_closed):
+                self._spares.append(child)
             else:
                 child.close()
             self._turn()
@@ -323,10 +341,6 @@ class Queue:
             state.answered.clear()
             state.question, job.is_apart = values[0], True
             self._turn()
-
-
-def _started() -> Child:
-    return Child("fabula.writer.background", "serve")
 
 
 def _send(child: Child, message: Any) -> None:

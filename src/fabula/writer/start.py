@@ -91,6 +91,7 @@ def desk(settings: DeskSettings, *, announce: Callable[[str], None] = print) -> 
                 webbrowser.open(_door(place, address).as_uri())
 
         # Browsers tell hosts apart and not ports: each desk has a cookie of its own.
+        work.prepare()
         app = create_app(work, key=key, cookie=f"fabula_desk_{number}")
         serve(app, listening, announce_both, on_stop=stop, grace_s=_GRACE_S)
     return Result()

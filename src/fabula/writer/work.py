@@ -23,6 +23,7 @@ from fabula.core.errors import FabulaError, InputError
 from fabula.core.instruments import names_of_parts
 from fabula.core.store import dump_json, write_whole
 from fabula.core.types import Document
+from fabula.core.workers import Child
 from fabula.jobs.job import Progress
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.result import picked
@@ -211,6 +212,7 @@ class Desk:
         *,
         n_jobs: int = 1,
         setup: SetupSettings | None = None,
+        spares: list[Child] | None = None,
     ) -> None:
         self.drafts = Drafts(folder)
         self.folder = folder
@@ -221,7 +223,7 @@ class Desk:
         self.n_jobs = n_jobs
         self.setup = setup or SetupSettings()
         """Where models are fetched from."""
-        self._queue = Queue()
+        self._queue = Queue(spares)
         self._states: dict[Hashable, State] = {}
         """Of each job: a version of a piece, or other work by name."""
         # The text of a version as last checked, its findings, and the edition of its report then.
@@ -243,6 +245,10 @@ class Desk:
     def close(self) -> None:
         """End all work at once. What is not over is resumed by the next desk."""
         self._queue.close()
+
+    def prepare(self) -> None:
+        """Start a process that the first draft will need."""
+        self._queue.prepare()
 
     def remove(self, piece: Piece) -> None:
         """Delete a piece permanently; its measuring is stopped."""

@@ -24,7 +24,7 @@ def test_what_is_read_ahead_is_what_the_model_says(small_model: Path):
     with SurprisalModel(small_model) as model:
         expected = [model.score(TEXTS[k].text) for k in (0, 2)]
         with ReadingAhead(lambda: model, TEXTS) as reading:
-            found = [reading.tokens(k) for k in range(3)]
+            found = [reading.tokens(k, words.append) for k in range(3)]
             assert reading.model() is model
     # The second is German.
     assert found[1] is None
@@ -39,7 +39,7 @@ def test_a_model_that_cannot_be_opened_is_told_of_when_it_is_asked_for(tmp_path:
         ReadingAhead(lambda: SurprisalModel(tmp_path / "none.gguf"), TEXTS) as reading,
         pytest.raises(ModelError, match=r"none\.gguf"),
     ):
-        reading.tokens(0)
+        reading.tokens(0, words.append)
 
 
 def test_nobody_waits_for_what_is_left(small_model: Path):

@@ -7,7 +7,7 @@ import math
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -35,10 +35,11 @@ from fabula.review.job import ReportSettings
 from fabula.show.parts import LeftOut, Review, TextReview
 from fabula.stats.norms import GroupBook
 from fabula.style.fluency import FluencyMeasure, read_tokens
-from fabula.style.lines import Wanted, read_drafts
-from fabula.text import check_documents
+from fabula.style.lines import Wanted, read_drafts, read_pieces
+from fabula.text import check_documents, count_words
 from fabula.text.pipeline import SENTENCES, load_pipeline
 
+_ADVANCES_S = 0.5
 _NAME = "these-texts"
 _NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
 _AGAIN = "run the same command again"
@@ -64,6 +65,8 @@ class ReadingAhead:
     ) -> None:
         self._open_model, self._documents = open_model, documents
         self._is_over = threading.Event()
+        self._shares = [0.0] * len(documents)
+        """How much of each document has been read."""
 
     def __enter__(self) -> Self:
         self._limits = ExitStack()
@@ -77,7 +80,7 @@ class ReadingAhead:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="fluency")
         self._model = self._pool.submit(self._open_model)
         self._read: list[Future[TokenSurprisal | None]] = [
-            self._pool.submit(self._read_one, document) for document in self._documents
+            self._pool.submit(self._read_one, k) for k in range(len(self._documents))
         ]
         return self
 
@@ -90,16 +93,28 @@ class ReadingAhead:
         """Wait for the model. Raises what opening it raised."""
         return self._model.result()
 
-    def tokens(self, k: int) -> TokenSurprisal | None:
-        """Wait for the tokens of the `k`-th document. Raises what reading it raised."""
+    def tokens(self, k: int, advance: Callable[[int], None]) -> TokenSurprisal | None:
+        """Wait for the tokens of the `k`-th document. Raises what reading it raised.
+
+        `advance` is called with the number of its words read since the last call.
+        """
+        n_words, n_read, is_done = count_words(self._documents[k].text), 0, False
+        while not is_done:
+            is_done = bool(wait([self._read[k]], _ADVANCES_S).done)
+            now = n_words if is_done else int(self._shares[k] * n_words)
+            advance(now - n_read)
+            n_read = now
         return self._read[k].result()
 
-    def _read_one(self, document: Document) -> TokenSurprisal | None:
+    def _read_one(self, k: int) -> TokenSurprisal | None:
         def check() -> None:
             if self._is_over.is_set():
                 raise CallFailed("the text was not read to its end")
 
-        return read_tokens(self._model.result(), document, check)
+        def report(share: float) -> None:
+            self._shares[k] = share
+
+        return read_tokens(self._model.result(), self._documents[k], check, report)
 
 
 class Reviewer:
@@ -181,6 +196,8 @@ class Reviewer:
             is_read = plan.asks("fluency")
             reading = stack.enter_context(reader) if is_read and ahead else None
             for step in first:
+                if step == self._read and not ahead:
+                    yield from self._read_pieces(review, progress)
                 review = step(review, progress)
                 yield review
             if is_read and not ahead:
@@ -246,6 +263,32 @@ class Reviewer:
             self._measure = self._stack.enter_context(measure)
         return self._measure
 
+    def _read_pieces(self, review: Review, progress: Progress) -> Iterator[Review]:
+        """Read long texts by pieces; yields the notes on the first of them meanwhile."""
+        plan = self.plan
+        if not (plan.asks("lines") or plan.asks("profile")):
+            return
+        progress.begin("reading line by line", None)
+        for text in review.texts:
+            document, n_read = text.document, 0
+            with suppress(ModelError):  # which the whole reading reports
+                for n_pieces, end in read_pieces(document, plan.grammar, n_jobs=plan.n_processes):
+                    if not n_read:
+                        progress.begin("reading line by line", n_pieces)
+                    n_read += 1
+                    progress.advance(1)
+                    if n_read == 1 and plan.asks("lines"):
+                        opening = replace(document, text=document.text[:end])
+                        (read,) = read_drafts([opening], ("lines",), plan.grammar)
+                        lines = read.lines.without(plan.without, plan.with_) if read.lines else None
+                        if lines is not None:
+                            texts = [
+                                one.having("lines", lines) if one is text else one
+                                for one in review.texts
+                            ]
+                            partial = replace(review, texts=tuple(texts))
+                            yield _signed(partial, "lines", f"{lines.signature}|opening")
+
     def _read(self, review: Review, progress: Progress) -> Review:
         """The profile and the notes on lines, from a single reading."""
         names: tuple[Wanted, ...] = ("profile", "lines")
@@ -282,7 +325,7 @@ class Reviewer:
     def _fluently(self, reading: ReadingAhead | None, review: Review, progress: Progress) -> Review:
         if reading is None:
             return review
-        progress.begin("fluency", len(review.texts))
+        progress.begin("fluency", sum(count_words(text.document.text) for text in review.texts))
         try:
             measure = FluencyMeasure(reading.model(), load_pipeline(SENTENCES))
         except ModelError as error:
@@ -292,12 +335,10 @@ class Reviewer:
         texts, lost = list(review.texts), ""
         for k, text in enumerate(texts):
             try:
-                texts[k] = text.having(
-                    "fluency", measure.measured(text.document, reading.tokens(k))
-                )
+                tokens = reading.tokens(k, progress.advance)
+                texts[k] = text.having("fluency", measure.measured(text.document, tokens))
             except (ModelError, CallFailed) as error:
                 lost = str(error)
-            progress.advance(1)
         review = replace(review, texts=tuple(texts))
         if lost:
             reason = f"not for all texts: {lost}"

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +28,7 @@ from fabula.core.workers import Child
 from fabula.jobs.job import Progress
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.result import picked
+from fabula.models.cost import Estimate
 from fabula.reference import search
 from fabula.reference.search import Reference
 from fabula.review import findings
@@ -75,6 +77,8 @@ STATIC = {
 """All static files that are served; no other files are accessible."""
 
 _ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES, static=STATIC)
+_PAGES_S = 1.5
+"""Minimum time between two pages of a report that grows."""
 _STOPPED_FILE = "stopped"
 """In a version's folder: the writer stopped its measuring."""
 
@@ -470,20 +474,62 @@ def measure(version: Version, n_jobs: int, watch: Watch) -> None:
     plan = Asked.read(version.asked).settings(n_jobs, version.folder.parent / "answers")
     title = read_object(version.folder.parent / "piece.json").get("title", "")
     document = Document(f"draft {version.number}", version.text, meta={"title": str(title)})
-    review: Review | None = None
-    shown: Mapping[str, str] = {}
-    for review in _opened(plan).steps([document], watch, watch.confirm, ahead=False):
-        # Pages of a novel take seconds, and not every step has results.
-        if review.signatures != shown:
-            _keep(version, review)
-            watch.show()
-            shown = review.signatures
-    if review is not None:
-        _keep(version, review, is_whole=True)
-        watch.show()
-        for entry in review.left_out:
-            if entry.is_failure:
-                watch.lack(entry.reason)
+    pages = _GrowingReport(version, watch)
+    for review in _opened(plan).steps([document], pages, pages.confirm, ahead=False):
+        pages.add(review)
+    pages.finish()
+
+
+class _GrowingReport:
+    """Keeps the parts of a report as they are ready, and passes on the progress.
+
+    The pages of a novel take seconds, so they are made once in a while, and before a question.
+    """
+
+    def __init__(self, version: Version, watch: Watch) -> None:
+        self._version, self._watch = version, watch
+        self._review: Review | None = None
+        self._kept: Mapping[str, str] = {}
+        self._kept_s = time.monotonic()
+
+    def add(self, review: Review) -> None:
+        self._review = review
+        self._keep_if_due()
+
+    def begin(self, stage: str, total: int | None) -> None:
+        self._keep_if_due()
+        self._watch.begin(stage, total)
+
+    def advance(self, n: int) -> None:
+        self._keep_if_due()
+        self._watch.advance(n)
+
+    def say(self, stage: str) -> None:
+        self._watch.say(stage)
+
+    def tell(self, sentence: str) -> None:
+        self._watch.tell(sentence)
+
+    def confirm(self, model: str, estimate: Estimate) -> None:
+        self._keep_if_due(0)
+        self._watch.confirm(model, estimate)
+
+    def finish(self) -> None:
+        if self._review is not None:
+            _keep(self._version, self._review, is_whole=True)
+            self._watch.show()
+            for entry in self._review.left_out:
+                if entry.is_failure:
+                    self._watch.lack(entry.reason)
+
+    def _keep_if_due(self, every_s: float = _PAGES_S) -> None:
+        review = self._review
+        if review is None or review.signatures == self._kept:
+            return
+        if time.monotonic() - self._kept_s >= every_s:
+            _keep(self._version, review)
+            self._watch.show()
+            self._kept, self._kept_s = review.signatures, time.monotonic()
 
 
 def _keep(version: Version, review: Review, *, is_whole: bool = False) -> None:
@@ -501,7 +547,9 @@ def _keep(version: Version, review: Review, *, is_whole: bool = False) -> None:
             for n in numbers
         ],
     }
-    pages = {"report.html": render_report(review), "place.html": render_place(review)}
+    pages = {"place.html": render_place(review)}
+    if is_whole:
+        pages["report.html"] = render_report(review)
     for name, text in {**pages, "found.json": dump_json(content)}.items():
         version.keep(name, text.encode(errors="replace"))
 

@@ -46,15 +46,15 @@ class Desk:
             env=_ENVIRONMENT | {"FABULA_CACHE": str(folder / "cache")},
         )  # fmt: skip
         assert self.process.stdout is not None
-        found = (re.search(r"http://127\S+", line) for line in self.process.stdout)
+        found = (re.search(r"http://127\.0\.0\.1\S+", line) for line in self.process.stdout)
         address = httpx.URL(next(match[0] for match in found if match))
         self.home = f"http://{address.netloc.decode()}"
         self.browser = httpx.Client(follow_redirects=True, timeout=60)
         page = self.browser.get(address).text
         self.csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
 
-    def post(self, path: str, **fields: str) -> httpx.Response:
-        return self.browser.post(self.home + path, data={"csrf": self.csrf, **fields})
+    def post(self, page: str, /, **fields: str) -> httpx.Response:
+        return self.browser.post(self.home + page, data={"csrf": self.csrf, **fields})
 
     def wait_for(self, path: str, *keys: str) -> None:
         """Until its state has one of these words, or the report is over."""

@@ -363,6 +363,25 @@ def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path, spares: list
     assert not version.found["is_whole"], "the next desk goes on with it"
 
 
+def test_a_writer_stops_a_report_and_goes_on_with_it(tmp_path: Path, spares: list[Child]):
+    with serving(answer) as served:
+        with Desk(tmp_path, spares=spares) as desk:
+            client, model = opened(desk), f"{served.url}/v1#m"
+            desk.begin(desk.drafts.add("t", STORY, asdict(Asked(model=model))))
+            assert when_over(client)["question"]
+            assert ">Stop</button>" in client.get("/piece/0001/1").text
+            send(client, "/piece/0001/1/stop")
+            page = client.get("/piece/0001/1").text
+            assert "stopped; press Try again to go on" in page
+            assert "How it reads" in page, "what was ready stays"
+        with Desk(tmp_path, spares=spares) as desk:
+            client = opened(desk)
+            assert when_over(client)["error"].startswith("stopped")
+            send(client, "/piece/0001/1/again")
+            assert when_over(client)["question"]
+        assert served.requests == []
+
+
 def test_what_was_answered_is_not_paid_for_again_by_the_next_try(client: TestClient, desk: Desk):
     def breaks(body: dict[str, Any], n: int) -> Any:
         if n == 3:

@@ -265,29 +265,28 @@ class Reviewer:
 
     def _read_pieces(self, review: Review, progress: Progress) -> Iterator[Review]:
         """Read long texts by pieces; yields the notes on the first of them meanwhile."""
+        wanted: Wanted = "lines"
         plan = self.plan
         if not (plan.asks("lines") or plan.asks("profile")):
             return
         progress.begin("reading line by line", None)
         for text in review.texts:
-            document, n_read = text.document, 0
+            document = text.document
             with suppress(ModelError):  # which the whole reading reports
-                for n_pieces, end in read_pieces(document, plan.grammar, n_jobs=plan.n_processes):
-                    if not n_read:
+                pieces = read_pieces(document, plan.grammar, n_jobs=plan.n_processes)
+                for n_read, (n_pieces, end) in enumerate(pieces, 1):
+                    if n_read == 1:
                         progress.begin("reading line by line", n_pieces)
-                    n_read += 1
                     progress.advance(1)
-                    if n_read == 1 and plan.asks("lines"):
-                        opening = replace(document, text=document.text[:end])
-                        (read,) = read_drafts([opening], ("lines",), plan.grammar)
-                        lines = read.lines.without(plan.without, plan.with_) if read.lines else None
-                        if lines is not None:
-                            texts = [
-                                one.having("lines", lines) if one is text else one
-                                for one in review.texts
-                            ]
-                            partial = replace(review, texts=tuple(texts))
-                            yield _signed(partial, "lines", f"{lines.signature}|opening")
+                    if n_read > 1 or not plan.asks(wanted):
+                        continue
+                    opening = replace(document, text=document.text[:end])
+                    (read,) = read_drafts([opening], (wanted,), plan.grammar)
+                    if (lines := read.lines) is not None:
+                        lines = lines.without(plan.without, plan.with_)
+                        texts = [t.having(wanted, lines) if t is text else t for t in review.texts]
+                        shown = replace(review, texts=tuple(texts))
+                        yield _signed(shown, wanted, f"{lines.signature}|opening")
 
     def _read(self, review: Review, progress: Progress) -> Review:
         """The profile and the notes on lines, from a single reading."""

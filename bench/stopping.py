@@ -132,7 +132,7 @@ def main() -> None:
         seconds: dict[tuple[str, str], list[float]] = {}
         for number in range(n_tries):
             doing = _WAITS[number % len(_WAITS)]
-            by = ("SIGTERM", "Ctrl-C")[(number + number // len(_WAITS)) % 2]
+            by = ("SIGTERM", "Ctrl-C")[number % 2]
             taken, fault = stopped(folder / str(number), doing, by, text, address)
             seconds.setdefault((doing, by), []).append(taken)
             print(number, doing, by, f"{taken:.1f}", fault, file=sys.stderr, flush=True)

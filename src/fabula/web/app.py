@@ -157,7 +157,6 @@ def serve(
     *,
     on_hangup: Callable[[], None] | None = None,
     on_stop: Callable[[], None] | None = None,
-    grace_s: int = _GRACE_S,
     keep_alive_s: int = 20,
     behind_proxy: str | None = None,
     root_path: str = "",
@@ -165,8 +164,8 @@ def serve(
     """Serve until Ctrl-C, SIGTERM or SIGHUP, and return; active requests are finished first.
 
     `announce` reports the address; from then on a signal stops the server cleanly. `on_hangup` is
-    called on SIGHUP, which then stops nothing; `on_stop` before active requests are waited for, up
-    to `grace_s` seconds. Forwarded headers are trusted only from the proxy at
+    called on SIGHUP, which then stops nothing; `on_stop` before active requests are waited for.
+    Forwarded headers are trusted only from the proxy at
     `behind_proxy`. Half-sent requests are dropped after a timeout, and so are connections from one
     address beyond a limit, unless they come through the proxy.
     """
@@ -187,7 +186,7 @@ def serve(
         ws="none",
         http=Bounded,
         timeout_keep_alive=keep_alive_s,
-        timeout_graceful_shutdown=grace_s,
+        timeout_graceful_shutdown=_GRACE_S,
     )
 
     class Server(uvicorn.Server):

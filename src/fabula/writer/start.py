@@ -74,7 +74,8 @@ def desk(settings: DeskSettings, *, announce: Callable[[str], None] = print) -> 
     with Desk(place, settings.references, n_jobs=settings.n_processes) as work:
 
         def stop() -> None:
-            # A thread that waits for a service elsewhere cannot be ended, and has nothing to lose.
+            # A thread that waits for a service elsewhere cannot be ended, and has nothing to lose:
+            # files are written whole.
             last = threading.Timer(_TO_END_S, os._exit, [0])
             last.daemon = True
             last.start()
@@ -93,7 +94,7 @@ def desk(settings: DeskSettings, *, announce: Callable[[str], None] = print) -> 
         # Browsers tell hosts apart and not ports: each desk has a cookie of its own.
         work.prepare()
         app = create_app(work, key=key, cookie=f"fabula_desk_{number}")
-        serve(app, listening, announce_both, on_stop=stop, grace_s=_GRACE_S)
+        serve(app, listening, announce_both, on_stop=stop)
     return Result()
 
 
@@ -122,8 +123,8 @@ def _write_secret(path: Path, text: str) -> None:
 
 
 COOKIE = "fabula_desk"
-_GRACE_S, _TO_END_S = 1, 3.5
-"""How long active requests may take when the desk is closed, and everything else."""
+_TO_END_S = 2.5
+"""How long active requests may take when the desk is closed."""
 _MAX_BODY_BYTES = 64 * 1024 * 1024
 _MONTH_S = 30 * 24 * 3600
 # Reports contain their own styles; otherwise the policy is as strict as for studies.

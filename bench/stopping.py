@@ -64,6 +64,11 @@ class Desk:
                 return
             time.sleep(0.05)
 
+    def ask_for(self, reference: str) -> None:
+        """Ask for a reference at this address; the desk ends before it answers."""
+        with contextlib.suppress(httpx.HTTPError):
+            self.post("/references", path=reference)
+
     def left(self) -> list[int]:
         """The processes of its session."""
         ids = []
@@ -91,9 +96,7 @@ def stopped(folder: Path, doing: str, by: str, text: str, silent: str) -> tuple[
         elif doing == "fluency":
             desk.wait_for(desk.post("/drafts", text=short, fluency="on").url.path, "fluency")
         elif doing == "service":
-            asking = {"target": desk.post, "args": ("/references",), "kwargs": {"path": silent}}
-            with contextlib.suppress(httpx.HTTPError):
-                threading.Thread(**asking, daemon=True).start()
+            threading.Thread(target=desk.ask_for, args=(silent,), daemon=True).start()
         time.sleep(random.uniform(0, 0.2 if corpora.SMOKE else 3))
         begin = time.monotonic()
         if by == "Ctrl-C":

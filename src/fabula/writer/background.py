@@ -30,6 +30,8 @@ _LOOKS_S = 1.5
 """A page on the screen asks for the state several times as often."""
 _MAX_APART = 3
 """Processes that wait for answers."""
+_MAX_SPARES = 2
+"""Idle processes: for a report, and for the editor's checks."""
 _LONG_S = 60
 
 
@@ -181,8 +183,8 @@ class Queue:
         self._has_own = spares is None
         self._spares = [] if spares is None else spares
         """Their instruments are open."""
-        self._quick: Child | None = None
-        self._one_quick = threading.Lock()
+        self._asked: set[Child] = set()
+        """Those that do quick work."""
         self._is_closed = False
 
     def submit(self, key: Hashable, work: Work) -> State:
@@ -224,20 +226,21 @@ class Queue:
 
     def ask(self, work: Work) -> Any:
         """The result of quick work, which waits for no job. Raises `FabulaError`."""
-        with self._one_quick:
-            with self._lock:
-                if self._is_closed:
-                    raise FabulaError("the desk is closed")
-                child = self._quick = self._quick or self._free()
-            try:
-                _send(child, work)
-                while (message := _received(child))[0] != "end":
-                    pass
-            except (EOFError, OSError) as lost:
-                with self._lock:
-                    self._quick = None
-                child.close()
-                raise FabulaError(_ENDED) from lost
+        with self._lock:
+            if self._is_closed:
+                raise FabulaError("the desk is closed")
+            child = self._free()
+            self._asked.add(child)
+        message = None
+        with suppress(EOFError, OSError):
+            _send(child, work)
+            while message is None or message[0] != "end":
+                message = _received(child)
+        with self._lock:
+            self._asked.remove(child)
+            self._leave(child, is_usable=message is not None and message[0] == "end")
+        if message is None or message[0] != "end":
+            raise FabulaError(_ENDED)
         if message[2]:
             raise FabulaError(message[2])
         return message[1]
@@ -247,17 +250,14 @@ class Queue:
         with self._lock:
             self._is_closed = True
             jobs, self._jobs = self._jobs, []
-            children = [self._quick if self._one_quick.locked() else None]
-            children += map(self._dropped, jobs)
-            if self._quick is not None and not self._one_quick.locked():
-                self._spares.append(self._quick)
-            if self._has_own:
-                children += self._spares
-            for child in filter(None, children):
+            children = [*map(self._dropped, jobs), *self._asked]
+            children += self._spares if self._has_own else []
+            children = [child for child in children if child is not None]
+            for child in children:
                 child.kill()
             for job in jobs:
                 job.state.finish()
-        for child in filter(None, children):
+        for child in children:
             child.process.wait()
 
     def _turn(self) -> None:
@@ -283,6 +283,13 @@ class Queue:
 
     def _free(self) -> Child:
         return self._spares.pop() if self._spares else Child("fabula.writer.background", "serve")
+
+    def _leave(self, child: Child, *, is_usable: bool) -> None:
+        """Keep an idle process for the next work, or end it. With the lock held."""
+        if is_usable and not self._is_closed and len(self._spares) < _MAX_SPARES:
+            self._spares.append(child)
+        else:
+            child.close()
 
     def _dropped(self, job: _Job) -> Child | None:
         """Kill the process of a job, which waits for another turn. With the lock held."""
@@ -318,10 +325,7 @@ class Queue:
                 job.child = None
                 self._jobs.remove(job)
                 job.state.finish(_ENDED if error is None else error)
-            if is_current and error is not None and not (self._spares or self._is_closed):
-                self._spares.append(child)
-            else:
-                child.close()
+            self._leave(child, is_usable=is_current and error is not None)
             self._turn()
 
     def _report(self, job: _Job, what: str, *values: Any) -> None:

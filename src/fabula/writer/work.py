@@ -311,7 +311,8 @@ class Desk:
         self._fetching.start()
 
     def state_of(self, name: str) -> State | None:
-        """The progress of other work; None if it was never started."""
+        """The progress of other work, which is looked at; None if it was never started."""
+        self._queue.look(name)
         known = self._states.get(name)
         return None if known is None else replace(known)
 

@@ -250,9 +250,9 @@ class Queue:
         with self._lock:
             self._is_closed = True
             jobs, self._jobs = self._jobs, []
-            children = [*map(self._dropped, jobs), *self._asked]
-            children += self._spares if self._has_own else []
-            children = [child for child in children if child is not None]
+            idle = self._spares if self._has_own else []
+            dropped = map(self._dropped, jobs)
+            children = [child for child in (*dropped, *self._asked, *idle) if child is not None]
             for child in children:
                 child.kill()
             for job in jobs:

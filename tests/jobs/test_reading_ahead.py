@@ -9,6 +9,7 @@ from fabula.core.errors import CallFailed, ModelError
 from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel
 from fabula.review.reviewer import ReadingAhead
+from fabula.text import count_words
 
 pytest.importorskip("spacy", reason="the language of texts needs what 'fabula[nlp]' installs")
 pytest.importorskip("onnxruntime", reason="surprisals need what 'fabula[local]' installs")
@@ -23,9 +24,11 @@ TEXTS = [
 def test_what_is_read_ahead_is_what_the_model_says(small_model: Path):
     with SurprisalModel(small_model) as model:
         expected = [model.score(TEXTS[k].text) for k in (0, 2)]
+        n_read: list[int] = []
         with ReadingAhead(lambda: model, TEXTS) as reading:
-            found = [reading.tokens(k) for k in range(3)]
+            found = [reading.tokens(k, n_read.append) for k in range(3)]
             assert reading.model() is model
+    assert sum(n_read) == sum(count_words(text.text) for text in TEXTS)
     # The second is German.
     assert found[1] is None
     for one, other in zip(expected, (found[0], found[2]), strict=True):
@@ -39,7 +42,7 @@ def test_a_model_that_cannot_be_opened_is_told_of_when_it_is_asked_for(tmp_path:
         ReadingAhead(lambda: SurprisalModel(tmp_path / "none.gguf"), TEXTS) as reading,
         pytest.raises(ModelError, match=r"none\.gguf"),
     ):
-        reading.tokens(0)
+        reading.tokens(0, lambda _: None)
 
 
 def test_nobody_waits_for_what_is_left(small_model: Path):
@@ -47,7 +50,7 @@ def test_nobody_waits_for_what_is_left(small_model: Path):
     text, is_reading, is_left = Document("d", TEXTS[0].text * 40), Event(), Event()
 
     class Slow(SurprisalModel):
-        def score(self, text: str, check: object = None) -> object:  # type: ignore[override]
+        def score(self, text: str, check: object = None, report: object = None) -> object:  # type: ignore[override]
             is_reading.set()
             is_left.wait(60)
             assert callable(check)

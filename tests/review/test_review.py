@@ -30,8 +30,10 @@ from fabula.review.tables import review_json, review_tables
 from fabula.rubrics.load import load_rubric
 from fabula.show.parts import Review, TextReview, numbers_of_review
 from fabula.show.sheet import render
+from fabula.style import lines
 from fabula.style.book import by_chapter
 from fabula.style.fluency import Fluency
+from fabula.text import grammar, sentences
 
 STORY = (
     "The lamp went round. She counted nine, and one, and then she put out her hand and held it "
@@ -435,3 +437,28 @@ def test_surprise_is_that_of_the_words_of_a_chapter():
     # Twelve bits over four words, and four over four.
     assert [one["surprise"] for one in found] == [pytest.approx(3.0), pytest.approx(1.0)]
     assert [one["borrowed"] for one in found] == [None, None]
+
+
+def test_a_long_text_read_in_pieces_by_processes_has_the_same_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(lines, "_PIECE_CHARS", 400)
+    told = (f"She counted lamp {k} of the harbour, and teh boat {k} came." for k in range(60))
+    text = Document("long", "\n\n".join(told))
+
+    def read(name: str, *, ahead: bool) -> list[Review]:
+        """As if nothing of it had been read before."""
+        monkeypatch.setenv("FABULA_CACHE", str(tmp_path / f"cache {name}"))
+        for known in (lines.opened_tools, sentences._spans_memo, grammar._faults_memo):
+            known.cache_clear()
+        with Reviewer(ReportSettings(n_jobs=2)) as reviewer:
+            reviews = list(reviewer.steps([text], ahead=ahead))
+        write_review_page(tmp_path / name, reviews[-1])
+        return reviews
+
+    openings = [
+        sum("|opening" in review.signatures.get("lines", "") for review in read(name, ahead=ahead))
+        for name, ahead in (("whole", True), ("pieces", False))
+    ]
+    assert openings == [0, 1], "the notes on the first piece are shown before the others are read"
+    assert (tmp_path / "pieces").read_bytes() == (tmp_path / "whole").read_bytes()

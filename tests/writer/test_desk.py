@@ -21,6 +21,7 @@ from tests.serving import prompt_of, serving
 
 from fabula.core.errors import InputError
 from fabula.core.types import Document
+from fabula.core.workers import Child
 from fabula.models.available import check_key
 from fabula.reference.search import Reference
 from fabula.writer.changes import moved_numbers
@@ -52,13 +53,21 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.fixture(scope="module")
+def spares(small_model: Path) -> Iterator[list[Child]]:
+    """Processes that one desk after another uses, since opening all instruments takes seconds."""
+    children: list[Child] = []
+    with pytest.MonkeyPatch.context() as patched:
+        # How surprising a sentence is, is not the point here.
+        patched.setenv("FABULA_LOCAL_MODEL", str(small_model))
+        yield children
+    for child in children:
+        child.close()
+
+
 @pytest.fixture
-def desk(
-    tmp_path: Path, books: str, small_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Desk]:
-    # How surprising a sentence is, is not the point here.
-    monkeypatch.setenv("FABULA_LOCAL_MODEL", str(small_model))
-    with open_to_all(), Desk(tmp_path / "desk", (books,)) as opened:
+def desk(tmp_path: Path, books: str, spares: list[Child]) -> Iterator[Desk]:
+    with open_to_all(), Desk(tmp_path / "desk", (books,), spares=spares) as opened:
         yield opened
 
 
@@ -427,13 +436,32 @@ def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, d
     assert "Another." in client.get("/piece/0002/1").text
 
 
-def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path):
-    with serving(answer) as served, Desk(tmp_path) as desk:
+def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path, spares: list[Child]):
+    with serving(answer) as served, Desk(tmp_path, spares=spares) as desk:
         version = desk.drafts.add("t", STORY, asdict(Asked(model=f"{served.url}/v1#m")))
         desk.begin(version)
         assert when_over(opened(desk))["question"]
     assert served.requests == []
     assert not version.found["is_whole"], "the next desk goes on with it"
+
+
+def test_a_writer_stops_a_report_and_goes_on_with_it(tmp_path: Path, spares: list[Child]):
+    with serving(answer) as served:
+        with Desk(tmp_path, spares=spares) as desk:
+            client, model = opened(desk), f"{served.url}/v1#m"
+            desk.begin(desk.drafts.add("t", STORY, asdict(Asked(model=model))))
+            assert when_over(client)["question"]
+            assert ">Stop</button>" in client.get("/piece/0001/1").text
+            send(client, "/piece/0001/1/stop")
+            page = client.get("/piece/0001/1").text
+            assert "stopped; press Try again to go on" in page
+            assert "How it reads" in page, "what was ready stays"
+        with Desk(tmp_path, spares=spares) as desk:
+            client = opened(desk)
+            assert when_over(client)["error"].startswith("stopped")
+            send(client, "/piece/0001/1/again")
+            assert when_over(client)["question"]
+        assert served.requests == []
 
 
 def test_what_was_answered_is_not_paid_for_again_by_the_next_try(client: TestClient, desk: Desk):
@@ -511,20 +539,20 @@ def test_what_is_written_before_it_is_a_draft_comes_along_later(client: TestClie
     assert [one.version for one in desk.drafts.journal("0002").states()] == [1]
 
 
-def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path):
+def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path, spares: list[Child]):
     for broken in ("[broken", "null", '{"numbers": [{}]}', '{"numbers": 7}'):
         (tmp_path / "references.json").write_text(broken)
-        with Desk(tmp_path) as desk:
+        with Desk(tmp_path, spares=spares) as desk:
             version = desk.drafts.add("t", STORY, asdict(Asked()))
             (version.folder / "found.json").write_text(broken)
             assert opened(desk).get("/").status_code == 200
 
 
-def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path):
-    with Desk(tmp_path) as first:
+def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path, spares: list[Child]):
+    with Desk(tmp_path, spares=spares) as first:
         version = first.drafts.add("t", STORY, asdict(Asked()))
     assert not version.found
-    with Desk(tmp_path) as second:
+    with Desk(tmp_path, spares=spares) as second:
         assert when_over(opened(second))["error"] == ""
     assert version.found["is_whole"]
 

@@ -160,7 +160,7 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
     if reason is None:
         prose = without_headings(document)
         # White space is normalized, and paragraphs are separate.
-        text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(prose))
+        text = spaced(prose)
         sentences = tools.read(text).parsed
         reason = None if any(sentence.parsed.words for sentence in sentences) else "no_words"
     if reason is not None:
@@ -215,6 +215,11 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         signature=signature,
         errors=tuple(errors),
     )
+
+
+def spaced(text: str) -> str:
+    """The paragraphs of a text with single spaces, as its profile reads them."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(text))
 
 
 def _outcomes(

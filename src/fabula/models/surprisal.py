@@ -305,7 +305,12 @@ class SurprisalModel:
             raise RuntimeError("open the model first: with SurprisalModel(...) as model")
         return self._engine
 
-    def score(self, text: str, check: Callable[[], None] | None = None) -> TokenSurprisal:
+    def score(
+        self,
+        text: str,
+        check: Callable[[], None] | None = None,
+        report: Callable[[float], None] | None = None,
+    ) -> TokenSurprisal:
         """The surprisal of each token, the same bytes on the same machine whatever else is scored.
 
         The first token is scored after the beginning-of-sequence token (BOS), if the model's
@@ -316,7 +321,8 @@ class SurprisalModel:
         A text beyond the context is read in windows that overlap by half: a window's first half was
         scored in the previous one and is read again, so each token is scored once, after at least
         half a context. Every window begins with BOS, if there is one. `check` is called
-        periodically; an exception it raises stops the reading. Raises `CallFailed` if the model
+        periodically; an exception it raises stops the reading. `report` is called after each window
+        with the share of the text read so far. Raises `CallFailed` if the model
         fails, `ModelError` if its tokeniser changes the text, so that tokens cannot be located.
         """
         text, tokens, pieces = self._read(text)
@@ -335,7 +341,8 @@ class SurprisalModel:
         # If a boundary lies within a character, that character began before it.
         is_within = np.append(~begins, False)[borders[:-1]]
         starts = n_begun[borders[:-1]] - is_within
-        return TokenSurprisal(starts, ends, self._nats(tokens, check or (lambda: None)))
+        nats = self._nats(tokens, check or (lambda: None), report or (lambda _: None))
+        return TokenSurprisal(starts, ends, nats)
 
     def likelihood(self, text: str) -> Likelihood:
         """The likelihood of one text, which is read as by `score`.
@@ -377,7 +384,9 @@ class SurprisalModel:
             text = text.translate({ord(c): "?" for c, read in pairs if c.encode() != read})
         return text, *self._opened.tokenise(text)
 
-    def _nats(self, tokens: list[int], check: Callable[[], None]) -> Floats:
+    def _nats(
+        self, tokens: list[int], check: Callable[[], None], report: Callable[[float], None]
+    ) -> Floats:
         """The surprisal of each token: float32, shape (n_tokens,)."""
         nats_of = np.full(len(tokens), np.nan, np.float32)
         for window, n_known, end in self._windows(tokens):
@@ -396,6 +405,7 @@ class SurprisalModel:
                     self._store.keep({key: nats.astype("<f4").tobytes()})
             self._known.remember(key, nats)
             nats_of[end - n_scored : end] = nats
+            report(end / len(tokens))
         return nats_of
 
     def _windows(self, tokens: list[int]) -> Iterator[tuple[list[int], int, int]]:

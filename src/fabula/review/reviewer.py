@@ -7,10 +7,9 @@ import math
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,11 +36,12 @@ from fabula.show.parts import LeftOut, Review, TextReview
 from fabula.stats.norms import GroupBook
 from fabula.style.dictionary import read_dictionary, without_words
 from fabula.style.fluency import FluencyMeasure, read_tokens
-from fabula.style.lines import Wanted, read_drafts
-from fabula.text import check_documents
+from fabula.style.lines import Wanted, read_drafts, read_pieces
+from fabula.text import check_documents, count_words
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.wording import OwnWords
 
+_ADVANCES_S = 0.5
 _NAME = "these-texts"
 _NAME_MODEL = "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration"
 _AGAIN = "run the same command again"
@@ -67,6 +67,8 @@ class ReadingAhead:
     ) -> None:
         self._open_model, self._documents = open_model, documents
         self._is_over = threading.Event()
+        self._shares = [0.0] * len(documents)
+        """How much of each document has been read."""
 
     def __enter__(self) -> Self:
         self._limits = ExitStack()
@@ -80,7 +82,7 @@ class ReadingAhead:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="fluency")
         self._model = self._pool.submit(self._open_model)
         self._read: list[Future[TokenSurprisal | None]] = [
-            self._pool.submit(self._read_one, document) for document in self._documents
+            self._pool.submit(self._read_one, k) for k in range(len(self._documents))
         ]
         return self
 
@@ -93,16 +95,28 @@ class ReadingAhead:
         """Wait for the model. Raises what opening it raised."""
         return self._model.result()
 
-    def tokens(self, k: int) -> TokenSurprisal | None:
-        """Wait for the tokens of the `k`-th document. Raises what reading it raised."""
+    def tokens(self, k: int, advance: Callable[[int], None]) -> TokenSurprisal | None:
+        """Wait for the tokens of the `k`-th document. Raises what reading it raised.
+
+        `advance` is called with the number of its words read since the last call.
+        """
+        n_words, n_read, is_done = count_words(self._documents[k].text), 0, False
+        while not is_done:
+            is_done = bool(wait([self._read[k]], _ADVANCES_S).done)
+            now = n_words if is_done else int(self._shares[k] * n_words)
+            advance(now - n_read)
+            n_read = now
         return self._read[k].result()
 
-    def _read_one(self, document: Document) -> TokenSurprisal | None:
+    def _read_one(self, k: int) -> TokenSurprisal | None:
         def check() -> None:
             if self._is_over.is_set():
                 raise CallFailed("the text was not read to its end")
 
-        return read_tokens(self._model.result(), document, check)
+        def report(share: float) -> None:
+            self._shares[k] = share
+
+        return read_tokens(self._model.result(), self._documents[k], check, report)
 
 
 class Reviewer:
@@ -154,9 +168,18 @@ class Reviewer:
         return last
 
     def steps(
-        self, documents: Sequence[Document], progress: Progress = SILENT, confirm: Confirm = agreed
+        self,
+        documents: Sequence[Document],
+        progress: Progress = SILENT,
+        confirm: Confirm = agreed,
+        *,
+        ahead: bool = True,
     ) -> Iterator[Review]:
-        """Yield the growing review after each part; fast parts come first."""
+        """Yield the growing review after each part; fast parts come first.
+
+        ahead: the language model of fluency reads while other parts run, which makes all of them
+        ready earlier, and the first of them later.
+        """
         plan = self.plan
         documents = list(check_documents(documents))
         self._own = None
@@ -173,16 +196,21 @@ class Reviewer:
         if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
             # Invalid settings are rejected before a model starts reading.
             self._opened_measure(progress)
-        # Surprisals of texts are computed in the background from now on.
-        reader: AbstractContextManager[ReadingAhead | None] = nullcontext()
-        if plan.asks("fluency"):
-            reader = ReadingAhead(self._opened_model, [text.document for text in reviews])
-        with reader as reading:
-            for step in (self._originality, self._read, partial(self._fluently, reading)):
+        reader = ReadingAhead(self._opened_model, [text.document for text in reviews])
+        first = [self._read, self._others, self._together]
+        first.insert(0 if ahead or plan.match == "verbatim" else 2, self._originality)
+        with ExitStack() as stack:
+            # Surprisals of texts are computed in the background from now on.
+            is_read = plan.asks("fluency")
+            reading = stack.enter_context(reader) if is_read and ahead else None
+            for step in first:
+                if step == self._read and not ahead:
+                    yield from self._read_pieces(review, progress)
                 review = step(review, progress)
                 yield review
-        for step in (self._others, self._together):
-            review = step(review, progress)
+            if is_read and not ahead:
+                reading = stack.enter_context(reader)
+            review = self._fluently(reading, review, progress)
             yield review
         yield self._models(review, progress, confirm)
 
@@ -247,6 +275,31 @@ class Reviewer:
             self._measure = self._stack.enter_context(measure)
         return self._measure
 
+    def _read_pieces(self, review: Review, progress: Progress) -> Iterator[Review]:
+        """Read long texts by pieces; yields the notes on the first of them meanwhile."""
+        wanted: Wanted = "lines"
+        plan = self.plan
+        if not (plan.asks("lines") or plan.asks("profile")):
+            return
+        progress.begin("reading line by line", None)
+        for text in review.texts:
+            document = text.document
+            with suppress(ModelError):  # which the whole reading reports
+                pieces = read_pieces(document, plan.grammar, n_jobs=plan.n_processes)
+                for n_read, (n_pieces, end) in enumerate(pieces, 1):
+                    if n_read == 1:
+                        progress.begin("reading line by line", n_pieces)
+                    progress.advance(1)
+                    if n_read > 1 or not plan.asks(wanted):
+                        continue
+                    opening = replace(document, text=document.text[:end])
+                    (read,) = read_drafts([opening], (wanted,), plan.grammar)
+                    if (lines := read.lines) is not None:
+                        lines = lines.without(plan.without, plan.with_)
+                        texts = [t.having(wanted, lines) if t is text else t for t in review.texts]
+                        shown = replace(review, texts=tuple(texts))
+                        yield _signed(shown, wanted, f"{lines.signature}|opening")
+
     def _read(self, review: Review, progress: Progress) -> Review:
         """The profile and the notes on lines, from a single reading."""
         names: tuple[Wanted, ...] = ("profile", "lines")
@@ -285,7 +338,7 @@ class Reviewer:
     def _fluently(self, reading: ReadingAhead | None, review: Review, progress: Progress) -> Review:
         if reading is None:
             return review
-        progress.begin("fluency", len(review.texts))
+        progress.begin("fluency", sum(count_words(text.document.text) for text in review.texts))
         try:
             measure = FluencyMeasure(reading.model(), load_pipeline(SENTENCES))
         except ModelError as error:
@@ -295,12 +348,10 @@ class Reviewer:
         texts, lost = list(review.texts), ""
         for k, text in enumerate(texts):
             try:
-                texts[k] = text.having(
-                    "fluency", measure.measured(text.document, reading.tokens(k))
-                )
+                tokens = reading.tokens(k, progress.advance)
+                texts[k] = text.having("fluency", measure.measured(text.document, tokens))
             except (ModelError, CallFailed) as error:
                 lost = str(error)
-            progress.advance(1)
         review = replace(review, texts=tuple(texts))
         if lost:
             reason = f"not for all texts: {lost}"

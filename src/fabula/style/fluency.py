@@ -123,13 +123,17 @@ class FluencyMeasure:
 
 
 def read_tokens(
-    model: SurprisalModel, document: Document, check: Callable[[], None] | None = None
+    model: SurprisalModel,
+    document: Document,
+    check: Callable[[], None] | None = None,
+    report: Callable[[float], None] | None = None,
 ) -> TokenSurprisal | None:
     """How surprising a model finds each token of a document; None if it is not English.
 
-    `check` as for `SurprisalModel.score`. Raises `ModelError`, `CallFailed` from the model.
+    `check` and `report` as for `SurprisalModel.score`. Raises `ModelError`, `CallFailed` from the
+    model.
     """
-    return None if not_english(document.text) else model.score(document.text, check)
+    return None if not_english(document.text) else model.score(document.text, check, report)
 
 
 def _of_spans(

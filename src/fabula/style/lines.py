@@ -31,15 +31,16 @@ from typing import Any, Literal
 from fabula.core.types import Document, Measurement, Signature, Span
 from fabula.core.workers import in_order
 from fabula.linguistic.metrics import TextTools, frequencies
-from fabula.linguistic.profile import Profile, opened_tools, profile_text
+from fabula.linguistic.profile import Profile, opened_tools, profile_text, spaced
 from fabula.show.parts import around_of
 from fabula.style.slips import slips
 from fabula.text import check_documents, count_words
 from fabula.text.chapters import CHAPTER_RULES, line_of, where_of, without_headings
 from fabula.text.grammar import Fault
 from fabula.text.parsing import Token
+from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.reading import Reading, ReadSentence
-from fabula.text.sentences import not_english, overlaps
+from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
 LINE_RULES = "7"
@@ -788,6 +789,36 @@ def read_drafts(
     """
     read = functools.partial(_read, grammar, frozenset(wanted))
     yield from in_order(read, check_documents(documents), n_jobs, n_small=_FEW)
+
+
+_PIECE_CHARS = 24_000
+"""About 4,000 words, which take several seconds to parse and to check."""
+
+
+def read_pieces(document: Document, grammar: str, *, n_jobs: int = 1) -> Iterator[tuple[int, int]]:
+    """Read what is new in a long text piece by piece; yields the number of pieces and the end of
+    each in the text, in order. `read_drafts` then finds its sentences among cached results.
+
+    Raises `ModelError` if a dependency is missing.
+    """
+    text = without_headings(document)
+    pieces: list[tuple[int, int]] = []
+    for start, end in [] if not_english(text) else unread_spans(text, load_pipeline(SENTENCES)):
+        if pieces and end - pieces[-1][0] < _PIECE_CHARS:
+            start = pieces.pop()[0]
+        pieces.append((start, end))
+    if len(pieces) < _FEW:
+        return
+    parts = (text[start:end] for start, end in pieces)
+    read = in_order(functools.partial(_read_piece, grammar), parts, n_jobs)
+    for (_, end), _ in zip(pieces, read, strict=True):
+        yield len(pieces), end
+
+
+def _read_piece(grammar: str, text: str) -> None:
+    tools = opened_tools(grammar)
+    for form in (text, spaced(text)):
+        assert tools.read(form).parsed is not None
 
 
 def _read(grammar: str, wanted: frozenset[Wanted], document: Document) -> DraftReading:

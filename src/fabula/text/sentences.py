@@ -68,6 +68,11 @@ def paragraph_spans(text: str) -> Spans:
     paragraph, except one that ends in the middle of a sentence. Other line breaks, in wrapped lines
     or verse, do not separate paragraphs.
     """
+    return list(_paragraph_spans(text))
+
+
+@functools.lru_cache(8)
+def _paragraph_spans(text: str) -> Spans:
     borders = [(m.start(), m.end()) for m in _PARAGRAPH.finditer(text)]
     starts, ends = [0, *(end for _, end in borders)], [*(start for start, _ in borders), len(text)]
     blocks = list(zip(starts, ends, strict=True))
@@ -162,6 +167,13 @@ def sentence_spans(text: str, nlp: Any) -> Spans:
     spans_of = _spans_memo(nlp).each((plain for _, plain in paragraphs), find, _BATCH)
     both = zip(paragraphs, spans_of, strict=True)
     return [(begin + a, begin + b) for (begin, _), spans in both for a, b in spans]
+
+
+def unread_spans(text: str, nlp: Any) -> Spans:
+    """The spans of the paragraphs whose sentences are not among cached results, in order."""
+    plain = list(_plain_paragraphs(text))
+    known = _spans_memo(nlp).known(dict.fromkeys(paragraph for _, paragraph in plain))
+    return [(begin, begin + len(p)) for begin, p in plain if p not in known]
 
 
 @functools.cache

@@ -156,6 +156,7 @@ def serve(
     announce: Callable[[], None],
     *,
     on_hangup: Callable[[], None] | None = None,
+    on_stop: Callable[[], None] | None = None,
     keep_alive_s: int = 20,
     behind_proxy: str | None = None,
     root_path: str = "",
@@ -163,7 +164,8 @@ def serve(
     """Serve until Ctrl-C, SIGTERM or SIGHUP, and return; active requests are finished first.
 
     `announce` reports the address; from then on a signal stops the server cleanly. `on_hangup` is
-    called on SIGHUP, which then stops nothing. Forwarded headers are trusted only from the proxy at
+    called on SIGHUP, which then stops nothing; `on_stop` before active requests are waited for.
+    Forwarded headers are trusted only from the proxy at
     `behind_proxy`. Half-sent requests are dropped after a timeout, and so are connections from one
     address beyond a limit, unless they come through the proxy.
     """
@@ -186,7 +188,14 @@ def serve(
         timeout_keep_alive=keep_alive_s,
         timeout_graceful_shutdown=_GRACE_S,
     )
-    server = uvicorn.Server(config)
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            if on_stop is not None:
+                on_stop()
+            await super().shutdown(sockets)
+
+    server = Server(config)
 
     def stop(*_: object) -> None:
         server.should_exit = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -142,7 +143,7 @@ async def add(owner: Owner, form: Posted) -> Response:
 
 
 def _begin(desk: Desk, group: Group) -> None:
-    desk.begin_other(f"class {group.id}", lambda watch: group.measure(desk.n_jobs, watch))
+    desk.begin_other(f"class {group.id}", partial(group.measure, desk.n_jobs))
 
 
 @router.get("/classes/{id_}")

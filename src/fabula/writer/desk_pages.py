@@ -20,13 +20,13 @@ from starlette.datastructures import FormData, UploadFile
 from fabula.core.errors import InputError, ModelError
 from fabula.core.instruments import own_parts
 from fabula.core.types import Document
-from fabula.jobs.job import Progress
 from fabula.models.available import check_key, find_models
 from fabula.review.reviewer import estimate_review
 from fabula.text import count_words, files_named, read_documents
 from fabula.text.readers import READERS, TABLES
 from fabula.web.guard import is_secret
 from fabula.writer import work
+from fabula.writer.background import State, asked_for
 from fabula.writer.changes import COUNTS, moved_numbers
 from fabula.writer.choices import Choices
 from fabula.writer.drafts import Form, Piece, Version, place_in, shown_time
@@ -245,7 +245,7 @@ def _known_before(asked: work.Asked, text: str) -> tuple[list[str], bool]:
     known = [] if check is None else [check.said]
     try:
         estimate = estimate_review(asked.model, [Document("draft", text)], asked.settings(1))
-        known.append(work.asked_for(asked.model, estimate).rstrip("."))
+        known.append(asked_for(asked.model, estimate).rstrip("."))
     except (InputError, ModelError) as error:
         return [*known, str(error)], False
     return known, check is None or check.is_good is not False
@@ -256,6 +256,7 @@ def show(owner: Owner, named: Named) -> Response:
     """A version with its report so far."""
     piece, version = named
     owner.desk.renew(version)
+    owner.desk.look(version)
     state = owner.desk.state(version)
     earlier = (v for v in reversed(piece.versions) if v.number < version.number)
     title, notices = piece.title, work.where_to(work.Asked.read(version.asked))
@@ -271,7 +272,8 @@ def show(owner: Owner, named: Named) -> Response:
 
 @router.get("/piece/{id_}/{number}/state")
 def state(owner: Owner, named: Named) -> Response:
-    """The progress of the report."""
+    """The progress of the report, which a page asks for while it is looked at."""
+    owner.desk.look(named[1])
     return JSONResponse(owner.desk.state(named[1]).to_json())
 
 
@@ -297,6 +299,14 @@ def again(owner: Owner, form: Posted, named: Named) -> Response:
     piece, version = named
     if owner.desk.state(version).is_over:
         owner.desk.begin(version)
+    return RedirectResponse(f"/piece/{piece.id}/{version.number}", 303)
+
+
+@router.post("/piece/{id_}/{number}/stop")
+def stop(owner: Owner, form: Posted, named: Named) -> Response:
+    """Stop measuring a version; what is finished is kept."""
+    piece, version = named
+    owner.desk.stop(version)
     return RedirectResponse(f"/piece/{piece.id}/{version.number}", 303)
 
 
@@ -376,7 +386,7 @@ async def add_reference(owner: Owner, form: Posted) -> Response:
             names = [await _stored(file, Path(folder), k) for k, file in enumerate(files)]
             await run_in_threadpool(owner.desk.build_reference, str(form.get("name", "")), names)
     elif path:
-        owner.desk.add_reference(path)
+        await run_in_threadpool(owner.desk.add_reference, path)
     else:
         raise InputError("enter a corpus or choose files to compare with")
     return RedirectResponse("/", 303)
@@ -426,7 +436,7 @@ class MissingModels:
 
     steps: tuple[Step, ...]
     folder: Path
-    state: work.State | None
+    state: State | None
 
     @property
     def is_under_way(self) -> bool:
@@ -469,11 +479,9 @@ def fetch_missing(owner: Owner, form: Posted) -> Response:
     desk = owner.desk
     needs = missing_models(desk)
     if needs is not None and not needs.is_under_way:
-
-        def fetch_models(progress: Progress) -> None:
-            setup(desk.setup, usable_sets(), progress=progress)
-
-        desk.begin_other(_MODELS, fetch_models)
+        desk.begin_fetching(
+            _MODELS, lambda progress: setup(desk.setup, usable_sets(), progress=progress)
+        )
     return RedirectResponse("/models", 303)
 
 

@@ -100,8 +100,6 @@ def check(owner: Owner, form: Posted, named: Named) -> Response:
         changes = owner.desk.check(version, text)
     except InputError as error:
         return JSONResponse({"html": f"<p>{escape(str(error))}</p>", "marks": []})
-    if changes is None:
-        return JSONResponse({"html": "", "marks": []}, 202)
     # Places in UTF-16 code units, as browsers count them.
     wide = [k for k, character in enumerate(text) if character > "\uffff"]
 
@@ -196,9 +194,10 @@ def download_draft(named: Named) -> Response:
 
 
 @router.get("/piece/{id_}/{number}/comments.docx")
-def download_comments(named: Named) -> Response:
+def download_comments(owner: Owner, named: Named) -> Response:
     """The draft as a Word document, a copy of its own if it was one, with the findings."""
     piece, version = named
+    owner.desk.renew(version)
     form = version.form
     document = Document(piece.title, version.text, meta={"headings": form.headings})
     marked = [finding for finding in version.findings if finding.is_marked]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import threading
 import time
 import webbrowser
 from collections.abc import Callable
@@ -72,6 +73,14 @@ def desk(settings: DeskSettings, *, announce: Callable[[str], None] = print) -> 
     )
     with Desk(place, settings.references, n_jobs=settings.n_processes) as work:
 
+        def stop() -> None:
+            # A thread that waits for a service elsewhere cannot be ended, and has nothing to lose:
+            # files are written whole.
+            last = threading.Timer(_TO_END_S, os._exit, [0])
+            last.daemon = True
+            last.start()
+            work.close()
+
         def announce_both() -> None:
             announce(
                 f"The desk: {address}\nIf your browser does not know names that end in localhost: "
@@ -83,7 +92,9 @@ def desk(settings: DeskSettings, *, announce: Callable[[str], None] = print) -> 
                 webbrowser.open(_door(place, address).as_uri())
 
         # Browsers tell hosts apart and not ports: each desk has a cookie of its own.
-        serve(create_app(work, key=key, cookie=f"fabula_desk_{number}"), listening, announce_both)
+        work.prepare()
+        app = create_app(work, key=key, cookie=f"fabula_desk_{number}")
+        serve(app, listening, announce_both, on_stop=stop)
     return Result()
 
 
@@ -112,6 +123,8 @@ def _write_secret(path: Path, text: str) -> None:
 
 
 COOKIE = "fabula_desk"
+_TO_END_S = 2.5
+"""How long active requests may take when the desk is closed."""
 _MAX_BODY_BYTES = 64 * 1024 * 1024
 _MONTH_S = 30 * 24 * 3600
 # Reports contain their own styles; otherwise the policy is as strict as for studies.

@@ -1,4 +1,4 @@
-"""The desk's background work: one draft at a time is measured, and its report grows.
+"""The desk's work: drafts are measured in other processes, and their reports grow.
 
 How a draft is measured comes from the desk's form, and where its text is then sent. Of text being
 written only changed paragraphs are measured, and no model is called.
@@ -11,11 +11,10 @@ import os
 import re
 import shutil
 import threading
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from fabula.core.errors import FabulaError, InputError
 from fabula.core.instruments import names_of_parts
 from fabula.core.store import dump_json, write_whole
 from fabula.core.types import Document
-from fabula.jobs.job import Declined, Progress
+from fabula.core.workers import Child
+from fabula.jobs.job import Progress
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.result import picked
 from fabula.linguistic.profile import opened_tools
@@ -44,6 +44,8 @@ from fabula.text import files_named, read_documents
 from fabula.text.chapters import line_of, without_headings
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
+from fabula.writer.background import FAILED, STOPPED, Queue, State, Watch, Work
+from fabula.writer.changes import sentence_rows
 from fabula.writer.choices import Choices, Told, told_key
 from fabula.writer.drafts import Drafts, Piece, Version, piece_in, read_json, read_object
 from fabula.writer.setup import SetupSettings
@@ -84,7 +86,10 @@ STATIC = {
 """All static files that are served; no other files are accessible."""
 
 _ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES, static=STATIC)
-_FAILED = "Something went wrong; see the terminal in which the desk runs."
+_PAGES_S = 1.5
+"""Minimum time between two pages of a report that grows."""
+_STOPPED_FILE = "stopped"
+"""In a version's folder: the writer stopped its measuring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,38 +219,6 @@ def with_bar(place: str, bar: str, *, is_over: bool) -> str:
     return place.replace(_HEAD, "" if is_over else _RENEW, 1).replace(_BAR, bar, 1)
 
 
-@dataclass(slots=True)
-class State:
-    """The progress of a version's report."""
-
-    stage: str = "waiting"
-    n_done: int = 0
-    n_total: int | None = None
-    edition: int = 0
-    """Increases with each finished part of the report."""
-    question: str = ""
-    """The cost of a model, while confirmation is pending."""
-    error: str = ""
-    is_over: bool = False
-    answered: threading.Event = field(default_factory=threading.Event)
-    is_agreed: bool = False
-    is_unwanted: bool = False
-    """No longer needed: the piece was removed, or the desk is closed."""
-
-    def stop(self) -> None:
-        self.is_unwanted = True
-        self.question = ""
-        self.answered.set()
-
-    def to_json(self) -> dict[str, Any]:
-        counts = {"stage": self.stage, "done": self.n_done, "total": self.n_total}
-        return {**counts, **picked(self, "edition", "question", "error"), "over": self.is_over}
-
-
-class Unwanted(FabulaError):  # noqa: N818 (a decision, not a fault)
-    """A report is no longer needed."""
-
-
 class Desk:
     """Drafts, and the worker that measures them: `with Desk(folder, references) as desk`."""
 
@@ -256,6 +229,7 @@ class Desk:
         *,
         n_jobs: int = 1,
         setup: SetupSettings | None = None,
+        spares: list[Child] | None = None,
     ) -> None:
         self.drafts = Drafts(folder)
         self.folder = folder
@@ -266,76 +240,113 @@ class Desk:
         self.n_jobs = n_jobs
         self.setup = setup or SetupSettings()
         """Where models are fetched from."""
-        self._others: dict[str, State] = {}
-        self._states: dict[tuple[str, int], State] = {}
-        # The text of a version as last checked, and its findings.
-        self._looks: dict[tuple[str, int], tuple[str, list[Finding]]] = {}
-        self._reviewer: Reviewer | None = None
-        self._is_closing = False
-        # One at a time: two would only compete for the same processors.
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="desk")
+        self._queue = Queue(spares)
+        self._states: dict[Hashable, State] = {}
+        """Of each job: a version of a piece, or other work by name."""
+        # The text of a version as last checked, its findings, and the edition of its report then.
+        self._looks: dict[tuple[str, int], tuple[str, list[Finding], int]] = {}
+        self._fetching = threading.Thread()
 
     def __enter__(self) -> Desk:
         # Resume interrupted work.
         for piece in reversed(self.drafts.pieces()):
             for version in piece.versions:
-                if not version.found.get("is_whole"):
+                is_stopped = (version.folder / _STOPPED_FILE).exists()
+                if not (is_stopped or version.found.get("is_whole")):
                     self.begin(version)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._is_closing = True
-        for state in self._states.values():
-            state.stop()
-        self._pool.shutdown(cancel_futures=True)
-        if self._reviewer is not None:
-            self._reviewer.__exit__(None, None, None)
+        self.close()
+
+    def close(self) -> None:
+        """End all work at once. What is not over is resumed by the next desk."""
+        self._queue.close()
+
+    def prepare(self) -> None:
+        """Start a process that the first draft will need."""
+        self._queue.prepare()
 
     def remove(self, piece: Piece) -> None:
         """Delete a piece permanently; its measuring is stopped."""
         for version in piece.versions:
-            self._running(version).stop()
+            self._queue.end(_key(version))
         self.drafts.remove(piece)
 
     def begin(self, version: Version) -> None:
-        """Measure a version after those queued before it; also measures it again."""
-        state = self._states[version.piece, version.number] = State()
-        self._pool.submit(self._measure, version, state).add_done_callback(partial(_end, state))
+        """Measure a version when its turn comes; also measures it again."""
+        (version.folder / _STOPPED_FILE).unlink(missing_ok=True)
+        self._states[_key(version)] = self._queue.submit(
+            _key(version), partial(measure, version, self.n_jobs)
+        )
+
+    def stop(self, version: Version) -> None:
+        """Stop measuring a version. What is finished is kept, and the next desk does not resume."""
+        if not self._running(version).is_over:
+            version.keep(_STOPPED_FILE, b"")
+            self._queue.end(_key(version), STOPPED)
+
+    def look(self, version: Version) -> None:
+        """The writer looks at this version: its turn is next."""
+        self._queue.look(_key(version))
 
     def state(self, version: Version) -> State:
         """The current progress; a version finished earlier counts as done."""
         return replace(self._running(version))  # a snapshot, since work continues
 
     def _running(self, version: Version) -> State:
-        known = self._states.get((version.piece, version.number))
-        return known or State(stage="", edition=1, is_over=True)
+        known = self._states.get(_key(version))
+        error = STOPPED if (version.folder / _STOPPED_FILE).exists() else ""
+        return known or State(stage="", edition=1, is_over=True, error=error)
 
-    def begin_other(self, name: str, work: Callable[[Progress], None]) -> None:
+    def begin_other(self, name: str, work: Work) -> None:
         """Queue work other than a draft's report."""
-        state = self._others[name] = State()
-        self._pool.submit(work, _Watch(self, state)).add_done_callback(partial(_end, state))
+        self._states[name] = self._queue.submit(name, work)
+
+    def begin_fetching(self, name: str, work: Callable[[Progress], object]) -> None:
+        """Fetch something in a thread; after what is still being fetched, which was stopped."""
+        state, before = State(), self._fetching
+        self._states[name] = state
+
+        def fetch() -> None:
+            if before.ident is not None:
+                before.join()
+            try:
+                work(_Fetching(state))
+                state.finish()
+            except FabulaError as error:
+                state.finish(str(error))
+            except Exception:
+                state.finish(FAILED)
+                raise
+
+        self._fetching = threading.Thread(target=fetch, daemon=True)
+        self._fetching.start()
 
     def state_of(self, name: str) -> State | None:
-        """The progress of other work; None if it was never started."""
-        known = self._others.get(name)
+        """The progress of other work, which is looked at; None if it was never started."""
+        self._queue.look(name)
+        known = self._states.get(name)
         return None if known is None else replace(known)
 
     def stop_other(self, name: str) -> None:
         """Cancel work that is no longer needed."""
-        if (state := self._others.pop(name, None)) is not None:
-            state.stop()
+        self._queue.end(name)
+        if (state := self._states.pop(name, None)) is not None:
+            state.finish()
 
     def answer(self, version: Version, *, agreed: bool) -> None:
         """The writer's decision on a model's cost and where the draft is sent."""
         state = self._running(version)
-        # Gone at once, or the page would ask again until the report goes on.
-        state.is_agreed, state.question = agreed, ""
-        state.answered.set()
+        if state.question:
+            # Gone at once, or the page would ask again until the report goes on.
+            state.is_agreed, state.question = agreed, ""
+            state.answered.set()
 
-    def check(self, version: Version, text: str) -> findings.Changes | None:
+    def check(self, version: Version, text: str) -> findings.Changes:
         """What changed in a text being written since its version, as far as can be told so soon.
 
-        None while a report is in progress. Raises `InputError`.
+        Raises `InputError`.
         """
         # `_QUICK` only, without `_WHOLE`; no text leaves this machine for them.
         asked = replace(Asked.read(version.asked), model="", fluency=False)
@@ -350,8 +361,11 @@ class Desk:
             with_=tuple(kind for kind in on if kind in _OFF),
             dictionary=choices.dictionary_file if choices.dictionary() else None,
         )
+        edition = self._running(version).edition
         first = version.text, version.findings
-        before, known = self._looks.get((version.piece, version.number), first)
+        before, known, seen = self._looks.get(_key(version), (*first, edition))
+        if seen != edition:
+            before, known = first
         spans = [match.span() for match in findings.PARAGRAPH.finditer(text)]
         # The ranges of new paragraphs that differ, by index.
         old, new = findings.PARAGRAPH.findall(before), [text[a:b] for a, b in spans]
@@ -380,20 +394,19 @@ class Desk:
             stands = text[slice(*place)] == before[finding.start : finding.end]
             if not is_changed or (stands and finding.kind in _WHOLE):
                 kept.append(_moved(finding, *place, text))
-        for (start, end, *_), (begin, stop) in zip(changed, around, strict=True):
-            if any(not state.is_over for state in self._states.values()):
-                return None
-            part = Document("changed", text[begin:stop])
-            review = self._pool.submit(lambda doc: self._opened(plan).run([doc]), part).result()
-            for finding in findings.noted_of(review.texts[0]):
+        parts = [text[begin:stop] for begin, stop in around]
+        noted = self._queue.ask(partial(check_parts, plan, parts)) if parts else []
+        for (start, end, *_), (begin, _), found in zip(changed, around, noted, strict=True):
+            for finding in found:
                 a, b = finding.start + begin, finding.end + begin
                 if a < end and start < b:
                     kept.append(_moved(finding, a, b, text))
         kept.sort(key=lambda f: (f.start, f.end, f.kind))
-        after = self._looks[version.piece, version.number] = text, list(dict.fromkeys(kept))
+        after = text, list(dict.fromkeys(kept))
+        self._looks[_key(version)] = *after, edition
         signed = dict.fromkeys(_QUICK, "")
         if (piece := self.drafts.piece(version.piece)) is None:
-            return None
+            raise InputError("This piece was removed.")
         hidden = (
             choices.hidden(piece, version, first[1]),
             choices.hidden(piece, version, after[1], text),
@@ -418,7 +431,10 @@ class Desk:
     def renew(self, version: Version) -> None:
         """Show a version's report by the writer's present choices."""
         found = version.found
-        if not found or found.get("choices", "") == Choices(version.folder.parent).state:
+        is_current = found.get("choices", "") == Choices(version.folder.parent).state
+        # While it is measured, the report as a file is made last.
+        is_file = (version.folder / "report.html").exists() or not self.state(version).is_over
+        if not found or (is_current and is_file):
             return
         made = None
         # Again if more was measured meanwhile.
@@ -455,7 +471,7 @@ class Desk:
         taken = {path.stem for path in folder.iterdir()}
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
         path = folder / f"{next(stem for stem in numbered if stem not in taken)}.ref"
-        Reference.build(read_documents(files_named(files)), path, n_jobs=self.n_jobs).close()
+        self._queue.ask(partial(build, list(map(str, files)), path, self.n_jobs))
         self._keep_references([str(path), *self.references])
 
     def is_made_here(self, path: str) -> bool:
@@ -476,53 +492,16 @@ class Desk:
         known = dump_json(self.references).encode(errors="replace")
         write_whole(self._known, known, is_private=True)
 
-    def _measure(self, version: Version, state: State) -> None:
-        if (piece := self.drafts.piece(version.piece)) is None:
-            return
-        # Answers about one version are not paid for again in the next.
-        plan = Asked.read(version.asked).settings(self.n_jobs, version.folder.parent / "answers")
-        # The desk shows no lines; an uploaded file may mark headings and italics.
-        form = version.form
-        meta = {"title": piece.title, "headings": form.headings, "italic_places": form.italics}
-        document = Document(f"draft {version.number}", version.text, meta=meta)
-        review: Review | None = None
-        try:
-            watch = _Watch(self, state)
-            for review in self._opened(plan).steps([document], watch, watch.confirm):
-                self._keep(version, state, review)
-                state.edition += 1
-        except Unwanted:
-            return
-        if review is not None:
-            self._keep(version, state, review, is_whole=True)
-            broken = [entry.reason for entry in review.left_out if entry.is_failure]
-            state.error = state.error or next(iter(broken), "")
 
-    def _keep(
-        self, version: Version, state: State, review: Review, *, is_whole: bool = False
-    ) -> None:
-        self.check_wanted(state)
-        store(version, review, is_whole=is_whole)
-        keep_words(version, review.texts[0])
-        show_review(version, review, is_whole=is_whole)
-
-    def _opened(self, plan: ReportSettings) -> Reviewer:
-        """The last draft's open instruments, reused if they are the same, since opening is slow."""
-        if self._reviewer is None or not self._reviewer.can_do(plan):
-            if self._reviewer is not None:
-                self._reviewer.__exit__(None, None, None)
-            self._reviewer = Reviewer(plan)
-        self._reviewer.plan = plan
-        return self._reviewer
-
-    def check_wanted(self, state: State) -> None:
-        """Raise `Unwanted` if a report is no longer needed."""
-        if state.is_unwanted or self._is_closing:
-            raise Unwanted("nobody waits for it")
+def _key(version: Version) -> tuple[str, int]:
+    return version.piece, version.number
 
 
-def show_review(version: Version, review: Review, *, is_whole: bool) -> None:
-    """Keep a version's pages and its findings, without those that the writer does not want."""
+def show_review(version: Version, review: Review, *, is_whole: bool, has_file: bool = True) -> None:
+    """Keep a version's pages and its findings, without those that the writer does not want.
+
+    has_file: also the report as a file, which takes as long as the page.
+    """
     choices, piece = Choices(version.folder.parent), piece_in(version.folder.parent)
     if piece is None:
         return
@@ -556,7 +535,9 @@ def show_review(version: Version, review: Review, *, is_whole: bool) -> None:
     place = render_place(
         review, told=lambda kind, words: marks.get(told_key(piece.id, kind, words))
     )
-    pages = {"report.html": render_report(review), "place.html": place}
+    pages = {"place.html": place}
+    if has_file:
+        pages["report.html"] = render_report(review)
     for name, shown in {**pages, "found.json": dump_json(content)}.items():
         version.keep(name, shown.encode(errors="replace"))
 
@@ -580,40 +561,96 @@ def words_of(version: Version) -> OwnWords:
 
 
 @dataclass(frozen=True, slots=True)
-class _Watch:
-    """The progress of a report as shown on its page."""
+class _Fetching:
+    """The progress of fetching as shown on its page; ends it when nobody waits for it."""
 
-    desk: Desk
     state: State
 
     def begin(self, stage: str, total: int | None) -> None:
-        self.desk.check_wanted(self.state)
-        self.state.stage, self.state.n_done, self.state.n_total = stage, 0, total
+        self._check()
+        self.state.begin(stage, total)
 
     def advance(self, n: int) -> None:
-        self.desk.check_wanted(self.state)
+        self._check()
         self.state.n_done += n
 
     def say(self, stage: str) -> None:
-        self.desk.check_wanted(self.state)
+        self._check()
         self.state.stage = stage
 
     def tell(self, sentence: str) -> None:
         """Nothing: the page shows everything itself."""
 
+    def _check(self) -> None:
+        if self.state.is_over:
+            raise FabulaError("stopped")
+
+
+def measure(version: Version, n_jobs: int, watch: Watch) -> None:
+    """In a process of the desk: measure a version, and keep its report as it grows."""
+    # Answers about one version are not paid for again in the next.
+    plan = Asked.read(version.asked).settings(n_jobs, version.folder.parent / "answers")
+    title = str(read_object(version.folder.parent / "piece.json").get("title", ""))
+    # The desk shows no lines; an uploaded file may mark headings and italics.
+    form = version.form
+    meta = {"title": title, "headings": form.headings, "italic_places": form.italics}
+    document = Document(f"draft {version.number}", version.text, meta=meta)
+    pages = _GrowingReport(version, watch)
+    for review in _opened(plan).steps([document], pages, pages.confirm, ahead=False):
+        pages.add(review)
+    pages.finish()
+
+
+class _GrowingReport:
+    """Keeps the parts of a report as they are ready, and passes on the progress.
+
+    The pages of a novel take seconds, so they are made once in a while, and before a question.
+    """
+
+    def __init__(self, version: Version, watch: Watch) -> None:
+        self._version, self._watch = version, watch
+        self._review: Review | None = None
+        self._kept: Mapping[str, str] = {}
+        self._kept_s = time.monotonic()
+
+    def add(self, review: Review) -> None:
+        self._review = review
+        self._keep_if_due()
+
+    def begin(self, stage: str, total: int | None) -> None:
+        self._keep_if_due()
+        self._watch.begin(stage, total)
+
+    def advance(self, n: int) -> None:
+        self._keep_if_due()
+        self._watch.advance(n)
+
+    def say(self, stage: str) -> None:
+        self._watch.say(stage)
+
+    def tell(self, sentence: str) -> None:
+        self._watch.tell(sentence)
+
     def confirm(self, model: str, estimate: Estimate) -> None:
-        """Wait until the writer accepts or declines a model's cost."""
-        state = self.state
-        if not estimate.n_calls or estimate.cost == 0:
+        self._keep_if_due(0)
+        self._watch.confirm(model, estimate)
+
+    def finish(self) -> None:
+        if self._review is not None:
+            _keep(self._version, self._review, is_whole=True)
+            self._watch.show()
+            for entry in self._review.left_out:
+                if entry.is_failure:
+                    self._watch.lack(entry.reason)
+
+    def _keep_if_due(self, every_s: float = _PAGES_S) -> None:
+        review = self._review
+        if review is None or review.signatures == self._kept:
             return
-        state.answered.clear()
-        state.question = asked_for(model, estimate)
-        self.desk.check_wanted(state)
-        state.answered.wait()
-        self.desk.check_wanted(state)
-        if not state.is_agreed:
-            state.error = f"{model} was not asked, at your request"
-            raise Declined(model)
+        if time.monotonic() - self._kept_s >= every_s:
+            _keep(self._version, review)
+            self._watch.show()
+            self._kept, self._kept_s = review.signatures, time.monotonic()
 
 
 def _moved(finding: Finding, start: int, end: int, text: str) -> Finding:
@@ -621,20 +658,33 @@ def _moved(finding: Finding, start: int, end: int, text: str) -> Finding:
     return replace(finding, start=start, end=end, line=line_of(text, start), where="")
 
 
-def asked_for(model: str, estimate: Estimate) -> str:
-    dollars, usage = estimate.cost, estimate.usage
-    cost = "at an unknown price" if dollars is None else f"for about {dollars:.2f} dollars"
-    return (
-        f"{model} will be asked {estimate.n_calls:,} times, {cost}: about {usage.n_input:,} input "
-        f"and {usage.n_output:,} output tokens."
-    )
+def _keep(version: Version, review: Review, *, is_whole: bool = False) -> None:
+    store(version, review, is_whole=is_whole)
+    keep_words(version, review.texts[0])
+    show_review(version, review, is_whole=is_whole, has_file=is_whole)
 
 
-def _end(state: State, future: Future[None]) -> None:
-    error = None if future.cancelled() else future.exception()
-    if isinstance(error, FabulaError):
-        state.error = str(error)
-    elif error is not None:
-        traceback.print_exception(error)
-        state.error = _FAILED
-    state.stage, state.is_over = "", True
+_open: list[Reviewer] = []
+
+
+def _opened(plan: ReportSettings) -> Reviewer:
+    """The last draft's open instruments, reused if they are the same, since opening is slow."""
+    if not (_open and _open[0].can_do(plan)):
+        if _open:
+            _open.pop().__exit__(None, None, None)
+        _open.append(Reviewer(plan))
+    _open[0].plan = plan
+    return _open[0]
+
+
+def check_parts(plan: ReportSettings, parts: Sequence[str], _: Watch) -> list[list[Finding]]:
+    """In a process of the desk: the findings of each part of a text being written."""
+    return [
+        findings.noted_of(_opened(plan).run([Document("changed", part)]).texts[0]) for part in parts
+    ]
+
+
+def build(files: Sequence[str], path: Path, n_jobs: int, _: Watch) -> None:
+    """In a process of the desk: build a reference from uploaded texts."""
+    documents = read_documents(files_named(list(map(Path, files))))
+    Reference.build(documents, path, n_jobs=n_jobs).close()

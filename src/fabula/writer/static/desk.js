@@ -113,8 +113,7 @@ function look(area, panel) {
     const asked = area.value;
     try {
       const answer = await fetch(area.dataset.check, {method: "POST", body: sent(area, asked)});
-      if (answer.status === 202) timer = setTimeout(check, 3000);
-      else if (answer.ok) {
+      if (answer.ok) {
         const found = await answer.json();
         panel.hidden = false;
         panel.innerHTML = found.html;

@@ -338,7 +338,8 @@ class Reviewer:
     def _fluently(self, reading: ReadingAhead | None, review: Review, progress: Progress) -> Review:
         if reading is None:
             return review
-        progress.begin("fluency", sum(count_words(text.document.text) for text in review.texts))
+        n_words = [count_words(text.document.text) for text in review.texts]
+        progress.begin("fluency", sum(n for n in n_words))
         try:
             measure = FluencyMeasure(reading.model(), load_pipeline(SENTENCES))
         except ModelError as error:

@@ -37,6 +37,7 @@ from fabula.show.parts import LeftOut, Review, TextReview
 from fabula.stats.norms import GroupBook
 from fabula.style.fluency import FluencyMeasure, read_tokens
 from fabula.style.lines import Wanted, read_drafts
+from fabula.style.proofreading import proofread
 from fabula.text import check_documents
 from fabula.text.pipeline import SENTENCES, load_pipeline
 
@@ -117,7 +118,7 @@ class Reviewer:
         self.plan = plan
         self._stack = ExitStack()
         self._measure: OriginalityMeasure | None = None
-        self._model: SurprisalModel | None = None
+        self._opened_models: dict[str, SurprisalModel] = {}
         self._groups = GroupBook.open(*groups_of(plan.references), *plan.groups)
         self._listed: list[Instrument] = [
             PhraseInstrument(read_phrases(path), number)
@@ -173,7 +174,7 @@ class Reviewer:
             for step in (self._originality, self._read, partial(self._fluently, reading)):
                 review = step(review, progress)
                 yield review
-        for step in (self._others, self._together):
+        for step in (self._others, self._together, self._proofread):
             review = step(review, progress)
             yield review
         yield self._models(review, progress, confirm)
@@ -293,11 +294,31 @@ class Reviewer:
             review = _left_out(review, "fluency", reason, _OTHER_MODEL, is_failure=True)
         return _signed(review, "fluency", str(measure.signature))
 
-    def _opened_model(self) -> SurprisalModel:
-        if self._model is None:
-            model = SurprisalModel(self.plan.fluency_model, store=CachedResults())
-            self._model = self._stack.enter_context(model)
-        return self._model
+    def _opened_model(self, name: str | None = None) -> SurprisalModel:
+        """A model by its name, by default the one that fluency is measured with."""
+        name = name or self.plan.fluency_model
+        if name not in self._opened_models:
+            model = SurprisalModel(name, store=CachedResults())
+            self._opened_models[name] = self._stack.enter_context(model)
+        return self._opened_models[name]
+
+    def _proofread(self, review: Review, progress: Progress) -> Review:
+        """More notes on lines, by the embedded model: the slowest of what needs no other."""
+        if not self.plan.asks("proofreading"):
+            return review
+        if "lines" not in review.signatures:
+            reason = "its notes stand among the notes on lines, which are missing"
+            return _left_out(review, "proofreading", reason, _NLP_EXTRA, is_failure=True)
+        progress.begin("proofreading", sum(len(text.document.text) for text in review.texts))
+        try:
+            model, texts = self._opened_model("local"), []
+            for text in review.texts:
+                lines = text.results["lines"]
+                lines = proofread(model, text.document, lines, advance=progress.advance)
+                texts.append(text.having("lines", lines))
+        except ModelError as error:
+            return _left_out(review, "proofreading", str(error), _LOCAL_EXTRA)
+        return _signed(replace(review, texts=tuple(texts)), "lines", lines.signature)
 
     def _others(self, review: Review, progress: Progress) -> Review:
         """Results of registered instruments, phrase lists and word ratings."""

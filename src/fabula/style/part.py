@@ -25,7 +25,7 @@ from fabula.show.parts import (
 )
 from fabula.show.sheet import Block, Column, Sheet
 from fabula.style.book import BookInstrument, shares_within
-from fabula.style.lines import LINE_KINDS, LineNote, LineReview
+from fabula.style.lines import CONFUSED, LINE_KINDS, LineNote, LineReview
 from fabula.web import visible
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ _SAID = (
     (("renamed",), "possible change of name", ""),
     (("sentence", "beginning", "echo"), "repetition", ""),
     (("spelling", "grammar"), "possible error of spelling or grammar", ""),
+    ((CONFUSED,), "word", " that may be wrong"),
 )
 """Kinds that are counted together, and how."""
 
@@ -203,6 +204,7 @@ class LinesPart(NumbersPart):
             ],
             "n_more": len(lines.notes) - len(notes),
             "missing": "" if missing is None else explain(missing),
+            "is_proofread": "|proofreading:" in lines.signature,
             "per_thousand": NOTES_PER_1000,
         }
 
@@ -211,10 +213,19 @@ class LinesPart(NumbersPart):
 
     def methods_of(self, review: Review) -> str:
         parts = self.decided(review)
+        model, margins = (
+            parts.get("model", "").partition("@")[0],
+            parts.get("margins", "").split("+"),
+        )
+        proofread = (
+            f" Words of a confusion set are noted if {model} finds another word of the set "
+            f"likelier by so many nats: {', '.join(margins)} for sets, slips and doubled words."
+        )
         return (
             "Notes on lines (repetitions, names in two spellings, errors, stock phrases, matters "
             f"of style) follow Fabula's rules, version {parts.get('rules', '')}; errors of grammar "
             f"and spelling are those found by {parts.get('grammar', 'no checker')}."
+            f"{proofread if model else ''}"
         )
 
 

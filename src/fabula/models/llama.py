@@ -34,6 +34,8 @@ from fabula.models.gguf_layout import (
 from fabula.models.local import LOOPBACK, n_threads, runtime, start_server
 
 _BLOCK = 32
+# Added to the attention of a token that is not seen.
+_UNSEEN = -1e9
 STEP_TOKENS = 128
 """Tokens that go through the layers together; the next draft is reread from such a step on.
 
@@ -157,6 +159,8 @@ class Llama:
         graph.add_input("x", "float32", [1, "n", n])
         graph.add_input("n_before_last", "int32", [1])
         graph.add_input("n_all", "int32", [1])
+        graph.add_input("positions", "int64", [1, "n"])
+        graph.add_input("mask", "float32", [1, 1, "n", "all"])
         for name in ("cos", "sin"):
             graph.add_input(name, "float32", ["all", shape.head_size // 2])
         for names, axis in ((shape.pasts, "past"), (shape.presents, "all")):
@@ -203,14 +207,43 @@ class Llama:
         self._read, self._keys, self._states = list(tokens), past, np.concatenate(states)
         return self._states
 
-    def _step(self, tokens: list[int], start: int, past: list[Any]) -> list[Any]:
+    def endings(self, branches: Sequence[tuple[int, list[int]]]) -> list[NDArray[np.float32]]:
+        """The states of other endings of the window that was read last, all read in one step.
+
+        A branch is how many tokens of the window it follows, at least one, and its own tokens:
+        float32, shape (n_tokens, n_dimensions) each. No branch sees another.
+        """
+        n_read, n_own = len(self._read), [len(tokens) for _, tokens in branches]
+        joined = [token for _, tokens in branches for token in tokens]
+        mask = np.full((len(joined), n_read + len(joined)), _UNSEEN, np.float32)
+        at = 0
+        for (n_before, _), n in zip(branches, n_own, strict=True):
+            mask[at : at + n, :n_before] = mask[at : at + n, n_read + at : n_read + at + n] = 0
+            at += n
+        positions = [n_before + k for n_before, tokens in branches for k in range(len(tokens))]
+        states = self._step(joined, n_read, self._keys, positions, mask)[0].numpy()[0]
+        return np.split(states, np.cumsum(n_own)[:-1])
+
+    def _step(
+        self,
+        tokens: list[int],
+        start: int,
+        past: list[Any],
+        positions: Sequence[int] | None = None,
+        mask: NDArray[np.float32] | None = None,
+    ) -> list[Any]:
+        """`positions` and `mask`, which is added to attention, are by default those of one text."""
         shape = self._shape
         end = start + len(tokens)
         angles = np.arange(end)[:, None] * shape.frequencies
+        if mask is None:
+            mask = np.zeros((len(tokens), end), np.float32)
         inputs = {
             "x": self._embedding[tokens][None],
             "n_before_last": np.array([end - 1], np.int32),
             "n_all": np.array([end], np.int32),
+            "positions": np.array([positions or range(start, end)], np.int64),
+            "mask": mask[None, None],
             "cos": np.cos(angles).astype(np.float32),
             "sin": np.sin(angles).astype(np.float32),
         }
@@ -253,6 +286,7 @@ class _Layers:
         projections = [self._times(normed, f"{layer}attn_{letter}.weight") for letter in "qkv"]
         pasts = [f"{k}.past_keys", f"{k}.past_values"]
         inputs = [*projections, *pasts, "n_before_last", "n_all", "cos", "sin"]
+        inputs += ["positions", "mask"]
         outputs = [f"{layer}heads", f"{k}.keys", f"{k}.values"]
         form = {"num_heads": shape.n_heads, "kv_num_heads": shape.n_key_heads}
         # Rotated pairs are adjacent in a GGUF.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +71,13 @@ class OutputLayer:
         `surprisals`; equal logits all have the best rank."""
         chunks = self._in_chunks(_likelihoods, states, tokens, n_threads)
         return np.concatenate([np.empty((0, 4)), *chunks])
+
+    def difference(self, state: Floats, token: int, other: int) -> float:
+        """log p of another token minus that of `token`, after a state: without a soft cap."""
+        logits = np.einsum("ij,j->i", self.matrix[[token, other]], state, dtype=np.float64)
+        if self.bias is not None:
+            logits += self.bias[[token, other]]
+        return float(logits[1] - logits[0])
 
     def _in_chunks(
         self,
@@ -200,6 +207,12 @@ def windows(n_tokens: int, n_window: int) -> Iterator[tuple[int, int, int]]:
 _CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048
 # Tokens whose surprisals are computed together: with fewer, BLAS repacks the matrix more often.
 _SCORED_TOKENS = 512
+# Tokens after a swap that count, and the share of their surprisal that another word may take away:
+# a swap that needs more is not read, nor one whose first token lacks more nats than
+# the last figure.
+_SWAP_TOKENS, _SWAP_HOPE, _SWAP_LACKS = 8, 0.35, 7.0
+# Swaps that are read together: no more tokens than those of a step.
+_SWAPS_READ = 16
 # Windows whose figures are cached: those of two drafts of a book, 6 MB.
 _MAX_KNOWN = 256
 
@@ -219,6 +232,30 @@ class TokenSurprisal:
     def bits(self) -> Doubles:
         """-log2 p: float64, shape (n_tokens,)."""
         return self.nats.astype(np.float64) / math.log(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Other characters for some of a text, half-open; none, if these would be left out."""
+
+    start: int
+    end: int
+    other: str
+    least: float
+    """What it must gain to be of interest, in nats."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A swap that is read: the window goes on with `own` after `n_before` of its tokens."""
+
+    number: int
+    n_before: int
+    own: list[int]
+    targets: list[int]
+    """What follows the last tokens of `own`."""
+    so_far: float
+    """What is gained by the first token, and by all that the window has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +404,93 @@ class SurprisalModel:
             why = "the text is a single token, with nothing before it"
             return Likelihood(0, missing_reason=why)
         return Likelihood.of(figures)
+
+    def gains(
+        self, text: str, swaps: Sequence[Swap], check: Callable[[], None] | None = None
+    ) -> list[float | None]:
+        """By how many nats each swap makes the text likelier: itself, and the 8 tokens after it.
+
+        None if that is less than its `least`, or if it does not begin and end with a token. The
+        text is read once, and then only the swaps that may still gain as much, from where they
+        leave it. `check` as for `score`. Raises `ModelError` if the model is run by llama.cpp,
+        which does not keep what it has read.
+        """
+        engine, check = self._opened, check or (lambda: None)
+        if not isinstance(engine, Llama):
+            raise ModelError(
+                f"{self.path}: cannot compare words with this model; unset FABULA_LOCAL_MODEL to "
+                "use the embedded one"
+            )
+        line_break, _ = engine.tokenise("\n")
+        tokens, pieces = engine.tokenise(encodable(text))
+        window = [*(engine.beginning or line_break), *tokens, *line_break]
+        states = engine.states(window, check)
+        gained: list[float | None] = [None] * len(swaps)
+        branches = self._branches(engine, window, states, self._placed(text, pieces, window), swaps)
+        for k in range(0, len(branches), _SWAPS_READ):
+            check()
+            some = branches[k : k + _SWAPS_READ]
+            read = engine.endings([(one.n_before, one.own) for one in some])
+            targets = [token for one in some for token in one.targets]
+            nats = self._layer.surprisals(np.concatenate(read), targets, n_threads=n_threads())
+            for one in some:
+                own, nats = nats[: len(one.own)], nats[len(one.own) :]
+                gain = one.so_far - math.fsum(own)
+                if gain >= swaps[one.number].least:
+                    gained[one.number] = gain
+        return gained
+
+    def _placed(self, text: str, pieces: Sequence[bytes], window: list[int]) -> dict[int, int]:
+        """By the number of characters before it, the place of each token in its window."""
+        n_bytes = np.cumsum([0, *(len(c.encode(errors="replace")) for c in text)])
+        begins = np.cumsum([0, *map(len, pieces)])
+        first = len(window) - 1 - len(pieces)
+        place_of = {int(begin): k for k, begin in enumerate(begins, first)}
+        return {k: place_of[n] for k, n in enumerate(n_bytes.tolist()) if n in place_of}
+
+    def _branches(
+        self,
+        engine: Llama,
+        window: list[int],
+        states: Floats,
+        place_of: Mapping[int, int],
+        swaps: Sequence[Swap],
+    ) -> list[_Branch]:
+        """The swaps that may gain as much as they must, by the reading of the text itself."""
+        layer, begun = self._layer, []
+        for number, swap in enumerate(swaps):
+            first, last = place_of.get(swap.start), place_of.get(swap.end)
+            if first is None or last is None or first >= last:
+                continue
+            other = engine.tokenise(swap.other)[0] if swap.other else []
+            # Both tokens are after the same ones, so the sum over the vocabulary is not needed.
+            gain = layer.difference(states[first - 1], window[first], other[0]) if other else 0.0
+            if last > first + 1 or gain >= swap.least - _SWAP_LACKS:
+                begun.append((number, first, last, other, gain))
+        places = sorted({
+            k
+            for _, first, last, other, _ in begun
+            for k in range(first + bool(other), min(last + _SWAP_TOKENS, len(window)))
+        })  # fmt: skip
+        before = states[[k - 1 for k in places]]
+        targets = [window[k] for k in places]
+        nats = dict(
+            zip(places, layer.surprisals(before, targets, n_threads=n_threads()), strict=True)
+        )
+        branches = []
+        for number, first, last, other, gain in begun:
+            end = min(last + _SWAP_TOKENS, len(window))
+            so_far = math.fsum([gain, *(nats[k] for k in range(first + bool(other), last))])
+            after = [nats[k] for k in range(last, end)]
+            hope = so_far + _SWAP_HOPE * math.fsum(after[: _SWAP_TOKENS // 2])
+            if other and hope < swaps[number].least + 1:
+                continue
+            # If nothing takes their place, the token before predicts what follows.
+            own = [*(other or [window[first - 1]]), *window[last : end - 1]]
+            targets = [*other[1:], *window[last:end]]
+            so_far = math.fsum([so_far, *after])
+            branches.append(_Branch(number, first - (not other), own, targets, so_far))
+        return branches
 
     def _read(self, text: str) -> tuple[str, list[int], list[bytes]]:
         """The text as the tokeniser reproduces it, if it can, its tokens, and the bytes of each."""

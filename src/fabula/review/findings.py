@@ -44,7 +44,9 @@ _MAX_PARAGRAPH_CHARS = 20_000
 """Longer ones are not compared word by word: it would be slow."""
 _MIN_SHARED = 0.4
 """The share of the shorter one's words from which two paragraphs are the same, rewritten."""
-BY_WORDS = frozenset(("spelling", "grammar", "echo", "name", "renamed", "stock", "tag"))
+BY_WORDS = frozenset(
+    ("spelling", "grammar", "confused", "echo", "name", "renamed", "stock", "tag", "doubled")
+)
 """Findings about particular words: if these change, it is another finding."""
 _ALIKE = 0.25
 PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*")

@@ -31,7 +31,7 @@ from fabula.novelty.job import Marking, Matching
 from fabula.reference.search import is_elsewhere
 from fabula.show.parts import LeftOut, Review, bibtex_of, methods_of, numbers_of_review
 from fabula.stats.norms import GroupKind, GroupNumbers, measure_group, read_groups, write_groups
-from fabula.style.lines import LINE_KINDS
+from fabula.style.lines import CONFUSED, LINE_KINDS
 from fabula.text import check_documents
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fabula.feedback.points import Point
     from fabula.show.sheet import Block
 
-ON_REQUEST = ("fluency",)
+ON_REQUEST = ("fluency", "proofreading")
 """The instruments that are off by default."""
 
 
@@ -106,8 +106,9 @@ class InstrumentSettings(Processes, Matching):
 
     with_: tuple[str, ...] = setting(
         (),
-        help="Add what is off by default: fluency, or a kind of note on lines that is wrong more "
-        "often than right: stock, echo or long; repeat it for several.",
+        help="Add what is off by default: fluency; proofreading (words that are wrong in their "
+        "place, by the embedded model, in about 8 s per 1,000 words); or a kind of note on lines "
+        "that is wrong more often than right: stock, echo or long; repeat it for several.",
         unit="NAME",
         option="with",
         check=_is_off,
@@ -122,6 +123,8 @@ class InstrumentSettings(Processes, Matching):
         for name in self.with_:
             if name in self.without:
                 raise SettingsError("with_", f"adds {name}, which `without` leaves out")
+        if "proofreading" in self.with_ and {"lines", CONFUSED} & set(self.without):
+            raise SettingsError("with_", "adds proofreading, whose notes `without` leaves out")
         if self.fluency_model != "local" and not self.asks("fluency"):
             raise SettingsError("fluency_model", "is of use with fluency only: add it in `with_`")
 
@@ -222,7 +225,9 @@ class ReportSettings(InstrumentSettings):
 
     def asks(self, instrument: str) -> bool:
         if self.only is not None:
-            return instrument == self.only
+            # Proofreading adds to the notes on lines.
+            is_more = instrument == "proofreading" and instrument in self.with_
+            return instrument == self.only or (self.only == "lines" and is_more)
         # A dataclass with slots is a new class, where `super()` without arguments fails.
         return InstrumentSettings.asks(self, instrument)
 
@@ -555,6 +560,14 @@ def _alone(
             chosen = read.lines.without(settings.without, settings.with_)
             notes.append(without_words(chosen, document.text, words))
             progress.advance(1)
+        if settings.asks("proofreading"):
+            from fabula.models.surprisal import SurprisalModel
+            from fabula.style.proofreading import proofread
+
+            progress.begin("proofreading", sum(len(document.text) for document in documents))
+            pairs = zip(documents, notes, strict=True)
+            with SurprisalModel("local") as model:
+                notes = [proofread(model, *pair, advance=progress.advance) for pair in pairs]
         n = settings.per_thousand
         rows = [noted.to_row(draft, n) for draft, noted in zip(documents, notes, strict=True)]
         return Alone(line_tables(documents, notes, n), rows, list(map(flat, rows)))

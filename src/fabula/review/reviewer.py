@@ -37,6 +37,7 @@ from fabula.stats.norms import GroupBook
 from fabula.style.dictionary import read_dictionary, without_words
 from fabula.style.fluency import FluencyMeasure, read_tokens
 from fabula.style.lines import Wanted, read_drafts, read_pieces
+from fabula.style.proofreading import proofread
 from fabula.text import check_documents, count_words
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.wording import OwnWords
@@ -133,7 +134,7 @@ class Reviewer:
         self.plan = plan
         self._stack = ExitStack()
         self._measure: OriginalityMeasure | None = None
-        self._model: SurprisalModel | None = None
+        self._opened_models: dict[str, SurprisalModel] = {}
         self._own: OwnWords | None = None
         self._groups = GroupBook.open(*groups_of(plan.references), *plan.groups)
         self._listed: list[Instrument] = [
@@ -211,6 +212,8 @@ class Reviewer:
             if is_read and not ahead:
                 reading = stack.enter_context(reader)
             review = self._fluently(reading, review, progress)
+            yield review
+            review = self._proofread(review, progress)
             yield review
         yield self._models(review, progress, confirm)
 
@@ -359,11 +362,31 @@ class Reviewer:
             review = _left_out(review, "fluency", reason, _OTHER_MODEL, is_failure=True)
         return _signed(review, "fluency", str(measure.signature))
 
-    def _opened_model(self) -> SurprisalModel:
-        if self._model is None:
-            model = SurprisalModel(self.plan.fluency_model, store=CachedResults())
-            self._model = self._stack.enter_context(model)
-        return self._model
+    def _opened_model(self, name: str | None = None) -> SurprisalModel:
+        """A model by its name, by default the one that fluency is measured with."""
+        name = name or self.plan.fluency_model
+        if name not in self._opened_models:
+            model = SurprisalModel(name, store=CachedResults())
+            self._opened_models[name] = self._stack.enter_context(model)
+        return self._opened_models[name]
+
+    def _proofread(self, review: Review, progress: Progress) -> Review:
+        """More notes on lines, by the embedded model: the slowest of what needs no other."""
+        if not self.plan.asks("proofreading"):
+            return review
+        if "lines" not in review.signatures:
+            reason = "its notes stand among the notes on lines, which are missing"
+            return _left_out(review, "proofreading", reason, _NLP_EXTRA, is_failure=True)
+        progress.begin("proofreading", sum(len(text.document.text) for text in review.texts))
+        try:
+            model, texts = self._opened_model("local"), []
+            for text in review.texts:
+                lines = text.results["lines"]
+                lines = proofread(model, text.document, lines, advance=progress.advance)
+                texts.append(text.having("lines", lines))
+        except ModelError as error:
+            return _left_out(review, "proofreading", str(error), _LOCAL_EXTRA)
+        return _signed(replace(review, texts=tuple(texts)), "lines", lines.signature)
 
     def _others(self, review: Review, progress: Progress) -> Review:
         """Results of registered instruments, phrase lists and word ratings."""

@@ -109,6 +109,8 @@ class LineKind:
         return self.precision is None or self.precision >= 0.5
 
 
+CONFUSED = "confused"
+"""Noted by `fabula.style.proofreading` only, where it is asked for."""
 LINE_KINDS: dict[str, LineKind] = {
     kind.id: kind
     for kind in (
@@ -120,6 +122,7 @@ LINE_KINDS: dict[str, LineKind] = {
         LineKind("doubled", "Doubled word", 0.94),
         LineKind("unclosed", "Quotation mark", 0.92),
         LineKind("spelling", "Spelling", 0.9, 6, 10),
+        LineKind(CONFUSED, "Wrong word?", 0.88),
         LineKind("grammar", "Grammar", 0.85, 17, 20),
         LineKind("tag", "Dialogue tag", 0.7, 4, 4),
         LineKind("stock", "Stock phrase", 0.65, 7, 16),
@@ -733,7 +736,9 @@ class LineReview:
 
     def measurements(self, document_id: str) -> Iterator[Measurement]:
         """The number of notes of each kind, and their places, as measurements."""
-        omitted = dict(Signature.parse(self.signature).parts).get("without", "").split("+")
+        parts = dict(Signature.parse(self.signature).parts)
+        omitted = parts.get("without", "").split("+")
+        omitted += [CONFUSED] * ("proofreading" not in parts)
         for kind in LINE_KINDS:
             if kind in omitted:
                 continue

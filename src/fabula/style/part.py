@@ -26,7 +26,7 @@ from fabula.show.parts import (
 )
 from fabula.show.sheet import Block, Column, Sheet
 from fabula.style.book import BookInstrument, shares_within
-from fabula.style.lines import LINE_KINDS, LineNote, LineReview
+from fabula.style.lines import CONFUSED, LINE_KINDS, LineNote, LineReview
 from fabula.text.chapters import where_of
 from fabula.text.emphasis import unmarked
 from fabula.web import visible
@@ -53,10 +53,13 @@ _WEIGHTS = {kind.id: kind.weight for kind in LINE_KINDS.values()} | {"echo": 0.7
 """Weights of the first note of each kind."""
 _STYLE = ("tag", "stock", "long")
 _SAID = (
+    (("placeholder",), "placeholder", ""),
     (("name",), "name", " in two spellings"),
     (("renamed",), "possible change of name", ""),
-    (("sentence", "beginning", "echo"), "repetition", ""),
+    (("paragraph", "sentence", "beginning", "echo", "doubled"), "repetition", ""),
+    (("unclosed",), "quotation mark", " never closed or opened"),
     (("spelling", "grammar"), "possible error of spelling or grammar", ""),
+    ((CONFUSED,), "word", " that may be wrong"),
 )
 """Kinds that are counted together, and how."""
 
@@ -214,6 +217,7 @@ class LinesPart(NumbersPart):
             ],
             "n_more": len(lines.notes) - len(notes),
             "missing": "" if missing is None else explain(missing),
+            "is_proofread": "|proofreading:" in lines.signature,
             "per_thousand": NOTES_PER_1000,
         }
 
@@ -222,10 +226,19 @@ class LinesPart(NumbersPart):
 
     def methods_of(self, review: Review) -> str:
         parts = self.decided(review)
+        model, margins = (
+            parts.get("model", "").partition("@")[0],
+            parts.get("margins", "").split("+"),
+        )
+        proofread = (
+            f" Words of a confusion set are noted if {model} finds another word of the set "
+            f"likelier by so many nats: {', '.join(margins)} for sets, slips and doubled words."
+        )
         return (
             "Notes on lines (repetitions, names in two spellings, errors, stock phrases, matters "
             f"of style) follow Fabula's rules, version {parts.get('rules', '')}; errors of grammar "
             f"and spelling are those found by {parts.get('grammar', 'no checker')}."
+            f"{proofread if model else ''}"
         )
 
 

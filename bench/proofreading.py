@@ -1,0 +1,162 @@
+"""How often is a word that is noted as wrong wrong, and how many wrong words are noted?
+
+    python bench/proofreading.py [--words 20000] [--planted 150] [--skip 0] [--show] [--smoke]
+
+Notes on edited books, novels and children's books by turns, are false but for the books' own
+errors: their number in 10,000 words, with Garwood's interval. In other passages of the same books,
+one word of each is exchanged for another of its confusion set, drawn with a seed: the share that is
+noted, and the share of these notes that name the right word. Both for the sets, the sets of slips,
+and the same word twice, with the margins that the product has and with higher ones. `--skip` leaves
+out so many books of each kind, for a round on others; `--show` prints the notes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Iterator
+
+from scipy.stats import chi2
+
+import corpora
+from fabula.core.types import Document
+from fabula.models.surprisal import SurprisalModel
+from fabula.style import proofreading
+from fabula.style.proofreading import WrongWord, alternatives, wrong_words
+from fabula.text import count_words, read_documents
+
+BOOKS = corpora.SHARED / "reference" / "gutenberg_novels.jsonl.gz", corpora.CHILDREN
+EVERY, PART_CHARS, SEED = 11, 6000, 1
+MARGINS = {
+    "set": (proofreading.MARGIN, 4, 5),
+    "slip": (proofreading.SLIP_MARGIN, 10, 11),
+    "doubled": (proofreading.DOUBLED_MARGIN, 7, 8),
+}
+MIN_WORDS = 60
+
+
+def parts(skip: int) -> Iterator[Document]:
+    """The middle of every eleventh section of novels and children's books, by turns."""
+    rows = [list(read_documents([str(path)]))[skip::EVERY] for path in BOOKS]
+    for pair in zip(*rows, strict=False):
+        for one in pair:
+            # From a paragraph to a paragraph.
+            begin = one.text.find("\n\n", max(0, len(one.text) // 2 - PART_CHARS // 2))
+            end = one.text.find("\n\n", begin + PART_CHARS)
+            yield Document(one.id, one.text[max(0, begin) : end if end > 0 else None].strip())
+
+
+def kind_of(written: str, other: str) -> str:
+    if not other:
+        return "doubled"
+    least = alternatives()[written.lower()][other.lower()]
+    return "set" if least == proofreading.MARGIN else "slip"
+
+
+def planted(text: str, kind: str, rng: random.Random) -> tuple[str, tuple[int, str]] | None:
+    """The text with a wrong word, and its place and the right one; None if it has no such word."""
+    pairs = [
+        (one, one.other)
+        for one, _ in proofreading._swaps(text)
+        if one.other and kind_of(text[one.start : one.end], one.other) == kind
+    ]
+    if kind == "doubled":
+        match = rng.choice(list(re.finditer(r"(?<= )([a-z]+) (?=[a-z])", text)) or [None])
+        return match and (text[: match.end()] + match[0] + text[match.end() :], (match.end(), ""))
+    # A set as likely as another, however frequent its words are.
+    sets = sorted({text[one.start : one.end].lower() for one, _ in pairs})
+    if not sets:
+        return None
+    word = rng.choice(sets)
+    one, other = rng.choice([p for p in pairs if text[p[0].start : p[0].end].lower() == word])
+    right = text[one.start : one.end]
+    return text[: one.start] + other + text[one.end :], (one.start, right)
+
+
+def passages(document: Document) -> Iterator[str]:
+    """Paragraphs, joined until they have enough words."""
+    row: list[str] = []
+    for paragraph in document.text.split("\n\n"):
+        row.append(paragraph)
+        if count_words(" ".join(row)) >= MIN_WORDS:
+            yield "\n\n".join(row)
+            row = []
+
+
+def show(text: str, one: WrongWord, what: str) -> None:
+    near = " ".join(text[max(0, one.start - 50) : one.end + 40].split())
+    print(
+        f"  {what} {one.gain:4.1f} {text[one.start : one.end]} > {one.other}: … {near} …",
+        flush=True,
+    )
+
+
+def main() -> None:
+    given = corpora.options(
+        __doc__, words=(corpora.sized(20_000, 300), "of edited books"), skip=0, show=False,
+        planted=(corpora.sized(150, 6), "words, two of three in sets"),
+    )  # fmt: skip
+    texts = parts(given.skip)
+    clean: dict[str, list[float]] = {kind: [] for kind in MARGINS}
+    n_words, seconds = 0, 0.0
+    with corpora.scratch() as folder, SurprisalModel("local") as model:
+        # Nothing was read before.
+        os.environ["FABULA_CACHE"] = str(folder)
+        print(f"{model.name}, rules {proofreading.PROOF_RULES}")
+        for document in texts:
+            begin = time.process_time()
+            found = wrong_words(model, document)
+            seconds += time.process_time() - begin
+            n_words += count_words(document.text)
+            for one in found:
+                clean[kind_of(document.text[one.start : one.end], one.other)].append(one.gain)
+                if given.show:
+                    show(document.text, one, "edited")
+            if n_words >= given.words:
+                break
+        print(
+            f"{n_words:,} words of edited books, {1000 * seconds / n_words:.1f} s per 1,000 words"
+        )
+        rng = random.Random(SEED)
+        right: dict[str, list[tuple[float, bool]]] = {kind: [] for kind in MARGINS}
+        n_planted = dict.fromkeys(MARGINS, 0)
+        order = ("set", "set", "set", "set", "slip", "doubled")
+        for document in texts:
+            whole, wanted = "", {}
+            for text in passages(document):
+                kind = order[sum(n_planted.values()) % len(order)]
+                change = (
+                    planted(text, kind, rng) if sum(n_planted.values()) < given.planted else None
+                )
+                if change is not None:
+                    text, (place, word) = change
+                    wanted[len(whole) + place] = kind, word
+                    n_planted[kind] += 1
+                    whole += text + "\n\n"
+            for one in wrong_words(model, Document(document.id, whole)) if wanted else ():
+                kind, word = wanted.get(one.start, (None, ""))
+                if kind is not None:
+                    right[kind].append((one.gain, one.other.lower() == word.lower()))
+                if given.show and (kind is None or one.other.lower() != word.lower()):
+                    show(whole, one, f"beside planted ({word or 'none'})")
+            if sum(n_planted.values()) >= given.planted:
+                break
+    print("kind     margin  false  in 10,000 words     planted  noted  right word")
+    for kind, margins in MARGINS.items():
+        for margin in margins:
+            n = sum(gain >= margin for gain in clean[kind])
+            low = chi2.ppf(0.025, 2 * n) / 2 if n else 0.0
+            high = chi2.ppf(0.975, 2 * n + 2) / 2
+            rate, low, high = (10_000 * value / n_words for value in (n, low, high))
+            noted = [is_right for gain, is_right in right[kind] if gain >= margin]
+            share = len(noted) / max(1, n_planted[kind])
+            print(
+                f"{kind:8} {margin:5g} {n:7} {rate:6.2f} [{low:.2f}, {high:5.2f}] "
+                f"{n_planted[kind]:8} {share:6.0%} {sum(noted) / max(1, len(noted)):10.0%}"
+            )
+
+
+if __name__ == "__main__":
+    main()

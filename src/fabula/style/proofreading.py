@@ -1,0 +1,265 @@
+"""Wrong words that no dictionary finds, such as "there" for "their", by the embedded model.
+
+Each word of a confusion set is compared with the others of its set in its place: by how many nats
+of likelihood would the text gain, the word and the eight tokens after it? Noted is the best of
+those that gain a margin. So is a word that occurs twice in a row, if the text gains without it.
+Margins were chosen on fiction, and `bench/proofreading.py` measures what they do on other texts.
+
+A text is read in stretches of some paragraphs, each after the last words before it and without
+anything else, so that a changed paragraph leaves the others as they were. Where stretches end
+depends on the paragraphs themselves: after a change they soon end where they did before. Verse and
+headings are not read, nor are words in capitals and names.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from fabula.core.cached_results import Kept
+from fabula.core.types import Document
+from fabula.models.surprisal import SurprisalModel, Swap
+from fabula.style.lines import CONFUSED, LineNote, LineReview, note_of
+from fabula.text.chapters import without_headings
+from fabula.text.sentences import encodable, overlaps, paragraph_spans
+
+PROOF_RULES = "1"
+"""Version: changes with any rule or constant below, and with the sets."""
+MARGIN, SLIP_MARGIN, DOUBLED_MARGIN = 3.0, 9.0, 6.0
+"""Nats that another word must gain: of a set, of a set of slips, and without the second copy."""
+_CONTEXT_CHARS = 500
+"""About 120 tokens, read before each stretch."""
+_MIN_CHARS, _MAX_CHARS = 1_600, 4_000
+"""A stretch ends with the first chosen paragraph from the one, and before it exceeds the other."""
+_ONE_IN = 3
+"""Paragraphs that a stretch may end with, chosen by their characters."""
+_MIN_VERSE, _VERSE_SHARE = 3, 0.75
+"""Lines of a paragraph that is verse, and the share of them that begins with a capital."""
+_PLAIN = str.maketrans("‘’“”", "''\"\"")
+_SPEECH = str.maketrans("", "", '“”"')
+_SPACE = re.compile(r"\s")
+_CAPITALISED = re.compile(r"(?<=[\w,;] )[A-Z][\w']*")
+_LOWER = re.compile(r"(?<![\w'])[a-z][\w']*")
+_DOUBLED = re.compile(r"(?<![\w'-])([a-z]+(?:'[a-z]+)?)( +)(\1)(?![\w'-])", re.IGNORECASE)
+_RULED = ("spelling", "grammar")
+"""Kinds of notes beside which a place needs no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongWord:
+    """A word of a text, half-open in characters, and the one that is likelier by so many nats."""
+
+    start: int
+    end: int
+    other: str
+    """Empty if the word is the second of two."""
+    gain: float
+
+
+@cache
+def alternatives() -> Mapping[str, Mapping[str, float]]:
+    """For each word, or phrase, of the confusion sets the others, and what each must gain."""
+    margins: dict[str, dict[str, float]] = {}
+    margin = MARGIN
+    listed = files("fabula.style").joinpath("confusions.txt").read_text(encoding="utf-8")
+    for line in listed.splitlines():
+        if line == "[slips]":
+            margin = SLIP_MARGIN
+        elif line and not line.startswith("#"):
+            words = line.split("=") if "=" in line else line.split()
+            for word in words:
+                others = margins.setdefault(word, {})
+                for other in words:
+                    if other != word:
+                        others.setdefault(other, margin)
+    return margins
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    longest_first = sorted(alternatives(), key=len, reverse=True)
+    return re.compile(
+        rf"(?<![\w'-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w-]|'\w)", re.IGNORECASE
+    )
+
+
+def proofread(
+    model: SurprisalModel,
+    document: Document,
+    lines: LineReview,
+    check: Callable[[], None] | None = None,
+    advance: Callable[[int], object] = int,
+) -> LineReview:
+    """The notes on a document, and on its words that may be wrong; none if it was not read.
+
+    What a rule already notes is not noted again. `check` and `advance` as for `wrong_words`.
+    """
+    lines = replace(lines, signature=f"{lines.signature}|{_decided(model)}")
+    if lines.missing_reason is not None:
+        return lines
+    ruled = [(note.start, note.end) for note in lines.notes if note.kind in _RULED]
+    found = wrong_words(model, document, check, advance)
+    notes = [
+        _note(document.text, one) for one in found if not overlaps((one.start, one.end), ruled)
+    ]
+    ordered = sorted((*lines.notes, *notes), key=lambda note: (note.start, note.end, note.kind))
+    return replace(lines, notes=tuple(ordered))
+
+
+def _decided(model: SurprisalModel) -> str:
+    """What decides which words are noted, as parts of a signature."""
+    margins = "+".join(f"{margin:g}" for margin in (MARGIN, SLIP_MARGIN, DOUBLED_MARGIN))
+    return f"proofreading:{PROOF_RULES}|model:{model.name}|run:{model.runtime}|margins:{margins}"
+
+
+def _note(text: str, one: WrongWord) -> LineNote:
+    before = re.search(r"(?:\S+[^\S\n]+){,2}\S*\Z", text[max(0, one.start - 60) : one.start])
+    after = re.match(r"\S*(?:[^\S\n]+\S+){,2}", text[one.end : one.end + 60])
+    near = text[
+        one.start - len(before[0] if before else "") : one.end + len(after[0] if after else "")
+    ]
+    other = one.other.replace("'", "’") if re.search("[’“]", text) else one.other
+    meant = f"“{other}”" if other else f"the second “{text[one.start : one.end]}”"
+    quote = " ".join(near.translate(_SPEECH).split())
+    why = f"“{quote}”: is {meant} meant?"
+    return note_of(CONFUSED, (one.start, one.end), why, min(1.0, one.gain / 15))
+
+
+def wrong_words(
+    model: SurprisalModel,
+    document: Document,
+    check: Callable[[], None] | None = None,
+    advance: Callable[[int], object] = int,
+) -> list[WrongWord]:
+    """Words that may be wrong, in text order; stretches that were read before are not read again.
+
+    `check` is called several times a second and may raise to stop: what was read is kept.
+    `advance` is called with the characters that are done. Raises `ModelError` from the model.
+    """
+    text = without_headings(document).translate(_PLAIN)
+    # A word that is also in lower case is not a name.
+    small = frozenset(_LOWER.findall(text))
+    names = {word for word in _CAPITALISED.findall(text) if word.lower() not in small}
+    stretches = list(_stretches(text))
+    kept: Kept[list[WrongWord]] = Kept(
+        _decided(model),
+        lambda found: [[one.start, one.end, one.other, one.gain] for one in found],
+        lambda _, rows: [WrongWord(*row) for row in rows],
+    )
+    known = kept.find([stretch.key for stretch in stretches])
+    found = []
+    n_done = 0
+    for stretch in stretches:
+        results = known.get(stretch.key)
+        if results is None:
+            results = _read(model, stretch, check)
+            kept.keep({stretch.key: results})
+        for one in results:
+            start = stretch.place(one.start)
+            placed = replace(one, start=start, end=start + one.end - one.start)
+            if text[placed.start : placed.end] not in names:
+                found.append(placed)
+        advance(stretch.end - n_done)
+        n_done = stretch.end
+    advance(len(text) - n_done)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Paragraphs that are read together, after the words before them."""
+
+    context: str
+    paragraphs: tuple[tuple[int, str], ...]
+    """Where each begins in the text, and its characters, with single line breaks as spaces."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(words for _, words in self.paragraphs)
+
+    @property
+    def key(self) -> str:
+        return f"{self.context}\n\n{self.text}"
+
+    @property
+    def end(self) -> int:
+        start, words = self.paragraphs[-1]
+        return start + len(words)
+
+    def place(self, place: int) -> int:
+        """Where a place of its text is in the whole text."""
+        for start, words in self.paragraphs:
+            if place <= len(words):
+                return start + place
+            place -= len(words) + 1
+        raise ValueError("the place is not in the stretch")
+
+
+def _stretches(text: str) -> Iterator[_Stretch]:
+    row: list[tuple[int, str]] = []
+    context, n_chars, is_over = "", 0, False
+    for start, words in _paragraphs(text):
+        if row and (is_over or n_chars + len(words) > _MAX_CHARS):
+            yield _Stretch(context, tuple(row))
+            context, row, n_chars = _last_words(context, row), [], 0
+        row.append((start, words))
+        n_chars += len(words)
+        is_over = n_chars >= _MIN_CHARS and zlib.crc32(words.encode()) % _ONE_IN == 0
+    if row:
+        yield _Stretch(context, tuple(row))
+
+
+def _last_words(context: str, row: Sequence[tuple[int, str]]) -> str:
+    read = "\n".join([context, *(words for _, words in row)]).strip()
+    return read if len(read) <= _CONTEXT_CHARS else read[-_CONTEXT_CHARS:].partition(" ")[2]
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """The start and the characters of each paragraph of prose; long ones in parts."""
+    for first, last in paragraph_spans(text):
+        lines = [line.lstrip(" \t_\"'") for line in text[first:last].split("\n")]
+        capitals = [line for line in lines if line[:1].isupper()]
+        if len(lines) >= _MIN_VERSE and len(capitals) >= _VERSE_SHARE * len(lines):
+            continue
+        for part in re.finditer(rf"\S.{{,{_MAX_CHARS - 2}}}(?!\w)", text[first:last], re.DOTALL):
+            yield first + part.start(), encodable(_SPACE.sub(" ", part[0].rstrip()))
+
+
+def _swaps(text: str) -> Iterator[tuple[WrongWord, Swap]]:
+    """What may be confused in a stretch, with what would be read for it."""
+    for match in _pattern().finditer(text):
+        (start, end), word = match.span(), match[0]
+        is_name = word[0].isupper() and _CAPITALISED.match(text, start)
+        if is_name or (word.isupper() and len(word) > 1):
+            continue
+        # Tokens begin with the space before a word.
+        space = " " * text[:start].endswith(" ")
+        for other, margin in alternatives().get(word.lower(), {}).items():
+            cased = other.capitalize() if word[0].isupper() else other
+            one = WrongWord(start, end, cased, 0.0)
+            yield one, Swap(start - len(space), end, space + cased, margin)
+    for match in _DOUBLED.finditer(text):
+        swap = Swap(match.start(2), match.end(3), "", DOUBLED_MARGIN)
+        yield WrongWord(*match.span(3), "", 0.0), swap
+
+
+def _read(
+    model: SurprisalModel, stretch: _Stretch, check: Callable[[], None] | None
+) -> list[WrongWord]:
+    """The best other word of each place that gains enough: by how much more than it must, since a
+    margin says how seldom a word is written for another."""
+    before = f"{stretch.context}\n" if stretch.context else ""
+    pairs = list(_swaps(stretch.text))
+    n = len(before)
+    moved = [replace(swap, start=swap.start + n, end=swap.end + n) for _, swap in pairs]
+    gains: list[Any] = model.gains(before + stretch.text, moved, check) if pairs else []
+    best: dict[int, tuple[float, WrongWord]] = {}
+    for (one, swap), gain in zip(pairs, gains, strict=True):
+        if gain is not None and gain - swap.least > best.get(one.start, (-1.0, one))[0]:
+            best[one.start] = gain - swap.least, replace(one, gain=round(gain, 3))
+    return [best[start][1] for start in sorted(best)]

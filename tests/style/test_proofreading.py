@@ -1,0 +1,171 @@
+"""Words that are wrong in their place: a random model beside an oracle, then the embedded one."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.commands import invoke
+from tests.conftest import if_installed
+
+from fabula.core.errors import ModelError
+from fabula.core.types import Document
+from fabula.models.surprisal import SurprisalModel, Swap
+from fabula.style.proofreading import WrongWord, alternatives, wrong_words
+
+pytest.importorskip("gguf", reason="surprisals need what 'fabula[local]' installs")
+pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[local]' installs")
+
+PLAIN = (
+    "The weather had been poor all week, and nobody expected the ferry before evening. There were "
+    "only three people on the quay, and they had said nothing for an hour."
+)
+WRONG = (
+    "It was to cold to go out without them, and they walked passed the church.\n\nThe rope fell "
+    "before the the tide turned. “Whose there?” he called, but only the wind answered."
+)
+
+
+@pytest.fixture(scope="module")
+def small(small_model: Path) -> Iterator[SurprisalModel]:
+    with SurprisalModel(small_model) as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[SurprisalModel]:
+    with if_installed(lambda: SurprisalModel("local")) as model:
+        yield model
+
+
+def noted(model: SurprisalModel, text: str) -> list[tuple[str, str]]:
+    return [
+        (text[one.start : one.end], one.other) for one in wrong_words(model, Document("d", text))
+    ]
+
+
+@pytest.mark.parametrize("other", ["heir", "y", "", "é"])
+def test_a_swap_gains_what_two_whole_readings_differ_by(small: SurprisalModel, other: str):
+    """Of the exchanged tokens, which are bytes here, and the eight after them."""
+    before, word, after = "They sold ", "hair", " coats on the quay.\n"
+    n = len(before)
+    (gain,) = small.gains(before + word + after, [Swap(n, n + len(word), other, -1e9)])
+
+    def nats(word: str) -> float:
+        scored = small.score(before + word + after)
+        end = n + len(word) + 8
+        kept = (scored.starts >= n) & (scored.starts < end)
+        return math.fsum(scored.nats[kept])
+
+    assert gain == pytest.approx(nats(word) - nats(other), abs=1e-4)
+    assert small.gains(before + word + after, [Swap(n, n + len(word), other, 1e9)]) == [None]
+
+
+def test_a_model_that_keeps_nothing_of_what_it_read_is_refused(
+    small_model: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("fabula.models.surprisal.llama_layout", lambda path: None)
+    refused = pytest.raises(ModelError, match="cannot compare words with this model")
+    with SurprisalModel(small_model) as model, refused:
+        model.gains("the", [])
+
+
+def test_a_changed_paragraph_is_read_alone_and_a_stop_keeps_what_was_read(small: SurprisalModel):
+    # With one word of a set each: a random model reads all that are likely to it.
+    climbed = "Margaret climbed quickly under seventeen grey clouds. Nobody followed her. " * 3
+    paragraphs = [f"Part {k}. {climbed}".rstrip() for k in range(80)]
+    text = "\n\n".join(paragraphs)
+    checks = 0
+
+    def check() -> None:
+        nonlocal checks
+        checks += 1
+        if checks == stop_at:
+            raise KeyboardInterrupt
+
+    def read(text: str) -> list[WrongWord]:
+        nonlocal checks
+        checks = 0
+        return wrong_words(small, Document("d", text), check)
+
+    stop_at = 80
+    with pytest.raises(KeyboardInterrupt):
+        read(text)
+    stop_at = 0
+    first, n_rest = read(text), checks
+    assert read(text) == first
+    assert checks == 0
+    paragraphs[40] = paragraphs[40].replace("grey", "darkening")
+    read("\n\n".join(paragraphs))
+    n_changed = checks
+    # The same without what is kept.
+    read("\n\n".join(paragraphs).replace("grey", "blue"))
+    assert 0 < n_changed < checks / 3
+    assert 0 < n_rest < checks - 50
+
+
+def test_sets_are_of_several_words_in_lower_case_and_symmetric():
+    listed = alternatives()
+    for word, others in listed.items():
+        assert word == word.lower()
+        assert word not in others
+        assert all(listed[other][word] == margin for other, margin in others.items())
+
+
+def test_wrong_words_are_noted_and_what_is_meant_is_not(embedded: SurprisalModel):
+    assert noted(embedded, f"{PLAIN}\n\n{WRONG}") == [
+        ("to", "too"), ("passed", "past"), ("the", ""), ("Whose", "Who's"),
+    ]  # fmt: skip
+    # Names, words in capitals, headings, verse, and what is right.
+    meant = (
+        "# Whose There\n\nShe met Mr Passed, and IT WAS TO COLD to stay. He had had enough of it, "
+        "and she knew that that was a lie.\n\nOf arms I sing and of the see,\nThe wind that blue "
+        "so fair for me,\nThe knight was to long by the tree,\nAnd passed the night their merrily."
+    )
+    assert noted(embedded, f"{PLAIN}\n\n{meant}") == []
+
+
+def test_one_thread_and_two_find_the_same_bytes(
+    embedded: SurprisalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    found = []
+    for n_threads in ("1", "2"):
+        monkeypatch.setenv("FABULA_THREADS", n_threads)
+        monkeypatch.setenv("FABULA_CACHE", str(tmp_path / n_threads))
+        with SurprisalModel("local") as model:
+            found.append(wrong_words(model, Document("d", f"{PLAIN}\n\n{WRONG}")))
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
+
+
+def test_the_report_has_the_notes_where_they_are_asked_for(
+    embedded: SurprisalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pytest.importorskip("spacy", reason="lines need what 'fabula[nlp]' installs")
+    draft, page = tmp_path / "draft.txt", tmp_path / "page.html"
+    draft.write_text(f"{PLAIN}\n\n{WRONG}\n", encoding="utf-8")
+    asked = ("report", draft, "--with", "proofreading", "--without", "profile", "--without", "book")
+    row = json.loads(invoke(*asked, "--out", page, "--json").stdout)
+    (text,) = row["texts"]
+    notes = [one for one in text["lines"]["notes"] if one["kind"] == "confused"]
+    # What a rule notes is not noted again: "the the".
+    assert [one["text"] for one in notes] == ["to", "passed", "Whose"]
+    assert notes[0]["why"] == "“It was to cold to”: is “too” meant?"
+    assert notes[2]["why"].endswith("is “Who’s” meant?")
+    signature = text["lines"]["signature"]
+    assert f"|proofreading:1|model:{embedded.name}|" in signature
+    assert signature.endswith("|margins:3+9+6")
+    assert "Wrong word?" in page.read_text(encoding="utf-8")
+    assert "smollm2" in " ".join(row["methods"])
+    alone = invoke("report", "--only", "lines", draft, "--with", "proofreading").output
+    assert "3 confused" in alone
+    refused = invoke(*asked, "--without", "lines", code=2).output
+    assert "--with adds proofreading, whose notes --without leaves out" in " ".join(refused.split())
+    monkeypatch.setenv("FABULA_LOCAL_MODEL", str(tmp_path / "none.gguf"))
+    (left,) = [
+        one for one in json.loads(invoke(*asked, "--out", page, "--json").stdout)["left_out"]
+        if one["part"] == "proofreading"
+    ]  # fmt: skip
+    assert "no such model file" in left["reason"]
+    assert "fabula setup local" in left["remedy"]

@@ -90,6 +90,7 @@ def report(
     exclude_same: str | None = None,
     fluency_model: str = 'local',
     grammar: str = 'harper',
+    dictionary: str | Path | None = None,
     without: str | Sequence[str] = (),
     with_: str | Sequence[str] = (),
     only: Literal['lines', 'book', 'profile', 'feedback', 'fluency', 'originality', 'verdicts'] | None = None,
@@ -102,6 +103,7 @@ def report(
     points_file: str | Path | None = None,
     by: str | None = None,
     against_each_other: bool = False,
+    assignment: str | Path | None = None,
     rubric: str = 'ttcw',
     style: Literal['reason-first', 'verdict-first'] = 'reason-first',
     samples: int = 5,
@@ -159,11 +161,13 @@ def report(
             .gguf file.
         grammar: harper, languagetool (its server, as languagetool@URL if not on port 8081), or
             none.
+        dictionary: Words that are never noted as spelling or as a name: a text file, a word a line.
         without: Leave an instrument out: originality, profile, lines, verdicts, feedback, book,
             diversity (of several texts), or one that another package adds; or a kind of note on
             lines, such as grammar; repeat it for several.
-        with_: Add what is off by default: fluency, or a kind of note on lines that is wrong more
-            often than right: stock, echo or long; repeat it for several.
+        with_: Add what is off by default: fluency; proofreading (words that are wrong in their
+            place, by the embedded model, in about 8 s per 1,000 words); or a kind of note on lines
+            that is wrong more often than right: stock, echo or long; repeat it for several.
         only: Run one instrument alone, and print all that it has to say.
         per_thousand: lines, alone: show the N most important notes per thousand words (0: all).
         people: book, alone: show the N people named most often (0: all).
@@ -180,6 +184,8 @@ def report(
         against_each_other: Compare each text with all the others, as in a class: what it shares,
             how long the longest passage is, and with whom; in addition to `reference`, if any are
             named.
+        assignment: With `against_each_other`: a file with the wording that all texts were given;
+            runs of five or more of its words count neither as shared nor as borrowed.
         rubric: Rubric that the models judge by (with `model`).
         style: Ask for reasons before the verdict, or after it (faster and cheaper).
         samples: Ask each model N times for feedback.
@@ -2262,6 +2268,7 @@ def reference_group(
     exclude_same: str | None = None,
     fluency_model: str = 'local',
     grammar: str = 'harper',
+    dictionary: str | Path | None = None,
     without: str | Sequence[str] = (),
     with_: str | Sequence[str] = (),
     format: str | None = None,
@@ -2294,6 +2301,7 @@ def reference_group(
             .gguf file.
         grammar: harper, languagetool (its server, as languagetool@URL if not on port 8081), or
             none.
+        dictionary: Words that are never noted as spelling or as a name: a text file, a word a line.
         without: Leave an instrument out: originality, profile, book, or one that another package
             adds; repeat it for several.
         with_: Add an instrument that is off by default: fluency.

@@ -565,7 +565,8 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
             continue
         if token.text.islower() or token.start > sentence.words[0].start:
             n_lower[token.lower] += 1 if token.text.islower() else -1
-        is_content = token.pos in ("ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
+        is_modifier = token.pos in ("ADJ", "ADV") or token.dep == "amod"
+        is_content = is_modifier and len(token.lower) >= _MIN_ECHO
         start, end = sentence.at(token)
         is_part = "-" in (read.text[start - 1 : start], read.text[end : end + 1])
         if is_content and token.lower.isalpha() and not is_part:
@@ -582,8 +583,9 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
                 chain.append(use)
                 continue
             apart = chain[-1][0] - chain[0][0]
-            turn = read.text[chain[0][1][1] : chain[-1][1][0]] if apart < _ECHO_TURN else ""
-            if len(chain) > 1 and not _JOINS.search(turn):
+            between = read.text[chain[0][1][1] : chain[-1][1][0]]
+            is_turn = apart < _ECHO_TURN and _JOINS.search(between) is not None
+            if len(chain) > 1 and not is_turn:
                 often = "twice" if len(chain) == 2 else f"{len(chain)} times"
                 why = f"“{word}” occurs {often} within {apart + 1} words."
                 rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)

@@ -79,7 +79,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
         for pattern, meant in _INSTEAD:
             for match in pattern.finditer(text, start, end):
                 why = f"“{match[1]}” cannot stand here; “{meant}” is meant."
-                yield Slip("grammar", match.span(), why)
+                yield Slip("grammar", (match.start(), match.end(1)), why)
         for match in _AN.finditer(text, start, end):
             word = match[1] or match[2]
             after = text[match.end() : match.end() + 2]

@@ -463,7 +463,13 @@ class OriginalityMeasure:
             missing_reason=missing,
             signature=self.signature,
             spread=spread,
-            ranked=rank_runs(runs, bits, chance.least, chance.name, chance.by_chance(n_words)),
+            ranked=rank_runs(
+                runs,
+                bits,
+                chance.least,
+                chance.name,
+                chance.by_chance(n_words, is_near=self.near is not None),
+            ),
             n_reference_words=self._corpus.n_words if self._corpus else None,
         )
 

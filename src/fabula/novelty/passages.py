@@ -189,9 +189,14 @@ class Chance:
         self.signature = f"{self.name},chain1,{self.least:.2f}bits,{rule}"
         """Everything that determines a rank besides the reference."""
 
-    def by_chance(self, n_words: int) -> float | None:
-        """How many passages a text of so many words shows by chance; None if that is unknown."""
-        return n_words / CHANCE_WORDS if self.name == "reference" else None
+    def by_chance(self, n_words: int, *, is_near: bool) -> float | None:
+        """How many passages a text of so many words shows by chance; None if that is unknown.
+
+        With matches in other words about twice as many were counted (`bench/chance.py`).
+        """
+        if self.name != "reference":
+            return None
+        return n_words / CHANCE_WORDS * (2 if is_near else 1)
 
     def of(
         self, words: Sequence[str], runs: Iterable[BorrowedRun], exclude: Iterable[int] = ()

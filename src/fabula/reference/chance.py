@@ -40,9 +40,9 @@ _DECAY, _GROWTH, _LOG2_SCALE = 0.258, 0.606, -15.355
 _JOIN_BITS, _AGAIN_BITS, _KNOWN_BITS = 8.0, 1.0, 8.0
 """What each further run of a passage costs, as there are many places where it could go on; and the
 most that a pair of words that comes again, or the first word of a run that does, adds."""
-_SKIP_BITS, _MAX_SKIPPED = 2.0, 8
-"""What each word costs that is skipped between two aligned ones of a run in other words, and how
-many may be: the costlier they are, the fewer of such runs are chance."""
+_NEAR_BITS, _SKIP_BITS, _MAX_SKIPPED = 4.0, 2.0, 8
+"""What a run in other words costs, as many wordings are near to one; and each word that is skipped
+between two aligned ones, of which there may be so many."""
 _WEIGHTS = (
     (0.08, 0.16, 0.18, 0.24, 0.32, 0.39, 0.45, 0.54, 0.60, 0.66, 0.71, 0.75, 0.79, 0.83, 0.86, 0.88,
      0.91),
@@ -158,7 +158,8 @@ def passage_bits(runs: Sequence[Run], word_bits: Callable[[Run], Sequence[float]
                 pairs.add(pair)
             new.append(max(0.0, bits - counted[place]) if place in counted else bits)
             counted[place] = max(bits, counted.get(place, bits))
-        totals.append(max(0.0, math.fsum(new) - _JOIN_BITS * (number > 0)))
+        cost = _JOIN_BITS * (number > 0) + _NEAR_BITS * (run.source is not None)
+        totals.append(max(0.0, math.fsum(new) - cost))
     return math.fsum(totals) - math.log2(max(1, min(run.n_places for run in runs)))
 
 

@@ -51,7 +51,7 @@ from fabula.writer.drafts import Drafts, Piece, Version, piece_in, read_json, re
 from fabula.writer.setup import SetupSettings
 from fabula.writer.stored import load, store
 
-_BOXES = ("near", "exclude_copies", "fluency", "verdicts", "feedback")
+_BOXES = ("near", "exclude_copies", "fluency", "proofreading", "verdicts", "feedback")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
 OTHER = "other"
@@ -101,6 +101,7 @@ class Asked:
     near: bool = False
     exclude_copies: bool = False
     fluency: bool = False
+    proofreading: bool = False
     verdicts: bool = True
     feedback: bool = True
     readings: int = 3
@@ -127,6 +128,7 @@ class Asked:
 
     def settings(self, n_jobs: int, keep: Path | None = None) -> ReportSettings:
         """The requested report; models' answers are cached in `keep`."""
+        slow = {"fluency": self.fluency, "proofreading": self.proofreading}
         chosen = {"verdicts": self.verdicts, "feedback": self.feedback}
         return ReportSettings(
             references=(self.reference,) if self.reference else (),
@@ -137,7 +139,7 @@ class Asked:
             n_samples=self.readings,
             without=tuple(part for part, is_wanted in chosen.items() if not is_wanted),
             # Every kind of note, so that each can be shown without measuring again.
-            with_=(*_OFF, *(("fluency",) if self.fluency else ())),
+            with_=(*_OFF, *(name for name, is_wanted in slow.items() if is_wanted)),
             n_jobs=n_jobs,
             keep=keep,
         )
@@ -349,7 +351,7 @@ class Desk:
         Raises `InputError`.
         """
         # `_QUICK` only, without `_WHOLE`; no text leaves this machine for them.
-        asked = replace(Asked.read(version.asked), model="", fluency=False)
+        asked = replace(Asked.read(version.asked), model="", fluency=False, proofreading=False)
         if where_to(asked):
             asked = replace(asked, reference="")
         without = tuple(name for name in names_of_parts() if name not in _QUICK)

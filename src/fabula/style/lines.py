@@ -134,6 +134,10 @@ LINE_KINDS: dict[str, LineKind] = {
 """All kinds by id, the most important first."""
 
 
+_ERROR = 0.8
+"""The least importance of a kind of error."""
+
+
 @dataclass(frozen=True, slots=True)
 class LineNote:
     """A place, half-open in characters, and why it is noted; `also` is where the same occurs."""
@@ -270,7 +274,7 @@ def _step(places: Sequence[Place]) -> float:
     return (places[-1][0] - places[0][0]) / (len(places) - 1)
 
 
-_MIN_MISSPELT, _MIN_SPOKEN, _MIN_SLIP = 5, 8, 7
+_MIN_MISSPELT, _MIN_SPOKEN, _MIN_SLIP = 5, 8, 6
 """Shorter words are slips only if letters were transposed; in speech, which may be dialect; and if
 the slip is not one of the ear."""
 _BY_EAR_ZIPF, _SLIP_ZIPF, _KNOWN_ZIPF = 3.0, 3.8, 1.5
@@ -313,6 +317,8 @@ _PUBLISHED = word_set(
     "wrapt yourn",
 )
 """Words that are in no dictionary of the checker, and in at least three of 35 published books."""
+_SLIPS = word_set("alot noone")
+"""Words that are noted with what is meant (`style.slips`)."""
 _DERIVED = re.compile(
     r"(?:un|out|over|under)(\w{5,})|(\w{3,})(?:man|men|kind|less|like)"
     r"|(\w{3,}[^y])ness|(?P<noun>\w{3,}[^aeioulry])y"
@@ -417,7 +423,7 @@ def _is_misspelling(
     if "-" in around or (fault.place[0] > first and word[0].isupper()):
         return False
     word = word.lower()
-    if set(word) <= set("ivxlc") or word in _PUBLISHED or not word.isascii():
+    if set(word) <= set("ivxlc") or word in _PUBLISHED | _SLIPS or not word.isascii():
         return False
     others = [suggestion.lower() for suggestion in fault.suggestions]
     is_spoken = not sentence.is_narration
@@ -697,13 +703,15 @@ class LineReview:
     def first(self, per_thousand: int) -> list[LineNote]:
         """The most important notes, in text order; all of them for 0.
 
-        This many per thousand words, and at least this many.
+        This many per thousand words, and at least this many; and all errors, which are no matter of
+        taste.
         """
         if not (per_thousand and self.n_words):
             return list(self.notes)
         n = max(per_thousand, math.ceil(per_thousand * self.n_words / 1000))
-        best = sorted(self.notes, key=lambda note: (-note.strength, note.start))[:n]
-        return sorted(best, key=lambda note: (note.start, note.end, note.kind))
+        best = sorted(self.notes, key=lambda note: (-note.strength, note.start))
+        errors = [note for note in best[n:] if LINE_KINDS[note.kind].weight >= _ERROR]
+        return sorted([*best[:n], *errors], key=lambda note: (note.start, note.end, note.kind))
 
     def without(self, kinds: Collection[str], also: Collection[str] = ()) -> LineReview:
         """The review without notes of these kinds, and without those that are off by default unless

@@ -46,7 +46,7 @@ _SPACE = re.compile(r"\s")
 _CAPITALISED = re.compile(r"(?<=[\w,;] )[A-Z][\w']*")
 _LOWER = re.compile(r"(?<![\w'])[a-z][\w']*")
 _DOUBLED = re.compile(r"(?<![\w'-])([a-z]+(?:'[a-z]+)?)( +)(\1)(?![\w'-])", re.IGNORECASE)
-_RULED = ("spelling", "grammar")
+_RULED = ("spelling", "grammar", "doubled")
 """Kinds of notes beside which a place needs no other."""
 
 

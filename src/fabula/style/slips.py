@@ -44,12 +44,14 @@ _INSTEAD = (
     (re.compile(r"\b(your)\s+(?:a|an|the|welcome|not(?! \w+ing))\b", re.I), "you’re"),
     (re.compile(r"\b(its)\s+(?:a|an|the|not|been)\b", re.I), "it’s"),
     (re.compile(r"\b(their)\s+(?:is|are|was|were)\b", re.I), "there"),
-    (re.compile(r"\b(?:could|should|would|must|might)(?:n['’]t)?\s+(of)\s+(?:been|had|done|gone|come|"
+    (re.compile(r"(?:\b(?:could|should|would|must|might)(?:n['’]t)?|['’]d)\s+(of)\s+(?:been|had|done|gone|come|"
                 r"known|seen|taken|made|said|\w{3,}ed)\b", re.I), "have"),
     (re.compile(r"\b(?:less|more|rather|better|worse|other|sooner|bigger|smaller|older|younger|"
                 r"longer|faster|slower|greater|higher|lower|taller|stronger)\s+(then)\b(?!,)",
                 re.I), "than"),
     (re.compile(r"\b(alot)\b", re.I), "a lot"),
+    (re.compile(r"\b(noone)\b", re.I), "no one"),
+    (re.compile(r"\b(a)\s+(?:hours?|honest|heir|honou?r)\b"), "an"),
 )  # fmt: skip
 """Words that cannot stand beside the next or the last one, and what is meant."""
 _AN = re.compile(

@@ -197,8 +197,13 @@ def test_a_finding_has_its_context_and_in_a_book_its_chapter(tmp_path: Path):
     ],
 )
 def test_places_in_a_word_file_are_chapters_and_words_but_no_lines(
-    tmp_path: Path, titles: tuple[str, str], spelt: str, repeated: str
+    tmp_path: Path,
+    titles: tuple[str, str],
+    spelt: str,
+    repeated: str,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    monkeypatch.setenv("COLUMNS", "200")
     word = docx.Document()
     for title, verb in zip(titles, ("get", "recieve"), strict=True):
         if title:

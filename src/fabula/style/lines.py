@@ -297,7 +297,8 @@ _DOUBTFUL = (
     "no match for", "quantity phrase", "decade", "For a duration", "oneself", "straightforward",
     "soon to be", "hyphens", "preposition to use with", "indefinite article", "repeat this word",
     "`of` here", "`than`", "`there`", "long time ago", "definite article", "determiner", "`second`",
-    "noun should be", "present participle (e.g", "preceded by the preposition",
+    "noun should be", "thereupon", "subjunctive", "present participle (e.g",
+    "preceded by the preposition",
 )  # fmt: skip
 """Message fragments of rules that are more often wrong than right about fiction."""
 _DIALECT = re.compile(

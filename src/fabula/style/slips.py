@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from fabula.text.sentences import overlaps
@@ -27,7 +26,7 @@ class Slip(NamedTuple):
 
 
 _DOUBLED = re.compile(
-    r"(?<![\w'’-])(the|a|an|at|in|of|to|and|for|on|with|she|he|they|was|were|is|are|be|from|by|as|"
+    r"(?<![\w'’-])(the|a|an|at|of|to|and|for|on|with|she|he|they|was|were|is|are|be|from|by|as|"
     r"but|or|if|my|your|our|their|we|i|this|than|into|its|it)\s+\1(?![\w'’-])",
     re.I,
 )
@@ -59,11 +58,15 @@ _AN = re.compile(
 )
 _MIN_PARAGRAPH = 20
 """Words of a paragraph that hardly comes again by itself; shorter ones are refrains."""
+_SHOWN = 40
+"""Characters of a paragraph after a quotation mark that are marked with it."""
 _SHORT_LINE, _INDENTED = 60, "    "
 _TAG = re.compile(
     r"[,.!?…-] (?:[\w.]+ ){0,2}(?:said|asked|cried|replied|answered|shouted|whispered|muttered|"
     r"murmured|yelled|responded)\b"
 )
+_IS_CURLY, _CURLY, _STRAIGHT = map(re.compile, ("[“”]|``", "[“”]|``|''", '"'))
+"""Marks that tell their side, two single ones among them; and those that do not."""
 _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
 _TURNED = ("--“’", "—“’", "—“", "--“", ":", ":-", ":--")
 """Ends of paragraphs after which speech goes on, or whose last mark a typesetter turned round."""
@@ -126,22 +129,26 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
     """
     was_open = False
     for k, (start, end) in enumerate(spans):
-        body = text[start:end]
-        curly = [m.start() for m in re.finditer("[“”]", body)]
-        marks = "".join(body[k] for k in curly) or '"' * body.count('"')
-        is_twice = "““" in marks or "””" in marks or marks[:1] == "”"
-        is_open = marks.endswith("“") or (marks[:1] == '"' and len(marks) % 2 == 1)
-        if body.endswith(_TURNED) or not (is_twice or is_open):
-            was_open = is_open
+        pattern = _CURLY if _IS_CURLY.search(text, start, end) else _STRAIGHT
+        open_at: int | None = None
+        amiss: int | None = None
+        for mark in pattern.finditer(text, start, end):
+            is_opening = open_at is None if mark[0] == '"' else mark[0] in ("“", "``")
+            if is_opening == (open_at is not None) and amiss is None:
+                # One that opens while another is open, or closes while none is.
+                amiss = mark.start() if open_at is None else open_at
+            open_at = mark.start() if is_opening else None
+        was_open, is_story = open_at is not None, was_open
+        if text[start:end].endswith(_TURNED) or (open_at is None and amiss is None):
             continue
-        last = max(body.rfind("“"), body.rfind('"'), 0)
-        spoken = body[last:][:150]
-        is_tagged = _TAG.search(spoken) and not re.search(r" ['‘]", spoken) and not was_open
-        goes_on = k + 1 < len(spans) and _OPENS.match(text, *spans[k + 1])
-        was_open = is_open
-        if is_twice or is_tagged or not goes_on:
-            # At the second of two alike, or at the last.
-            twice = next((n for n, (a, b) in enumerate(pairwise(marks), 1) if a == b), None)
-            at = start + (last if twice is None or not curly else curly[twice])
-            why = "A quotation mark of this paragraph is never closed or never opened."
-            yield Slip("unclosed", (at, min(end, at + 40)), why)
+        if amiss is None and open_at is not None:
+            spoken = text[open_at : min(end, open_at + 150)]
+            is_tagged = _TAG.search(spoken) and not re.search(r" ['‘]", spoken) and not is_story
+            goes_on = k + 1 < len(spans) and _OPENS.match(text, *spans[k + 1])
+            if goes_on and not is_tagged:
+                continue
+            amiss = open_at
+        at = start if amiss is None else amiss
+        last = end if end <= at + _SHOWN else text.rfind(" ", at, at + _SHOWN)
+        why = "A quotation mark of this paragraph is never closed or never opened."
+        yield Slip("unclosed", (at, max(last, at + 1)), why)

@@ -108,7 +108,8 @@ class InstrumentSettings(Processes, Matching):
         (),
         help="Add what is off by default: fluency; proofreading (words that are wrong in their "
         "place, by the embedded model, in about 8 s per 1,000 words); or a kind of note on lines "
-        "that is wrong more often than right: stock, echo or long; repeat it for several.",
+        "that is wrong more often than right: beginning, stock, echo or long; repeat it for "
+        "several.",
         unit="NAME",
         option="with",
         check=_is_off,

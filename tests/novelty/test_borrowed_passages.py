@@ -19,7 +19,7 @@ from fabula.novelty.measure import OriginalityMeasure
 from fabula.novelty.near import Counterpart, NearSearch, NearSettings
 from fabula.novelty.scores import to_row
 from fabula.reference.backend import Attribution, Occurrence
-from fabula.reference.chance import Run, _aligned, chain_bits, chain_counts, least_bits
+from fabula.reference.chance import ChainRun, _aligned, chain_bits, chain_counts, least_bits
 from fabula.reference.search import Reference
 from fabula.text import TextSettings
 
@@ -51,7 +51,7 @@ def test_a_passage_has_the_bits_of_words_that_are_nowhere_else(reference: Refere
 
 
 def test_a_word_that_follows_from_the_two_before_it_has_few_bits(reference: Reference):
-    run = Run(0, COMMON.split()[:6], 1)
+    run = ChainRun(0, COMMON.split()[:6], 1)
     counts = chain_counts(reference, [run])
     told = dict(counts) | {("the", "end"): 400, ("of", "the", "end"): 390}
     bits = [chain_bits(run, known, reference.n_words)[4] for known in (counts, told)]
@@ -61,9 +61,9 @@ def test_a_word_that_follows_from_the_two_before_it_has_few_bits(reference: Refe
 
 def test_words_near_others_count_in_one_order_and_similar_ones_in_part():
     words, bits = ["turned", "his", "horse", "loose", "ate"], [8.0, 3.0, 12.0, 10.0, 9.0]
-    same = Run(0, words, 1, ["turned", "the", "horse", "loose", "dined"], [(4, 4, 0.5)])
+    same = ChainRun(0, words, 1, ["turned", "the", "horse", "loose", "dined"], [(4, 4, 0.5)])
     assert _aligned(same, same.source or (), bits) == [8.0, 0.0, 10.0, 10.0, 4.5]
-    swapped = Run(0, words, 1, ["ate", "horse", "turned"])
+    swapped = ChainRun(0, words, 1, ["ate", "horse", "turned"])
     assert sorted(_aligned(swapped, swapped.source or (), bits)) == [0.0, 0.0, 0.0, 0.0, 12.0]
 
 

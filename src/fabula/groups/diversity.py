@@ -44,7 +44,7 @@ from fabula.stats.resampling import MIN_UNITS, Units
 from fabula.text import TextSettings, TextWords
 from fabula.text.clusters import own_field
 from fabula.text.sentences import language_gate, not_english
-from fabula.text.wording import OwnWords
+from fabula.text.wording import MaskedTexts
 
 _LEVEL = 9
 _NAME_BYTES = 11
@@ -146,7 +146,7 @@ class Plan:
     n_pairs: int = 0
     run_words: int = 6
     n_threads: int = 1
-    own: OwnWords | None = None
+    own: MaskedTexts | None = None
     """What the texts are without the wording that they were given."""
 
 
@@ -449,7 +449,7 @@ def measure_together(
     n_threads: int,
     is_class: bool = False,
     apart: str | None = None,
-    own: OwnWords | None = None,
+    own: MaskedTexts | None = None,
 ) -> Together:
     """The pairs of texts with most in common; from ten texts on, also the diversity of all.
 

@@ -20,7 +20,7 @@ from fabula.reference.backend import Attribution, Backend, Occurrence
 from fabula.reference.chance import (
     CHANCE_WORDS,
     MIN_WORDS,
-    Run,
+    ChainRun,
     chain_bits,
     chain_counts,
     least_bits,
@@ -208,21 +208,21 @@ class Chance:
             n_words = self._reference.n_words
             counts = chain_counts(self._reference, (_counted(words, run) for run in runs), exclude)
 
-            def word_bits(run: Run) -> list[float]:
+            def word_bits(run: ChainRun) -> list[float]:
                 return chain_bits(run, counts, n_words)
         else:
 
-            def word_bits(run: Run) -> list[float]:
+            def word_bits(run: ChainRun) -> list[float]:
                 return [-self._list.log(word.casefold()) / math.log(2) for word in run.words]
 
         return lambda passage: passage_bits([_counted(words, r) for r in passage], word_bits)
 
 
-def _counted(words: Sequence[str], run: BorrowedRun) -> Run:
+def _counted(words: Sequence[str], run: BorrowedRun) -> ChainRun:
     own = words[run.first_word : run.end_word]
     if (near := run.counterpart) is None:
-        return Run(run.first_word, own, run.count)
-    return Run(run.first_word, own, run.count, near.words.words, near.pairs)
+        return ChainRun(run.first_word, own, run.count)
+    return ChainRun(run.first_word, own, run.count, near.words.words, near.pairs)
 
 
 def trim_near(

@@ -61,7 +61,7 @@ as much as 8 of them."""
 Gram = tuple[str, ...]
 
 
-class Run(NamedTuple):
+class ChainRun(NamedTuple):
     """Words of a text that occur in a reference, or others like them."""
 
     first_word: int
@@ -82,14 +82,14 @@ def least_bits(n_words: int, factor: float = 1.0, chance_words: float = CHANCE_W
 
 
 def chain_counts(
-    reference: Reference, runs: Iterable[Run], exclude: Iterable[int] = ()
+    reference: Reference, runs: Iterable[ChainRun], exclude: Iterable[int] = ()
 ) -> dict[Gram, int]:
     """How often the reference contains each n-gram of the runs, of one to three words."""
     grams = sorted({gram for run in runs for gram in _grams(run.words)})
     return dict(zip(grams, reference.counts(grams, exclude=exclude), strict=True))
 
 
-def chain_bits(run: Run, counts: Mapping[Gram, int], n_words: int) -> list[float]:
+def chain_bits(run: ChainRun, counts: Mapping[Gram, int], n_words: int) -> list[float]:
     """The bits of each word of a run after those before it; `n_words`: of the reference.
 
     Of a run in other words only those count that can be aligned with its source in one order.
@@ -109,7 +109,7 @@ def chain_bits(run: Run, counts: Mapping[Gram, int], n_words: int) -> list[float
     return bits if run.source is None else _aligned(run, run.source, bits)
 
 
-def _aligned(run: Run, source: Sequence[str], bits: Sequence[float]) -> list[float]:
+def _aligned(run: ChainRun, source: Sequence[str], bits: Sequence[float]) -> list[float]:
     """The bits of the words in the best alignment of a run with its source, others 0.
 
     The same word gains its bits, a similar one these times the cosine.
@@ -141,7 +141,9 @@ def _aligned(run: Run, source: Sequence[str], bits: Sequence[float]) -> list[flo
     return counted
 
 
-def passage_bits(runs: Sequence[Run], word_bits: Callable[[Run], Sequence[float]]) -> float:
+def passage_bits(
+    runs: Sequence[ChainRun], word_bits: Callable[[ChainRun], Sequence[float]]
+) -> float:
     """The bits of a passage, given by its runs in the order of the text."""
     counted: dict[int, float] = {}
     pairs: set[Gram] = set()
@@ -182,6 +184,9 @@ def calibrated(reference: Reference) -> float | None:
     numbers = reference.numbers()
     for number, document in zip(numbers, reference.documents(numbers), strict=True):
         groups[document.author or f"\n{document.id}"].append((document.id, number))
+    if 2 * max(map(len, groups.values())) > len(numbers):
+        # Of one author, or mostly: without what that one wrote hardly anything is left.
+        groups = {f"{name}\n{one[0]}": [one] for name, own in groups.items() for one in own}
     rng, shared = random.Random(1), []
     for name in sorted(rng.sample(sorted(groups), min(_N_GROUPS, len(groups)))):
         out = frozenset(number for _, number in groups[name])
@@ -194,7 +199,7 @@ def calibrated(reference: Reference) -> float | None:
         spans = maximal_spans(reference.longest_matches(words, exclude=out), MIN_WORDS)
         grams = [words[first : first + n] for first, n in spans]
         counts = reference.counts(grams, exclude=out)
-        runs = [Run(0, *pair) for pair in zip(grams, counts, strict=True)]
+        runs = [ChainRun(0, *pair) for pair in zip(grams, counts, strict=True)]
         known = chain_counts(reference, runs, out)
         n_found = 0
         for run in runs:

@@ -40,7 +40,7 @@ from fabula.style.lines import Wanted, read_drafts, read_pieces
 from fabula.style.proofreading import proofread
 from fabula.text import check_documents, count_words
 from fabula.text.pipeline import SENTENCES, load_pipeline
-from fabula.text.wording import OwnWords
+from fabula.text.wording import MaskedTexts
 
 _ADVANCES_S = 0.5
 _NAME = "these-texts"
@@ -135,7 +135,7 @@ class Reviewer:
         self._stack = ExitStack()
         self._measure: OriginalityMeasure | None = None
         self._opened_models: dict[str, SurprisalModel] = {}
-        self._own: OwnWords | None = None
+        self._own: MaskedTexts | None = None
         self._groups = GroupBook.open(*groups_of(plan.references), *plan.groups)
         self._listed: list[Instrument] = [
             PhraseInstrument(read_phrases(path), number)
@@ -185,7 +185,7 @@ class Reviewer:
         documents = list(check_documents(documents))
         self._own = None
         if plan.assignment is not None:
-            self._own = OwnWords.of(documents, plan.assignment)
+            self._own = MaskedTexts.of(documents, plan.assignment)
             documents = [text for text in documents if text.id not in self._own.without]
         reviews = tuple(TextReview(document) for document in documents)
         review = Review(reviews, (), self._groups)

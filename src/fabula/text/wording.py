@@ -19,7 +19,7 @@ _WORDS = TextSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class OwnWords:
+class MaskedTexts:
     """Texts without the wording that they were given."""
 
     texts: Sequence[Document]
@@ -33,7 +33,7 @@ class OwnWords:
     """Of the wording, for signatures."""
 
     @classmethod
-    def of(cls, documents: Sequence[Document], path: Path) -> OwnWords:
+    def of(cls, documents: Sequence[Document], path: Path) -> MaskedTexts:
         """Read the wording from a file. Raises `InputError` if it is shorter than a run."""
         wording = "\n\n".join(document.text for document in read_documents([str(path)]))
         given = check_wording(wording, str(path))

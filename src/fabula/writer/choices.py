@@ -33,7 +33,7 @@ _lock = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ShownKind:
     """A kind of finding as the desk offers it."""
 
     id: str
@@ -162,7 +162,7 @@ class Choices:
             offered = {*words, *map(str, before if isinstance(before, list) else ())}
             self._write_choices(content | {"offered": sorted(offered)})
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[ShownKind]:
         """All kinds of findings, the most important first, and whether each is shown."""
         switched = read_object(self.folder / "choices.json").get("kinds")
         switched = switched if isinstance(switched, dict) else {}
@@ -173,7 +173,7 @@ class Choices:
                 is_on = line is None or line.is_on
                 is_on = switched[kind] if isinstance(switched.get(kind), bool) else is_on
                 title = _TITLES.get(kind, kind.capitalize())
-                kinds.append(Kind(kind, title, line.shown if line else "", is_on))
+                kinds.append(ShownKind(kind, title, line.shown if line else "", is_on))
         return kinds
 
     def line_kinds(self) -> tuple[list[str], list[str]]:

@@ -98,7 +98,7 @@ def test_each_comment_is_at_its_words_and_nothing_else_changes(
     found = commented(folder / "out.docx").items()
     # The break between two paragraphs belongs to neither.
     assert {said: words.strip("\n") for said, words in found} == {
-        f"Echo (right 21 %). Note {k}.": text[a:b].strip("\n") for k, (a, b) in enumerate(inside)
+        f"Echo. Note {k}.": text[a:b].strip("\n") for k, (a, b) in enumerate(inside)
     }
     (again,) = read_documents([str(folder / "out.docx")])
     assert again.text == text

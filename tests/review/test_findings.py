@@ -128,7 +128,7 @@ def test_a_kind_of_note_that_is_left_out_is_nowhere(draft: str):
     text = review.texts[0]
     assert {note.kind for note in text.results["lines"].notes} >= {"spelling", "name"}
     assert "echo" not in {one.item for one in text.measurements()}
-    assert review.signatures["lines"].endswith("|without:echo+long+stock")
+    assert review.signatures["lines"].endswith("|without:beginning+echo+long+stock")
     assert "lines" not in review_of(draft, None, "lines", "profile").signatures
 
 
@@ -136,7 +136,8 @@ def test_each_kind_of_note_is_a_measurement_with_its_places(review: Review):
     text = review.texts[0]
     measured = {one.item: one for one in text.measurements() if one.rubric == "lines"}
     # Wrong words were not looked for.
-    assert list(measured) == [kind for kind in LINE_KINDS if kind not in ("long", "confused")]
+    left_out = ("beginning", "long", "confused")
+    assert list(measured) == [kind for kind in LINE_KINDS if kind not in left_out]
     one = measured["spelling"]
     assert one.value == len(one.evidence) == 1
     (place,) = one.evidence

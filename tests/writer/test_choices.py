@@ -23,6 +23,7 @@ from fabula.linguistic.profile import opened_tools
 from fabula.review.job import ReportSettings
 from fabula.review.reviewer import Reviewer
 from fabula.style.dictionary import own_words, read_dictionary
+from fabula.style.lines import LINE_KINDS
 from fabula.writer.choices import Choices, Told
 from fabula.writer.stored import load
 from fabula.writer.work import Asked, Desk
@@ -138,7 +139,7 @@ def test_kinds_are_switched_at_once_and_results_that_are_gone_are_measured_again
 ):
     assert "gnarled" not in first(client), "echoes are off"
     page = client.get("/piece/0001/1").text
-    assert re.search(r'value="echo">\s*Echo\s*<small>right 21 %', page)
+    assert re.search(r'value="stock">\s*Stock phrase\s*<small>right 44 %', page)
     before = client.get("/piece/0001/1/state").json()
     send(client, "/piece/0001/1/kinds", kind="echo")
     assert first(client) == ["gnarled"], "and nothing else"
@@ -202,7 +203,8 @@ def test_damaged_choices_are_none(tmp_path: Path):
     (tmp_path / "dismissed.json").write_text(json.dumps(rows))
     (tmp_path / "choices.json").write_text('{"kinds": [1], "offered": 3}')
     assert choices.dismissed() == []
-    assert {kind.id for kind in choices.kinds() if not kind.is_on} == {"echo", "stock", "long"}
+    off = {kind.id for kind in LINE_KINDS.values() if not kind.is_on}
+    assert {kind.id for kind in choices.kinds() if not kind.is_on} == off
 
 
 def test_the_command_line_reads_the_same_dictionary(tmp_path: Path):

@@ -165,11 +165,6 @@ def passage_bits(
     return math.fsum(totals) - math.log2(max(1, min(run.n_places for run in runs)))
 
 
-def by_chance(n_text_words: int, over: float = 0.0) -> float:
-    """How many passages of `over` bits above the least, or more, a text contains by chance."""
-    return float(n_text_words / CHANCE_WORDS * 2 ** (-_DECAY * over))
-
-
 def calibrated(reference: Reference) -> float | None:
     """How many times as many passages as usual the authors of a reference share by chance.
 

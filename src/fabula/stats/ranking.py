@@ -350,7 +350,7 @@ def fit(cells: Cells, shown: Floats, preferred: Floats) -> Floats:
 
     shown, preferred: float64, shape (b, n_cells), how often each cell was asked, and how often the
     first was preferred; all b sets are fitted at once, whose likelihood is concave. The strengths
-    of a set are NaN if there is no finite maximum, where Newton's method would not converge.
+    of a set are NaN if it has no finite maximum, since Newton's method would not converge.
     """
     theta = np.zeros((len(shown), len(cells.centre)))
     active, log_expit = np.arange(len(shown)), scipy("special").log_expit

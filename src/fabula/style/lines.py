@@ -210,7 +210,7 @@ def _spelt_twice(
             is_rarer = other in places and 3 * n_other <= n_often
             if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
                 continue
-            # A name that the checker knows (Paris, but not Waiter), or that is no mistake so often.
+            # A name of its own: the checker knows it (Paris, not Waiter), or it is too frequent.
             is_known = read.is_accepted(other, as_name=True) and not read.is_accepted(other)
             if n_other > max(2, n_often // 20) or (is_known and not _is_by_ear(name, other)):
                 continue
@@ -532,8 +532,10 @@ def is_misspelt(name: str, other: str) -> bool:
 
 
 def _slips(read: Reading) -> Iterator[LineNote]:
-    """Slips of the hand, and sentences that stand twice: a refrain comes more often, and a repeated
-    paragraph is noted as a whole."""
+    """Slips of the hand, and sentences that occur twice.
+
+    A refrain occurs more often, and a repeated paragraph is noted as a whole.
+    """
     whole = []
     for slip in slips(read.text, read.paragraphs, read.speech):
         why = slip.why

@@ -80,10 +80,10 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     yield from _unclosed(text, spans)
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
-            yield Slip("doubled", match.span(), f"“{match[1]}” stands twice.")
+            yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         for pattern, meant in _INSTEAD:
             for match in pattern.finditer(text, start, end):
-                why = f"“{match[1]}” cannot stand here; “{meant}” is meant."
+                why = f"“{match[1]}” does not fit here; “{meant}” was probably meant."
                 yield Slip("grammar", (match.start(), match.end(1)), why)
         for match in _AN.finditer(text, start, end):
             word = match[1] or match[2]
@@ -91,11 +91,11 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             # In speech it may be dialect.
             if after.islower() and not overlaps(match.span(), speech):
                 meant = "an" if match[1] else "a"
-                why = f"“{meant}” is meant before the sound that follows."
+                why = f"Before this sound it is “{meant}”."
                 yield Slip("grammar", (match.start(), match.start() + len(word)), why)
     for match in _PLACEHOLDER.finditer(text):
         if not (match[0][0] == "X" and _ROMAN_BEFORE.search(text[: match.start()][-12:])):
-            yield Slip("placeholder", match.span(), "A placeholder that was left.")
+            yield Slip("placeholder", match.span(), "A placeholder is still here.")
 
 
 def _is_verse(text: str, start: int, end: int) -> bool:
@@ -117,7 +117,7 @@ def _repeated_paragraphs(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
     for first, *again in places.values():
         # A refrain comes more often.
         if len(again) == 1:
-            yield Slip("paragraph", again[0], "It stands twice.", (first,))
+            yield Slip("paragraph", again[0], "", (first,))
 
 
 def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
@@ -150,5 +150,5 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
             amiss = open_at
         at = start if amiss is None else amiss
         last = end if end <= at + _SHOWN else text.rfind(" ", at, at + _SHOWN)
-        why = "A quotation mark of this paragraph is never closed or never opened."
+        why = "A quotation in this paragraph is never closed, or never opened."
         yield Slip("unclosed", (at, max(last, at + 1)), why)

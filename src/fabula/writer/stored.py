@@ -71,7 +71,7 @@ class _Unpickler(pickle.Unpickler):
         is_data = isinstance(found, type) and (is_dataclass(found) or issubclass(found, tuple))
         if is_data or found in (GroupBook, _frozen):
             return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no type of a result")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a type that results contain")
 
 
 def _frozen(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import docx
@@ -12,7 +13,14 @@ from tests.text.epubs import write_epub
 
 from fabula.core.types import Document
 from fabula.text import read_documents
-from fabula.text.chapters import chapters_of, is_heading, sections_of, where_of, without_headings
+from fabula.text.chapters import (
+    chapters_of,
+    is_heading,
+    parts_of,
+    sections_of,
+    where_of,
+    without_headings,
+)
 
 PROSE = (
     "The lamp was lit at dusk, and nobody had rowed over for a week. She counted the turns of "
@@ -185,6 +193,19 @@ def test_sections_are_all_of_a_text():
     assert len(found) > 2
     assert [one.start for one in found] == [0, *(one.end for one in found[:-1])]
     assert found[-1].end == len(text)
+
+
+def test_parts_to_edit_are_chapters_or_sections_and_together_the_whole_text():
+    chapters = "\n\n".join(["A word before.", *(f"CHAPTER {k}\n\n{PROSE}" for k in (1, 2))])
+    long = "\n\n".join([PROSE] * 20)
+    for text, labels in ((chapters, ["chapter 1", "chapter 2"]), ("", [""]), (PROSE, [""]),
+                         (f"{chapters}\n\n{long}", ["chapter 1", "chapter 2 (1)"]),
+                         (long, ["section 1", "section 2"])):  # fmt: skip
+        parts = parts_of(Document("", text), 5 * len(PROSE))
+        assert [label for label, *_ in parts][:2] == labels
+        edges = [0, *(end for _, _, end in parts)]
+        assert [(a, b) for _, a, b in parts] == list(pairwise(edges))
+        assert edges[-1] == len(text)
 
 
 def test_headings_are_blank_and_all_else_stays_at_its_place():

@@ -128,6 +128,40 @@ def test_every_keystroke_is_there_again_and_marked_while_one_writes(scripted: An
     assert len(web.all_of(browser, "tbody tr")) >= 2
 
 
+def test_a_chapter_is_edited_with_its_findings_and_the_others_stay(scripted: Any, address: str):
+    said = "It was dark \U0001f3ee.", "She did not recieve it.", "And teh keeper slept."
+    chapters = [f"CHAPTER {k}\n\nThe lamp went round. {one}" for k, one in enumerate(said, 1)]
+    scripted.get(f"{address}/open?given={KEY}")
+    measure(scripted, "\n\n".join(chapters))
+    scripted.get(f"{scripted.current_url}/edit#part-2")
+
+    def listed() -> list[str]:
+        return [one.text for one in web.all_of(scripted, ".chapters button")]
+
+    web.until(scripted, lambda: listed() == ["chapter 1", "chapter 2 1", "chapter 3 1"])
+    area = web.find(scripted, "#draft")
+    assert area.get_attribute("value") == chapters[1]
+    assert "0 gone, 0 new, 1 still there" in web.find(scripted, ".check").text
+    area.send_keys(" Then she held teh lamp.")
+    web.until(scripted, lambda: "1 new, 1 still there" in web.find(scripted, ".check").text)
+    web.all_of(scripted, ".chapters button")[2].send_keys("\ue007")
+    web.until(scripted, lambda: "0 new, 1 still there" in web.find(scripted, ".check").text)
+    assert area.get_attribute("value") == chapters[2]
+    web.all_of(scripted, ".check .to")[0].send_keys("\ue007")
+    selected = (
+        "const a = document.activeElement;return a.value.slice(a.selectionStart, a.selectionEnd)"
+    )
+    assert scripted.execute_script(selected) == "teh"
+    web.all_of(scripted, ".check [name=here]")[0].send_keys("\ue007")
+    web.until(scripted, lambda: listed()[2] == "chapter 3")
+    web.press(scripted, "Measure this version")
+    when_over(scripted)
+    follow_to(scripted, "Edit")
+    text = "return document.querySelector('#draft').defaultValue"
+    chapters[1] += " Then she held teh lamp."
+    assert scripted.execute_script(text) == "\n\n".join(chapters)
+
+
 FAULTY = "And teh keeper did not recieve it.\n\nShe put teh lamp out, and did not recieve it again."
 
 

@@ -525,3 +525,24 @@ def sections_of(text: str, n_chars: int) -> list[Chapter]:
         Chapter(k, f"Section {k}", start, start, end, "", ((start, end),))
         for k, (start, end) in enumerate(pairwise([*starts, len(text)]), 1)
     ]
+
+
+def parts_of(document: Document, n_chars: int) -> list[tuple[str, int, int]]:
+    """The label, start and end of each part to edit by itself; together they are the whole text.
+
+    Parts are the chapters, each with what stands between it and the one before. What is longer than
+    two times `n_chars` characters is split at paragraphs.
+    """
+    text = document.text
+    ends = [(chapter.label, chapter.end) for chapter in chapters_of(document)] or [("", 0)]
+    ends[-1] = ends[-1][0], len(text)
+    parts = []
+    start = 0
+    for label, end in ends:
+        n = max(1, round((end - start) / n_chars)) if end - start > 2 * n_chars else 1
+        cuts = [start + one.start for one in sections_of(text[start:end], (end - start) // n)[1:]]
+        for k, part in enumerate(pairwise([start, *cuts, end]), 1):
+            split = f"{label} ({k})" if label else f"section {k}"
+            parts.append((split if cuts else label, *part))
+        start = end
+    return parts

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import zipfile
 from bisect import bisect_left
-from dataclasses import asdict, replace
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, HTTPException
@@ -19,11 +20,11 @@ from fabula.core.store import dump_json
 from fabula.core.types import Document
 from fabula.review.comments import with_comments
 from fabula.review.findings import BY_WORDS
-from fabula.show.parts import Finding
 from fabula.text import count_words
+from fabula.text.chapters import parts_of
 from fabula.web import visible
 from fabula.writer.desk_pages import MAX_TEXT_CHARS, Named, Owner, Posted, changed_words, text_in
-from fabula.writer.drafts import Journal, KeptState, Piece, chained, shown_time
+from fabula.writer.drafts import Journal, KeptState, Piece, Version, chained, shown_time
 from fabula.writer.work import Asked, render
 
 NOT_PROVEN = (
@@ -46,7 +47,10 @@ _HOLDS = (
     "inserted later, every chain after it changes."
 )
 _WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_One = TypeVar("_One")
 _DAY = (1980, 1, 1, 0, 0, 0)
+_PART_CHARS = 30_000
+"""A text is edited by chapter, or in parts of about this length: it is slow to type in more."""
 
 
 router = APIRouter()
@@ -68,9 +72,14 @@ def _saved(journal: Journal, form: Any, base: int) -> Response:
     text = text_in(form)
     if len(text) > MAX_TEXT_CHARS:
         raise HTTPException(413)
-    typed = str(form.get("typed", ""))
-    at = int(typed) if typed.isdecimal() and len(typed) < 16 else 0
-    return JSONResponse({"saved": shown_time(journal.save(text, base, at).saved)})
+    saved = journal.save(text, base, _number(form, "typed")).saved
+    return JSONResponse({"saved": shown_time(saved)})
+
+
+def _number(form: Any, name: str) -> int:
+    """What a script sent under this name; 0 if that is not a number."""
+    given = str(form.get(name, ""))
+    return int(given) if given.isdecimal() and len(given) < 16 else 0
 
 
 @router.get("/piece/{id_}/{number}/edit")
@@ -79,12 +88,14 @@ def edit(owner: Owner, named: Named) -> Response:
     piece, version = named
     writing = owner.desk.drafts.unmeasured(version)
     text = version.text if writing is None else writing.text
+    text = text.encode(errors="replace").decode().replace("\r\n", "\n")
     return owner.page(
         "edit.html.j2",
         piece=piece,
         version=version,
         title=piece.title,
-        text=text.encode(errors="replace").decode(),
+        text=text,
+        parts=dump_json(_in_units(text, _parts(version, text))),
         writing=writing,
         saved="" if writing is None else shown_time(writing.saved),
         **owner.how(Asked.read(version.asked)),
@@ -93,30 +104,50 @@ def edit(owner: Owner, named: Named) -> Response:
 
 @router.post("/piece/{id_}/{number}/check")
 def check(owner: Owner, form: Posted, named: Named) -> Response:
-    """The findings in the current text, and what changed since the version."""
+    """The findings in the text on the screen, and what changed there since the version.
+
+    The places of all findings and parts are returned in UTF-16 code units, as browsers count them.
+    """
     _, version = named
     text = text_in(form)
+    parts = _in_units(text, _parts(version, text))
     try:
         changes = owner.desk.check(version, text)
     except InputError as error:
-        return JSONResponse({"html": f"<p>{escape(str(error))}</p>", "marks": []})
-    # Places in UTF-16 code units, as browsers count them.
-    wide = [k for k, character in enumerate(text) if character > "\uffff"]
-
-    def moved(finding: Finding) -> Finding:
-        start, end = (place + bisect_left(wide, place) for place in (finding.start, finding.end))
-        return replace(finding, start=start, end=end)
-
-    new, still = list(map(moved, changes.new)), list(map(moved, changes.still))
-    # What its buttons send: the places in characters.
-    keys = {
-        there: (f"{one.kind} {one.start} {one.end} findings", one.kind in BY_WORDS)
-        for there, one in zip((*new, *still), (*changes.new, *changes.still), strict=True)
-    }
-    shown = {"gone": changes.gone, "new": new, "still": still, "keys": keys}
+        page = f"<p>{escape(str(error))}</p>"
+        return JSONResponse({"html": page, "marks": [], "parts": parts})
+    first, last = _number(form, "first"), _number(form, "last")
+    here = {label for label, start, end in parts if start < last and end > first}
+    is_part = len(here) < len(parts) > 1
+    before = _parts(version, version.text)
+    gone = [
+        finding
+        for finding in changes.gone
+        if not is_part or next(label for label, _, end in before if finding.start < end) in here
+    ]
+    new, still = (
+        _in_units(text, [(finding, finding.start, finding.end) for finding in found])
+        for found in (changes.new, changes.still)
+    )
+    marks = sorted([start, end] for _, start, end in (*new, *still))
+    if is_part:
+        new, still = ([row for row in rows if first <= row[1] < last] for rows in (new, still))
+    shown = {"gone": gone, "new": new, "still": still, "is_part": is_part, "by_words": BY_WORDS}
     page = render("check.html.j2", version=version, **shown)
-    marks = sorted([finding.start, finding.end] for finding in (*new, *still))
-    return JSONResponse({"html": page, "marks": marks})
+    return JSONResponse({"html": page, "marks": marks, "parts": parts})
+
+
+def _in_units(text: str, rows: Sequence[tuple[_One, int, int]]) -> list[tuple[_One, int, int]]:
+    """Places in UTF-16 code units instead of characters."""
+    wide = [k for k, character in enumerate(text) if character > "\uffff"]
+    return [(one, a + bisect_left(wide, a), b + bisect_left(wide, b)) for one, a, b in rows]
+
+
+def _parts(version: Version, text: str) -> list[tuple[str, int, int]]:
+    """The parts of a text that is edited, after a version."""
+    form = version.form
+    headings = form.of_next(version.text, text).headings if form.headings else ()
+    return parts_of(Document("", text, meta={"headings": headings}), _PART_CHARS)
 
 
 @router.get("/piece/{id_}/versions")

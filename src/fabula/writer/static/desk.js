@@ -21,10 +21,28 @@ for (const form of document.querySelectorAll("form.drop")) {
 }
 
 const buttons = place => [...place.querySelectorAll(".decide button")];
+const area = document.querySelector("#draft"), draft = area && held(area);
 const saving = document.querySelector("[data-save]");
-if (saving) keep(document.querySelector("#draft"), saving);
+if (saving) keep(area, draft, saving);
 const panel = document.querySelector(".check");
-if (panel) look(document.querySelector("#draft"), panel);
+if (panel) look(area, draft, panel);
+
+// The text of the draft, of which the area shows all, or one part. Places are those of the whole text.
+function held(area) {
+  const draft = {
+    before: "", after: "",
+    get text() { return this.before + area.value + this.after; },
+    get first() { return this.before.length; },
+    get last() { return this.before.length + area.value.length; },
+    // What is typed at the end of a chapter must not run into the next heading: the space between is kept apart.
+    show(first, last) {
+      const text = this.text, part = text.slice(first, last).trimEnd();
+      [this.before, area.value, this.after] = [text.slice(0, first), part, text.slice(first + part.length)];
+    },
+  };
+  area.form.addEventListener("formdata", event => event.formData.set("text", draft.text));
+  return draft;
+}
 
 function sent(area, text) {
   const body = new FormData();
@@ -37,40 +55,42 @@ function sent(area, text) {
 const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
 
 // Save to the desk at every keystroke; while it does not answer, save in the browser.
-function keep(area, status) {
+function keep(area, draft, status) {
   const address = status.dataset.save, here = `fabula ${address}`;
-  let kept = area.value, isBusy = false, isOver = false;
+  let kept = draft.text, isBusy = false, isOver = false;
   const store = text => {
     const held = JSON.stringify({text, at: Date.now()});
     try { text === null ? localStorage.removeItem(here) : localStorage.setItem(here, held); } catch { /* full, or forbidden */ }
   };
   area.addEventListener("input", save);
   addEventListener("pagehide", () => {
-    if (isOver || area.value === kept) return;
-    store(area.value);
-    navigator.sendBeacon(address, sent(area, area.value));
+    if (isOver || draft.text === kept) return;
+    store(draft.text);
+    navigator.sendBeacon(address, sent(area, draft.text));
   });
   area.form.addEventListener("submit", () => { isOver = true; store(null); });
   let left = null;
   try { left = JSON.parse(localStorage.getItem(here)); } catch { /* forbidden */ }
   // Unsent text is newer than the desk's, unless the draft was edited elsewhere since.
-  if (left && left.at > Number(status.dataset.typed) && left.text !== area.value) { area.value = left.text; save(); }
+  if (left && left.at > Number(status.dataset.typed) && left.text !== draft.text) { area.value = left.text; save(); }
 
   async function save() {
-    if (isBusy || isOver || area.value === kept) return;
+    if (isBusy || isOver || draft.text === kept) return;
     isBusy = true;
-    const text = area.value;
+    const text = draft.text;
     try {
       const answer = await fetch(address, {method: "POST", body: sent(area, text)});
       if (!answer.ok) throw new Error(answer.statusText);
       status.textContent = `Saved on the desk, ${(await answer.json()).saved}`;
       status.removeAttribute("role");
       kept = text;
-      if (area.value === text) store(null);
+      if (draft.text === text) store(null);
+      // A long text takes a while to be sent.
+      if (text.length > area.value.length) await pause(1000);
     } catch {
       if (!isOver) {
         // The current text: leaving the page aborts its request, after the newest text was stored.
-        store(area.value);
+        store(draft.text);
         status.setAttribute("role", "alert");
         status.textContent = "The desk is not responding. Your words are kept in this browser until it does.";
         await pause(3000);
@@ -81,12 +101,24 @@ function keep(area, status) {
   }
 }
 
-// After a typing pause, check the text: underline the findings, and list them next to it.
-function look(area, panel) {
-  const under = document.querySelector(".under"), maxChars = 200000;
-  let timer, text = area.value, seen = text, marks = [], isBusy = false;
+// After a typing pause, check the text: underline the findings, and list them next to it. A long text is edited by
+// chapter, or it would be slow to type in.
+function look(area, draft, panel) {
+  const under = document.querySelector(".under"), list = document.querySelector(".chapters"), maxChars = 200000;
+  let timer, text = area.value, seen = text, marks = [], isBusy = false, parts = JSON.parse(area.dataset.parts);
   area.addEventListener("input", () => { follow(); draw(); clearTimeout(timer); timer = setTimeout(check, 1200); });
   area.addEventListener("scroll", () => { under.scrollTop = area.scrollTop; });
+  list.addEventListener("click", event => {
+    const pressed = event.target.closest("button");
+    if (pressed) go([...list.children].indexOf(pressed));
+  });
+  // The arrow keys move in the list, so that one press of Tab leaves it.
+  list.addEventListener("keydown", event => {
+    const next = {ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling"}[event.key];
+    if (!next) return;
+    event.preventDefault();
+    document.activeElement[next]?.focus();
+  });
   panel.addEventListener("click", async event => {
     const decided = event.target.closest(".decide button");
     if (decided) {
@@ -101,25 +133,65 @@ function look(area, panel) {
     const to = event.target.closest("button.to");
     if (!to) return;
     area.focus();
-    area.setSelectionRange(Number(to.dataset.start), Number(to.dataset.end));
+    area.setSelectionRange(Number(to.dataset.start) - draft.first, Number(to.dataset.end) - draft.first);
     const mark = under.querySelector(`[data-at="${to.dataset.start}"]`);
     if (mark) area.scrollTop = mark.offsetTop - area.clientHeight / 3;
   });
-  check();
+  const asked = Number(location.hash.match(/^#part-(\d+)$/)?.[1] || 1);
+  // Text that the desk did not have yet has other parts.
+  if (parts.length > 1 && parts.at(-1)[2] === draft.text.length) go(Math.min(asked, parts.length) - 1); else check();
+
+  // Show a part of the text.
+  function go(k) {
+    const [, first, last] = parts[k];
+    draft.show(first, last);
+    history.replaceState(null, "", `#part-${k + 1}`);
+    text = area.value;
+    area.setSelectionRange(0, 0);
+    area.scrollTop = 0;
+    draw();
+    name();
+    list.scrollTop = list.children[k].offsetTop - list.clientHeight / 2;
+    clearTimeout(timer);
+    check();
+  }
+
+  // List the parts, each with the number of its findings.
+  function name() {
+    const focused = [...list.children].indexOf(document.activeElement);
+    const current = parts.findIndex(([, , last]) => draft.first < last);
+    list.hidden = parts.length < 2;
+    list.replaceChildren(...parts.map(([label, first, last], k) => {
+      const one = document.createElement("button"), count = document.createElement("small");
+      const n = marks.filter(([a]) => a >= first && a < last).length;
+      one.type = "button";
+      one.tabIndex = k === current ? 0 : -1;
+      if (k === current) one.setAttribute("aria-current", "true");
+      count.textContent = n ? ` ${n}` : "";
+      if (n) count.title = `${n} to look at`;
+      one.append(label, count);
+      return one;
+    }));
+    if (focused >= 0) list.children[focused]?.focus();
+  }
 
   async function check() {
     if (isBusy) { timer = setTimeout(check, 400); return; }
     isBusy = true;
-    const asked = area.value;
+    const {before, after, text: whole} = draft, shown = area.value, body = sent(area, whole);
+    body.append("first", draft.first);
+    body.append("last", draft.last);
     try {
-      const answer = await fetch(area.dataset.check, {method: "POST", body: sent(area, asked)});
-      if (answer.ok) {
+      const answer = await fetch(area.dataset.check, {method: "POST", body});
+      const isThere = draft.before === before && draft.after === after;
+      if (answer.ok && (isThere || draft.text === whole)) {
         const found = await answer.json();
         panel.hidden = false;
         panel.innerHTML = found.html;
-        [text, seen, marks] = [asked, asked, found.marks];
+        [text, seen, marks, parts] = [isThere ? shown : area.value, whole, found.marks, found.parts];
         follow();
         draw();
+        name();
       }
     } catch { /* the save status says that the desk does not answer */ }
     isBusy = false;
@@ -131,25 +203,28 @@ function look(area, panel) {
     let start = 0, end = 0;
     while (start < least && now[start] === text[start]) start++;
     while (end < least - start && now[now.length - 1 - end] === text[text.length - 1 - end]) end++;
-    const last = text.length - end, moved = now.length - text.length;
-    marks = marks.filter(([a, b]) => b <= start || a >= last)
+    const from = draft.first, first = from + start, last = from + text.length - end, moved = now.length - text.length;
+    const place = x => x <= from ? x : x >= last ? x + moved : Math.min(x, first);
+    marks = marks.filter(([a, b]) => b <= first || a >= last)
       .map(([a, b]) => a >= last ? [a + moved, b + moved] : [a, b]);
+    parts = parts.map(([label, a, b]) => [label, place(a), place(b)]);
     text = now;
   }
 
   function draw() {
-    const parts = [];
+    const pieces = [], from = draft.first;
     let at = 0;
-    if (text.length < maxChars) for (const [a, b] of marks) {
-      if (b <= at) continue;
-      parts.push(text.slice(at, Math.max(a, at)));
+    if (text.length < maxChars) for (const [first, last] of marks) {
+      const a = Math.max(first - from, at), b = Math.min(last - from, text.length);
+      if (b <= a) continue;
+      pieces.push(text.slice(at, a));
       const mark = document.createElement("mark");
-      mark.dataset.at = a;
-      mark.textContent = text.slice(Math.max(a, at), b);
-      parts.push(mark);
+      mark.dataset.at = first;
+      mark.textContent = text.slice(a, b);
+      pieces.push(mark);
       at = b;
     }
-    under.replaceChildren(...parts, text.length < maxChars ? text.slice(at) + "\n" : "");
+    under.replaceChildren(...pieces, text.length < maxChars ? text.slice(at) + "\n" : "");
     under.scrollTop = area.scrollTop;
   }
 }

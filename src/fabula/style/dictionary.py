@@ -70,6 +70,6 @@ def own_words(read: Reading) -> OwnWords:
                 names[token.text] += 1
     often = [name for name, n in names.most_common() if n >= _MIN_NAME and not words[name.lower()]]
     return OwnWords(
-        tuple(name for name in often if not read.is_accepted(name))[:_MAX_OFFERED],
+        tuple(name for name in often if not read.is_accepted(name, as_name=True))[:_MAX_OFFERED],
         tuple(w for w, n in words.most_common() if n >= _MIN_WORD and w in unknown)[:_MAX_OFFERED],
     )

@@ -149,9 +149,10 @@ def home(owner: Owner) -> Response:
             "n_versions": len(piece.versions),
             "last": piece.last.number,
             "numbers": [
-                (figure["title"], _shown(figure["value"], figure))
+                f"{shown} words" if key == "n_words" else f"{figure['title']} {shown}"
                 for key in ("n_words", "creativity_index", "bits_per_word")
                 if (figure := numbers.get(key))
+                for shown in [_shown(figure["value"], figure)]
             ],
             "is_over": desk.state(piece.last).is_over,
             "made": shown_time(str(piece.last.asked.get("made", ""))),

@@ -168,7 +168,7 @@ function look(area, draft, panel) {
       one.tabIndex = k === current ? 0 : -1;
       if (k === current) one.setAttribute("aria-current", "true");
       count.textContent = n ? ` ${n}` : "";
-      if (n) count.title = `${n} to look at`;
+      if (n) one.setAttribute("aria-label", `${label}, ${n} to look at`);
       one.append(label, count);
       return one;
     }));

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,16 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     ((start, _),) = lit["marks"]
     assert start == mark[0] + len("\U0001f3ee\n\n") + 1, "as a browser counts, in UTF-16"
     assert [len(piece.versions) for piece in desk.drafts.pieces()] == [2]
+    # Of a chapter on the screen, what is gone from it.
+    faults = [f"CHAPTER {k}\n\nHe did not recieve {one}.\n\n" for k, one in ((1, "it"), (2, "her"))]
+    draft(client, desk, "/piece/0001/versions", text="".join(faults))
+    when_over(client, "/piece/0001/3")
+    edges, seen = (0, len(faults[0]), len("".join(faults))), []
+    for first, last in pairwise(edges):
+        text = f"{faults[0]}{faults[1].replace('recieve', 'receive')}"
+        there = send(client, "/piece/0001/3/check", text=text, first=str(first), last=str(last))
+        seen.append(there.json()["html"].partition("</p>")[0].partition("</b> ")[2])
+    assert seen == ["0 gone, 0 new, 1 still there.", "1 gone, 0 new, 0 still there."]
     send(client, "/piece/0001/remove")
     assert client.get("/piece/0001/1").status_code == 404
     assert not any(path.is_dir() for path in desk.drafts.folder.iterdir())

@@ -90,9 +90,11 @@ def test_speakers_and_family_words_used_as_names_are_people_and_nothing_else_is(
         "“Well,” said Perks, and he told Mother that Father had written to his Mother from "
         "Stoneyhurst. “Oh, Heavenly Father, and Sir, Mother,” Perks said. “Our Father,” began "
         "Aunt Emma; the Mother of Peter went to Stoneyhurst for Mother and then for Perks. "
+        "“No,” said the Story Girl. The Story Girl saw the Story Girl’s hat in the North. "
     )
     people = {one.name: len(one.places) for one in cast_of(Reading(text * 6))}
-    assert people == {"Perks": 18, "Mother": 18, "Father": 6, "Aunt Emma": 6, "Peter": 6}
+    named = {"Perks": 18, "Mother": 18, "Father": 6, "Aunt Emma": 6, "Peter": 6}
+    assert people == {"the Story Girl": 18} | named
 
 
 def test_a_wife_who_is_called_by_her_husbands_name_is_another_person():

@@ -4,7 +4,8 @@ A name is a word that is capitalized within sentences, hardly ever in lower case
 pipeline tags as a person at most of the places that are checked (up to eight of each word, spread
 over the text, since it is slow), or that stands where only speakers do ("...," said Perks). Family
 words are names where they are capitalized within sentences without an article, a possessive or a
-name ("told Mother", not "my Mother", "Mother Hulda").
+name ("told Mother", not "my Mother", "Mother Hulda"). Speakers in capitals after "the" are people
+too: "said the Story Girl", "said the Mole".
 
 Forms of a name are joined by rules: "Anne" and "Anne Shirley", "Mr. Darcy" and "Darcy" if nobody
 else has that name. A surname shared by several people goes to the one who has three quarters of its
@@ -24,7 +25,7 @@ import functools
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,7 @@ from fabula.text.sentences import encodable
 from fabula.text.speech import SAYING, WORD
 from fabula.text.words import word_set
 
-CAST_RULES = "2"
+CAST_RULES = "3"
 """Version: changes with any rule or threshold below."""
 
 _N_ASKED = 8
@@ -83,6 +84,8 @@ _SPEAKING = regex.compile(
 _KIN_WORD = regex.compile(
     rf"(?<![\p{{L}}'’-])(?:{'|'.join(sorted(_KIN))})(?![\p{{L}}-]|\sof\b|\s\p{{Lu}}[\p{{L}}.])"
 )
+_CALLED = rf"[Tt]he((?:\s{_NAME}){{1,3}})(?![\p{{L}}'’-]|\s\p{{Lu}})"
+_CALLED_SPEAKING = regex.compile(rf"[\"”'’]\s(?:(?:{_SAID})\s{_CALLED}|{_CALLED}\s(?:{_SAID})\b)")
 _CAPITALISED_TITLES = "|".join(sorted((t.capitalize() for t in _TITLES), key=len, reverse=True))
 
 Place = tuple[int, int]
@@ -103,6 +106,7 @@ def cast_of(read: Reading) -> list[Person]:
     """The people named at least five times in a text, the most frequent first."""
     people = list(_family(read.text))
     names = _names(read)
+    people += _called(read.text, names)
     if not names:
         return people
     word = "|".join(map(regex.escape, sorted(names, key=len, reverse=True)))
@@ -190,6 +194,20 @@ def _family(text: str) -> Iterator[Person]:
     for word, of_word in places.items():
         if n_within[word] >= _MIN_NAMED:
             yield Person(word, (word,), tuple(of_word))
+
+
+def _called(text: str, names: Set[str]) -> Iterator[Person]:
+    """Those who speak and are called by what they are, in capitals: the Story Girl, the Mole."""
+    n_speaking = Counter(
+        " ".join((match[1] or match[2]).split()) for match in _CALLED_SPEAKING.finditer(text)
+    )
+    for called, n in n_speaking.items():
+        if n < _MIN_SPEAKING or names & set(called.split()):
+            continue
+        words = r"\s".join(map(regex.escape, called.split()))
+        found = regex.finditer(rf"(?<!\p{{L}})[Tt]he\s{words}(?![\p{{L}}-]|\s\p{{Lu}})", text)
+        if len(places := [match.span() for match in found]) >= _MIN_NAMED:
+            yield Person(f"the {called}", (f"the {called}",), tuple(places))
 
 
 @functools.cache

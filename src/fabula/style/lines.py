@@ -344,15 +344,15 @@ def errors(read: Reading) -> Iterator[LineNote]:
             meant = misspellings().get(word.lower()) if fault.is_spelling else None
             if fault.is_spelling and word.islower():
                 unknown.add(word)
+            why = f"“{word}” is in neither the American nor the British dictionary."
             # Some writers use no apostrophes.
             if meant is not None and ("'" not in meant or counts[word] <= _MAX_SLIPS):
                 n_common += 1
-                yield note_of("spelling", place, f"“{word}” is misspelt.{_perhaps([meant])}")
+                yield note_of("spelling", place, why + _perhaps([meant]))
             elif fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
                 # With two letters transposed, or else one letter away.
                 near = [s for s in fault.suggestions if is_misspelt(word.lower(), s.lower())]
                 corrections = [s for s in near if _is_plain(word, s)] or near
-                why = f"“{word}” is in neither the American nor the British dictionary."
                 plainness = _plainness(sentence, word, corrections)
                 note = note_of("spelling", place, why + _perhaps(corrections), plainness)
                 if _is_plain(word, corrections[0]):

@@ -169,10 +169,7 @@ def test_what_is_off_by_default_is_asked_for_in_one_place():
     assert not GroupSettings().report().asks("fluency")
     assert GroupSettings(with_=("fluency",)).report().asks("fluency")
     for wrong, what in (
-        (
-            {"with_": ("profile",)},
-            "must be one of fluency, proofreading, stock, beginning, echo, long",
-        ),
+        ({"with_": ("profile",)}, "must be one of fluency, proofreading, echo"),
         ({"with_": ("fluency",), "without": ("fluency",)}, "`with_` adds fluency, which"),
         ({"fluency_model": "my.gguf"}, "`fluency_model` is of use with fluency only"),
     ):

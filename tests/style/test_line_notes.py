@@ -70,12 +70,13 @@ def found(text: str) -> list[tuple[str, str]]:
         "The dog warn't there when they came home from the harbour.",
         "I warn't tired, and I knowed it. They was late, but it ain't my way to say so. We was "
         "going to the river, and nobody knowed why.",
-        "[Footnote 1: A book.] [Footnote 2: A map.] [Footnote 3: A bell.] [Footnote 4: A lamp.]",
         # What only looks like a slip.
         "“I waited,” he said, “and waited.\n\n“Nobody came,” said the man, and that was that.",
         "Chapter XXX had had a unanimous vote in an hour, and she gave her her hat about your not "
         "being there. A one-eyed man came then, and then another.",
         "“I went home, he went home,\n    and nobody was there\n    but the cat.",
+        "He read:\n\n“*Dear Tom,*\n\n*All is well here.*\n\n*Your sister.*”\n\nHe sighed.",
+        "“Not so fast,’’ said Joe. \"Wait.”\n\n```\nDear Tom: come home.\n```\n\nHe went.",
         # Names that are names, and one as often as a name.
         thrice("Barnet", "Barnes") + " " + thrice("Chobham", "Cobham") * 5,
         # Who is from a place is no misspelling of it.
@@ -86,7 +87,7 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
     assert found(PLAIN) == []
     kinds = {kind for kind, _ in found(text)}
     slips = {"doubled", "placeholder", "unclosed", "paragraph", "sentence"}
-    assert not kinds & {"spelling", "grammar", "beginning", "name", *slips}
+    assert not kinds & {"spelling", "grammar", "name", *slips}
 
 
 @pytest.mark.parametrize(
@@ -95,12 +96,11 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("echo", "gnarled", "His gnarled hand held the gnarled vellum to the window."),
         ("spelling", "recieve", "They did not recieve the letter until spring."),
         ("spelling", "recieve", "“They did not recieve the letter,” said the clerk."),
+        ("spelling", "embarassed", "She was embarassed, as everybody could see."),
+        ("spelling", "didnt", "They didnt know the way to the harbour."),
         ("grammar", "was", "They was late for the boat, and nobody came."),
         ("grammar", "go", "He go to the harbour in the morning, and nobody knew why."),
-        ("stock", "Butterflies in her stomach", "Butterflies in her stomach, Anna rang the bell."),
-        ("stock", "at the end\nof the day", "It was, at the end\nof the day, a question of bread."),
         ("tag", "smiled", "“I never saw him,” she smiled."),
-        ("beginning", "It was", "It was cold. It was a Monday. It was far to go."),
         ("renamed", "Victor", told_of("Henry", "Victor")),
         ("sentence", LIVED, f"{LIVED} It stood open. {LIVED}"),
         ("name", "Kathrine", thrice("Katherine", "Kathrine")),
@@ -129,11 +129,11 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
     [
         ("echo", "They tore the contract limb by limb, shoulder to shoulder, without a word."),
         ("echo", "“A lantern!” he said. “Give me the lantern and go.”"),
+        ("spelling", "Then the doxing began, and the prepper in his haute couture went home."),
         ("spelling", "A tri-colored flag hung there, unearthly in the light."),
         ("spelling", "We asked for Zorvath at the gate, and old Zorvath came."),
         ("tag", "“I never saw him.” She smiled."),
         ("tag", "“Get out,” he said. Slowly the door opened."),
-        ("beginning", "“She took a cup.” “She took the bread.” “She took her coat.”"),
         # The first name recurs; two names could follow it; the second begins much later.
         ("renamed", told_of("Henry", "Victor") + " Then Henry came back."),
         ("renamed", told_of("Henry", "Victor") + f" {told_of('Martin')}"),
@@ -142,25 +142,18 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("name", thrice("the Count", "the Court")),
         ("name", thrice("the Americans", "the Americas")),
         ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
-        ("beginning", "She took a cup. She took some bread. She took off."),
-        ("beginning", "Maybe it was fog. Maybe it was rain. Maybe it was neither."),
         ("sentence", "“Who has it now, and where?” he asked. “Who has it now, and where?”"),
         ("spelling", "He went wanderin’ about, and wanderin’ he fell."),
         ("grammar", "“He go to the harbour in the morning,” she said."),
         ("grammar", "She held him out to be an honest man, and found an urn in an hotel."),
         ("grammar", "They stood at the fire, longing for the re-entrance of her elder cousin."),
+        ("grammar", "He took the mill, and so he ground meat and drink to last all winter."),
         ("grammar", "She told her her own name, and no no, it was not hers."),
         ("tag", "“Is he there?” said Cecily timidly."),
     ],
 )
 def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):
     assert kind not in {name for name, _ in found(text)}
-
-
-def test_a_long_sentence_is_long_beside_the_others():
-    long = "He walked and " * 25 + "stopped."
-    assert ("long", long) in found(f"{PLAIN} {long}")
-    assert not any(kind == "long" for kind, _ in found(f"{long} {long.replace('stop', 'fell')}"))
 
 
 def test_straight_quotation_marks_give_the_same_notes():
@@ -182,7 +175,7 @@ def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str):
 
 
 def test_those_that_matter_most_are_shown_in_the_order_of_the_text():
-    review = read(f"It was cold. It was late. It was far. {PLAIN} They recieve it. A word fell.")
+    review = read(f"{PLAIN} They recieve it. “I never saw it,” she smiled.")
     all_notes = list(review.notes)
     assert review.first(0) == all_notes
     one = review.first(1)
@@ -223,8 +216,8 @@ def test_a_kind_is_on_unless_it_is_known_to_be_wrong_more_often_than_right():
     kinds = LINE_KINDS.values()
     off = [kind.id for kind in kinds if not kind.is_on]
     assert off == [kind.id for kind in kinds if 2 * kind.n_right < kind.n_labelled]
-    assert off == ["stock", "beginning", "echo", "long"]
-    assert (LINE_KINDS["grammar"].shown, LINE_KINDS["name"].shown) == ("right 82 %", "")
+    assert off == ["echo"]
+    assert (LINE_KINDS["grammar"].shown, LINE_KINDS["name"].shown) == ("right 89 %", "")
     # They stand in the order of how much they matter.
     assert sorted((kind.weight for kind in kinds), reverse=True) == [kind.weight for kind in kinds]
 
@@ -265,14 +258,14 @@ def test_the_command_lists_notes_with_lines(tmp_path: Path):
     draft.write_text(f"{PLAIN}\n\nThey did not recieve it.\n\n“I never saw him,” she smiled.\n")
     (row,) = json.loads(said("--json"))
     assert [(n["line"], n["kind"], n["text"], n["precision"]) for n in row["notes"]] == [
-        (7, "spelling", "recieve", pytest.approx(17 / 29)), (9, "tag", "smiled", None),
+        (7, "spelling", "recieve", pytest.approx(16 / 21)), (9, "tag", "smiled", None),
     ]  # fmt: skip
     shown = said("--without", "tag")
     assert "1 spelling" in shown
     assert "smiled" not in shown
-    draft.write_text("He fell head over heels.")
+    draft.write_text("His gnarled hand held the gnarled vellum to the window.")
     assert "nothing to note" in said()
-    assert "1 stock" in said("--with", "stock").splitlines()[0]
+    assert "1 echo" in said("--with", "echo").splitlines()[0]
     wrong = said("--without", "style", code=2)
     assert "'style': must be one of originality, fluency" in wrong
 

@@ -107,9 +107,8 @@ class InstrumentSettings(Processes, Matching):
     with_: tuple[str, ...] = setting(
         (),
         help="Add what is off by default: fluency; proofreading (words that are wrong in their "
-        "place, by the embedded model, in about 8 s per 1,000 words); or a kind of note on lines "
-        "that is wrong more often than right: beginning, stock, echo or long; repeat it for "
-        "several.",
+        "place, by the embedded model, in about 8 s per 1,000 words); or echo (a kind of note on "
+        "lines that is wrong more often than right); repeat it for several.",
         unit="NAME",
         option="with",
         check=_is_off,

@@ -1,16 +1,15 @@
 """Line by line: places in a draft that its writer may want to check, each with a reason.
 
 No language model is used. Every note can be located and checked: a word that recurs within a few
-lines, a repeated sentence, consecutive sentences that begin alike, a name spelt in two ways or
-changed for another, an error of grammar or spelling, a stock phrase. None of it is a grade, and
-none of it must be changed: repetition can be intended. So notes are ranked, and only the first of
-them are shown.
+lines, a repeated sentence, a name spelt in two ways or changed for another, an error of grammar or
+spelling. None of it is a grade, and none of it must be changed: repetition can be intended. So
+notes are ranked, and only the first of them are shown.
 
 Inconsistent names are one name in two spellings, or one person under two names. In fiction a
 checker of grammar is often wrong: dialect, coined words, old forms and speech are meant. What is
 likely to be meant is left out, and the rest is ordered by how plain it is.
 
-Quoted text belongs to its speaker: there only spelling, names and stock phrases are noted.
+Quoted text belongs to its speaker: there only spelling and names are noted.
 Thresholds are heuristics; `LINE_RULES` names them in signatures.
 """
 
@@ -24,8 +23,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
-from itertools import groupby
-from statistics import median
 from typing import Any, Literal
 
 from fabula.core.types import Document, Measurement, Signature, Span
@@ -43,7 +40,7 @@ from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
-LINE_RULES = "7"
+LINE_RULES = "8"
 """Version: changes with any rule or threshold below."""
 
 _ECHO_WORDS = 20
@@ -59,10 +56,6 @@ _TOPIC = 1_000
 _MIN_REPEATED = 7
 _LONG_REPEATED = 15
 """Sentences of this many words or more hardly repeat by chance."""
-_SAME_BEGINNING = 4
-_SAME_TWO_WORDS = 3
-_LONG_WORDS = 60
-_LONG_RATIO = 3
 
 _UNSPOKEN = {
     "smiled": "smile", "smiles": "smile", "grinned": "grin", "grins": "grin", "nodded": "nod",
@@ -119,15 +112,12 @@ LINE_KINDS: dict[str, LineKind] = {
         LineKind("paragraph", "Repeated paragraph", 0.96, 1, 1),
         LineKind("sentence", "Repeated sentence", 0.95, 22, 25),
         LineKind("doubled", "Doubled word", 0.94, 18, 19),
-        LineKind("unclosed", "Quotation mark", 0.92, 31, 34),
-        LineKind("spelling", "Spelling", 0.9, 17, 29),
+        LineKind("unclosed", "Quotation mark", 0.92, 30, 33),
+        LineKind("spelling", "Spelling", 0.9, 16, 21),
         LineKind(CONFUSED, "Wrong word?", 0.88),
-        LineKind("grammar", "Grammar", 0.85, 32, 39),
+        LineKind("grammar", "Grammar", 0.85, 32, 36),
         LineKind("tag", "Dialogue tag", 0.7, 4, 6),
-        LineKind("stock", "Stock phrase", 0.65, 7, 16),
-        LineKind("beginning", "Same beginning", 0.6, 31, 66),
         LineKind("echo", "Echo", 0.5, 1, 9),
-        LineKind("long", "Long sentence", 0.4, 12, 45),
     )
 }
 """All kinds by id, the most important first."""
@@ -277,9 +267,9 @@ def _step(places: Sequence[Place]) -> float:
 _MIN_MISSPELT, _MIN_SPOKEN, _MIN_SLIP = 5, 8, 6
 """Shorter words are slips only if letters were transposed; in speech, which may be dialect; and if
 the slip is not one of the ear."""
-_BY_EAR_ZIPF, _SLIP_ZIPF, _KNOWN_ZIPF = 3.0, 3.8, 1.5
-"""Least frequency of a correction that sounds like the word, and of another; and of a misspelling
-that many people make."""
+_BY_EAR_ZIPF, _SLIP_ZIPF, _USED_ZIPF = 3.0, 3.8, 1.6
+"""Least frequency of a correction that sounds like the word, and of another; and of a word that is
+written too often to be a slip, unless it is a common misspelling."""
 _OWN_WORDS, _MISSPELT_SHARE = 8, 0.34
 """A text with so many unknown words has a vocabulary of its own if no larger share is misspelt."""
 _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
@@ -292,7 +282,9 @@ _DOUBTFUL = (
     "counterfactual", "double negative", "negated auxiliary", "past participle",
     "Remove `the` before", "rubbish",
     "go so far", "superlative", "the two nouns", "`wants`", "Set off", "Months should",
-    "out-of-date", "compound adjective", "after 'wish'", "“effect”", "`effect`",
+    "out-of-date", "yphenate", "face-first", "for emphasizing", "plural modifier",
+    "followed by a verb, not", "correct preposition with this idiom", "If you intended the idiom",
+    "compound adjective", "after 'wish'", "“effect”", "`effect`",
     "timeframe", "like a plague",
     "no match for", "quantity phrase", "decade", "For a duration", "oneself", "straightforward",
     "soon to be", "hyphens", "preposition to use with", "indefinite article", "repeat this word",
@@ -302,6 +294,8 @@ _DOUBTFUL = (
     "present progressive",
 )  # fmt: skip
 """Message fragments of rules that are more often wrong than right about fiction."""
+_ALSO_PAST = word_set("bore bound fell felt found ground lay left rent saw spat wound")
+"""Forms of verbs that are also the past of another: "he ground meat", "she spat"."""
 _DIALECT = re.compile(
     r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b"
     r"|\b(?:we|they|you) was\b",
@@ -315,8 +309,8 @@ _WORD = re.compile(r"\w+")
 _MAX_SLIPS = 2
 """A word that occurs more often is meant."""
 _PUBLISHED = word_set(
-    "agone arter babby blest cavil chuse chusing comest darkling draggled dramatis drawed dropt",
-    "forrard gaol hisself leant leathern loike missis natured overset pitchy rayther redly",
+    "agone aint arter babby blest cavil chuse chusing comest darkling draggled dramatis drawed",
+    "dropt forrard gaol hisself leant leathern loike missis natured overset pitchy rayther redly",
     "reseated sayest shopman stept stopt swart throve trebly uncertainly unlooked unreserve waggon",
     "wrapt yourn",
 )
@@ -342,17 +336,23 @@ def errors(read: Reading) -> Iterator[LineNote]:
     counts = Counter(_WORD.findall(read.text))
     unknown: set[str] = set()
     likely: list[LineNote] = []
+    n_common = 0
     for sentence in read.parsed:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
             word = read.text[slice(*place)]
+            meant = misspellings().get(word.lower()) if fault.is_spelling else None
             if fault.is_spelling and word.islower():
                 unknown.add(word)
-            if fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
+            why = f"“{word}” is in neither the American nor the British dictionary."
+            # Some writers use no apostrophes.
+            if meant is not None and ("'" not in meant or counts[word] <= _MAX_SLIPS):
+                n_common += 1
+                yield note_of("spelling", place, why + _perhaps([meant]))
+            elif fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
                 # With two letters transposed, or else one letter away.
                 near = [s for s in fault.suggestions if is_misspelt(word.lower(), s.lower())]
                 corrections = [s for s in near if _is_plain(word, s)] or near
-                why = f"“{word}” is in neither the American nor the British dictionary."
                 plainness = _plainness(sentence, word, corrections)
                 note = note_of("spelling", place, why + _perhaps(corrections), plainness)
                 if _is_plain(word, corrections[0]):
@@ -366,8 +366,16 @@ def errors(read: Reading) -> Iterator[LineNote]:
                     "grammar", place, why if why.endswith(("?", "!")) else f"{why.rstrip('.')}."
                 )
     # In a text with a vocabulary of its own (dialect, old or invented words), these belong to it.
-    if len(unknown) < _OWN_WORDS or len(likely) > _MISSPELT_SHARE * len(unknown):
+    if len(unknown) < _OWN_WORDS or n_common + len(likely) > _MISSPELT_SHARE * len(unknown):
         yield from likely
+
+
+@functools.cache
+def misspellings() -> Mapping[str, str]:
+    """Misspellings that many people make, and what is meant."""
+    listed = files("fabula.style").joinpath("misspellings.txt").read_text(encoding="utf-8")
+    pairs = (line.partition(" ") for line in listed.splitlines() if not line.startswith("#"))
+    return {wrong: right for wrong, _, right in pairs}
 
 
 def _perhaps(corrections: Sequence[str]) -> str:
@@ -381,8 +389,11 @@ def _is_transposed(word: str, other: str) -> bool:
 
 def _is_plain(word: str, other: str) -> bool:
     """Whether letters were transposed, or the apostrophe of a contraction left out."""
-    is_bare = other.lower().replace("'", "") == word.lower() and not other.endswith("'s")
-    return _is_transposed(word, other) or is_bare
+    return _is_transposed(word, other) or _is_bare(word, other)
+
+
+def _is_bare(word: str, other: str) -> bool:
+    return other.lower().replace("'", "") == word.lower() and not other.endswith("'s")
 
 
 def _is_by_ear(word: str, other: str) -> bool:
@@ -435,8 +446,12 @@ def _is_misspelling(
         return False
     others = [suggestion.lower() for suggestion in fault.suggestions]
     is_spoken = not sentence.is_narration
-    likely = [frequencies().log(o) for o in others if _is_slip(word, o, n, is_spoken=is_spoken)]
-    if max(likely, default=-math.inf) - frequencies().log(word) < math.log(50):
+    likely = [o for o in others if _is_slip(word, o, n, is_spoken=is_spoken)]
+    # Contractions are often written so.
+    if any(_is_bare(word, other) for other in likely):
+        return True
+    most = max(map(frequencies().log, likely), default=-math.inf)
+    if most - frequencies().log(word) < math.log(50):
         return False
     # Whether it is a known word with a prefix or suffix.
     parts = _DERIVED.fullmatch(word)
@@ -457,10 +472,9 @@ def _is_slip(word: str, other: str, n: int, *, is_spoken: bool) -> bool:
         # In speech it may be dialect.
         is_long = len(word) > _MIN_MISSPELT and zipf(other) >= _SLIP_ZIPF
         return "'" in other or is_long or not is_spoken
-    # What comes twice is meant, unless many people write it so.
-    if len(word) < (_MIN_SPOKEN if is_spoken else _MIN_MISSPELT) or (
-        n > 1 and zipf(word) < _KNOWN_ZIPF
-    ):
+    # What comes twice, and what is often written, is meant.
+    least = _MIN_SPOKEN if is_spoken else _MIN_MISSPELT
+    if n > 1 or zipf(word) >= _USED_ZIPF or len(word) < least:
         return False
     if _is_by_ear(word, other):
         return bool(zipf(other) >= _BY_EAR_ZIPF)
@@ -493,7 +507,9 @@ def _is_error(read: Reading, sentence: ReadSentence, fault: Fault) -> bool:
         return False  # "It's no use."
     if any(phrase in fault.message for phrase in ("agree in grammatical number", "Did you mean `")):
         helps = (t for t in sentence.tokens if t.head == k_fault and t.dep in ("aux", "auxpass"))
-        is_verb = sentence.tokens[k_fault].tag in ("VB", "VBP") and bool(fault.suggestions)
+        token = sentence.tokens[k_fault]
+        is_present = token.tag in ("VB", "VBP") and token.lower not in _ALSO_PAST
+        is_verb = is_present and bool(fault.suggestions)
         if "Did you mean `" in fault.message and not is_verb:
             return True
         return is_verb and next(helps, None) is None
@@ -611,44 +627,6 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
             chain = [use]
 
 
-def _beginnings(read: Reading) -> Iterator[LineNote]:
-    """Consecutive sentences that begin alike: three with the same two words, or four with one."""
-
-    def is_told(s: ReadSentence) -> bool:
-        # Footnotes, and bracketed lists, begin alike.
-        return s.is_narration and len(s.words) > 1 and read.text[s.start] not in "[("
-
-    rows = groupby(read.parsed, is_told)
-    for row in (list(sentences) for is_narration, sentences in rows if is_narration):
-        notes = list(_begin_alike(read, row, 2, _SAME_TWO_WORDS))
-        yield from notes or _begin_alike(read, row, 1, _SAME_BEGINNING)
-
-
-def _begin_alike(
-    read: Reading, row: Sequence[ReadSentence], n_words: int, least: int
-) -> Iterator[LineNote]:
-    for _, sentences in groupby(row, lambda s: [word.lower for word in s.words[:n_words]]):
-        same = list(sentences)
-        places = [(s.start, s.at(s.words[n_words - 1])[1]) for s in same]
-        # If they also continue alike, or a verb recurs, it is meant: "We fight. We fight on".
-        thirds = {tuple(word.lower for word in s.words[: n_words + 1]) for s in same}
-        has_verb = n_words > 1 and any(word.pos == "VERB" for word in same[0].words[:n_words])
-        if len(places) >= least and len(thirds) > 1 and not has_verb:
-            why = f"{len(places)} sentences in a row begin with “{read.text[slice(*places[0])]}”."
-            yield note_of("beginning", places[0], why, min(1.0, len(places) / 6), places[1:])
-
-
-def _long(read: Reading) -> Iterator[LineNote]:
-    narration = [s for s in read.parsed if s.is_narration]
-    usual = median([len(s.words) for s in narration] or [0])
-    for sentence in narration:
-        n_words = len(sentence.words)
-        if n_words > _LONG_WORDS and n_words > _LONG_RATIO * usual:
-            place = sentence.start, sentence.end
-            why = f"{n_words} words in one sentence; {usual:g} is usual in this text."
-            yield note_of("long", place, why, min(1.0, n_words / (4 * _LONG_WORDS)))
-
-
 def _tags(read: Reading) -> Iterator[LineNote]:
     """Verbs beside speech that are not speech verbs."""
     for sentence in read.parsed:
@@ -671,33 +649,7 @@ def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> b
     return False
 
 
-_LISTED = files("fabula.style").joinpath("stock_phrases.txt").read_text(encoding="utf-8")
-_STOCK = [line for line in _LISTED.splitlines() if not line.startswith("#")]
-
-
-def _stock(read: Reading) -> Iterator[LineNote]:
-    plain = " ".join(read.text.casefold().replace("’", "'").split())
-    # Looking for each phrase first is fast, and a text has few of them.
-    phrases = [phrase for phrase in _STOCK if phrase in plain]
-    if not phrases:
-        return
-    longest_first = sorted(phrases, key=len, reverse=True)
-    parts = (r"\s+".join(map(re.escape, p.split())).replace("'", "['’]") for p in longest_first)
-    pattern = rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])"
-    for match in re.finditer(pattern, read.text, re.IGNORECASE):
-        yield note_of("stock", match.span(), f"“{' '.join(match[0].split())}” is a stock phrase.")
-
-
-RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (
-    names,
-    _slips,
-    errors,
-    _tags,
-    _stock,
-    _beginnings,
-    _echoes,
-    _long,
-)
+RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (names, _slips, errors, _tags, _echoes)
 
 
 @dataclass(frozen=True, slots=True)

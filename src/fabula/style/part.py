@@ -22,7 +22,6 @@ from fabula.show.parts import (
     around_of,
     counted,
     finding_at,
-    plural,
 )
 from fabula.show.sheet import Block, Column, Sheet
 from fabula.style.book import BookInstrument, shares_within
@@ -51,15 +50,15 @@ _WHY_MISSING = {
 }
 _WEIGHTS = {kind.id: kind.weight for kind in LINE_KINDS.values()} | {"echo": 0.75}
 """Weights of the first note of each kind."""
-_STYLE = ("tag", "stock", "long")
 _SAID = (
     (("placeholder",), "placeholder", ""),
     (("name",), "name", " in two spellings"),
     (("renamed",), "possible change of name", ""),
-    (("paragraph", "sentence", "beginning", "echo", "doubled"), "repetition", ""),
+    (("paragraph", "sentence", "echo", "doubled"), "repetition", ""),
     (("unclosed",), "quotation mark", " never closed or opened"),
     (("spelling", "grammar"), "possible error of spelling or grammar", ""),
     ((CONFUSED,), "word", " that may be wrong"),
+    (("tag",), "dialogue tag", " to check"),
 )
 """Kinds that are counted together, and how."""
 
@@ -171,13 +170,7 @@ class LinesPart(NumbersPart):
 
     def said(self, text: TextReview) -> Iterable[Said]:
         notes = [_noted(text, k, note) for k, note in enumerate(self.notes_of(text), 1)]
-        counts = Counter(note.kind for note in notes)
-        styles = ", ".join(
-            f"{counts[kind]:,} {plural(LINE_KINDS[kind].title.lower(), counts[kind])}"
-            for kind in _STYLE
-            if counts[kind]
-        )
-        for kinds, what, more in (*_SAID, (_STYLE, "matter", f" of style ({styles})")):
+        for kinds, what, more in _SAID:
             alike = [note for note in notes if note.kind in kinds]
             if alike:
                 yield Said(f"{counted(len(alike), what)}{more}.", self.id, alike[0])
@@ -235,8 +228,8 @@ class LinesPart(NumbersPart):
             f"likelier by so many nats: {', '.join(margins)} for sets, slips and doubled words."
         )
         return (
-            "Notes on lines (repetitions, names in two spellings, errors, stock phrases, matters "
-            f"of style) follow Fabula's rules, version {parts.get('rules', '')}; errors of grammar "
+            "Notes on lines (repetitions, names in two spellings, errors, matters of style) "
+            f"follow Fabula's rules, version {parts.get('rules', '')}; errors of grammar "
             f"and spelling are those found by {parts.get('grammar', 'no checker')}."
             f"{proofread if model else ''}"
         )

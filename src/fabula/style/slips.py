@@ -44,7 +44,8 @@ _INSTEAD = (
     (re.compile(r"\b(its)\s+(?:a|an|the|not|been)\b", re.I), "it’s"),
     (re.compile(r"\b(their)\s+(?:is|are|was|were)\b", re.I), "there"),
     (re.compile(r"(?:\b(?:could|should|would|must|might)(?:n['’]t)?|['’]d)\s+(of)\s+(?:been|had|done|gone|come|"
-                r"known|seen|taken|made|said|\w{3,}ed)\b", re.I), "have"),
+                r"known|seen|taken|made|said|got|gotten|let|left|given|told|found|heard|kept|lost|put|thought|"
+                r"felt|fallen|broken|written|eaten|run|\w{3,}ed)\b", re.I), "have"),
     (re.compile(r"\b(?:less|more|rather|better|worse|other|sooner|bigger|smaller|older|younger|"
                 r"longer|faster|slower|greater|higher|lower|taller|stronger)\s+(then)\b(?!,)",
                 re.I), "than"),
@@ -60,13 +61,16 @@ _MIN_PARAGRAPH = 20
 """Words of a paragraph that hardly comes again by itself; shorter ones are refrains."""
 _SHOWN = 40
 """Characters of a paragraph after a quotation mark that are marked with it."""
+_MAX_LETTER = 12
+"""Paragraphs of a letter that is quoted as one speech."""
 _SHORT_LINE, _INDENTED = 60, "    "
 _TAG = re.compile(
     r"[,.!?…-] (?:[\w.]+ ){0,2}(?:said|asked|cried|replied|answered|shouted|whispered|muttered|"
     r"murmured|yelled|responded)\b"
 )
-_IS_CURLY, _CURLY, _STRAIGHT = map(re.compile, ("[“”]|``", "[“”]|``|''", '"'))
-"""Marks that tell their side, two single ones among them; and those that do not."""
+_MARKS = re.compile("[“”\"]|(?<!`)``(?!`)|''|’’")
+_OPENING, _CLOSING = ("“", "``"), "”"
+"""Marks that tell their side; the others open a quotation if none is open."""
 _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
 _TURNED = ("--“’", "—“’", "—“", "--“", ":", ":-", ":--")
 """Ends of paragraphs after which speech goes on, or whose last mark a typesetter turned round."""
@@ -125,15 +129,15 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
 
     An open one is sound if the next paragraph begins with a mark, unless a speech tag stands soon
     after the mark, and the paragraph before was not open too (a story told by someone in the
-    story).
+    story). So is a letter of several paragraphs that is opened and closed once.
     """
     was_open = False
+    last_of_letter = -1
     for k, (start, end) in enumerate(spans):
-        pattern = _CURLY if _IS_CURLY.search(text, start, end) else _STRAIGHT
         open_at: int | None = None
         amiss: int | None = None
-        for mark in pattern.finditer(text, start, end):
-            is_opening = open_at is None if mark[0] == '"' else mark[0] in ("“", "``")
+        for mark in _MARKS.finditer(text, start, end):
+            is_opening = mark[0] in _OPENING or (mark[0] != _CLOSING and open_at is None)
             if is_opening == (open_at is not None) and amiss is None:
                 # One that opens while another is open, or closes while none is.
                 amiss = mark.start() if open_at is None else open_at
@@ -141,14 +145,26 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
         was_open, is_story = open_at is not None, was_open
         if text[start:end].endswith(_TURNED) or (open_at is None and amiss is None):
             continue
+        if k == last_of_letter:
+            continue
         if amiss is None and open_at is not None:
+            last_of_letter = _last_of_letter(text, spans, k)
             spoken = text[open_at : min(end, open_at + 150)]
             is_tagged = _TAG.search(spoken) and not re.search(r" ['‘]", spoken) and not is_story
             goes_on = k + 1 < len(spans) and _OPENS.match(text, *spans[k + 1])
-            if goes_on and not is_tagged:
+            if last_of_letter > k or (goes_on and not is_tagged):
                 continue
             amiss = open_at
         at = start if amiss is None else amiss
         last = end if end <= at + _SHOWN else text.rfind(" ", at, at + _SHOWN)
         why = "A quotation in this paragraph is never closed, or never opened."
         yield Slip("unclosed", (at, max(last, at + 1)), why)
+
+
+def _last_of_letter(text: str, spans: Sequence[Place], first: int) -> int:
+    """The paragraph that ends with the next mark, which closes what the first one opens; or -1."""
+    for k in range(first + 1, min(first + _MAX_LETTER, len(spans))):
+        if marks := list(_MARKS.finditer(text, *spans[k])):
+            closes = marks[0][0] not in _OPENING and len(marks) == 1
+            return k if closes and not text[marks[0].end() : spans[k][1]].strip("*_ ") else -1
+    return -1

@@ -41,10 +41,9 @@ from typing import Any
 
 import corpora
 import first_findings
-from fabula.core.store import read_rows
+from fabula.core.store import read_rows, text_digest
 from fabula.core.types import Document
 from fabula.core.workers import default_jobs
-from fabula.reference.files import text_digest
 from fabula.style.lines import LINE_KINDS, LINE_RULES, LineNote, read_drafts
 from fabula.text import read_documents
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.core.errors import BusyError, CorpusError, FabulaError, InputError
+from fabula.core.errors import BusyError, CorpusError, InputError
 from fabula.core.store import (
     FORMATS,
     REFERENCE,
@@ -190,7 +190,5 @@ def test_a_corpus_of_another_version_is_refused_with_the_remedy(tmp_path: Path):
     manifest = tmp_path / "manifest.json"
     row = unsealed(manifest.read_bytes(), "") | {"format": REFERENCE.version - 1}
     manifest.write_text(json.dumps(seal(row)))
-    with pytest.raises(CorpusError, match="build it again with `fabula reference build`"):
-        Reference.open(tmp_path)
-    with pytest.raises(FabulaError, match=r"manifest\.json"):
+    with pytest.raises(CorpusError, match=r"manifest\.json: .*build it again with `fabula ref"):
         Reference.open(tmp_path)

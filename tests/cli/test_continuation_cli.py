@@ -30,16 +30,6 @@ def score(made: Path, *more: object, out: str = "scores.jsonl") -> str:
                   "--set", "tests.permutations=99").stdout  # fmt: skip
 
 
-def test_the_same_command_adds_nothing_and_another_seed_is_refused(made: Path):
-    before = (made / "systems.jsonl").read_bytes()
-    arguments = ("continuation", "generate", "--from", made / "generators", "--contexts",
-                 made / "passages.jsonl", "--out", made / "systems.jsonl")  # fmt: skip
-    invoke(*arguments)
-    assert (made / "systems.jsonl").read_bytes() == before
-    assert "another seed" in refused(*arguments, "--seed", 7)
-    assert (made / "systems.jsonl").read_bytes() == before
-
-
 def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Path):
     def answer(body: dict[str, Any], number: int) -> str:
         assert "the one sentence that comes next" in prompt_of(body)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.commands import invoke, write_rows
 from tests.serving import serving
 
 from fabula.continuation.job import GenerateSettings
@@ -14,9 +13,7 @@ from fabula.core.settings import SettingsError
 from fabula.core.types import Document
 from fabula.feedback.job import CorruptSettings, ElicitSettings, ScoreSettings
 from fabula.jobs.job import WholeStream
-from fabula.jobs.models import ModelSettings
 from fabula.novelty.detection import DetectorSettings
-from fabula.reference.files import Manifest
 from fabula.reference.job import (
     BuildSettings,
     BuiltCorpus,
@@ -34,28 +31,11 @@ TEXTS = [
 ]
 
 
-def files_of(folder: Path) -> dict[Path, bytes]:
-    files = filter(Path.is_file, folder.rglob("*"))
-    return {file.relative_to(folder): file.read_bytes() for file in files}
-
-
 def built(
     texts: list[Document], settings: BuildSettings, writers: WriterSettings | None = None
 ) -> BuiltCorpus:
     own = writers or WriterSettings()
     return build(WholeStream(lambda: iter(texts)), settings, SampleSettings(), own)
-
-
-def test_a_corpus_that_is_built_and_added_to_is_that_of_the_commands(tmp_path: Path):
-    out = ("--out", tmp_path / "a")
-    for texts, more in ((TEXTS[:3], ("--case", "keep")), (TEXTS[3:], ("--add",))):
-        rows = ({"id": one.id, "text": one.text} for one in texts)
-        invoke("reference", "build", write_rows(tmp_path / "in.jsonl", rows), *out, *more)
-    for texts, more in ((TEXTS[:3], {"case": "keep"}), (TEXTS[3:], {"add": True})):
-        corpus = built(texts, BuildSettings(out=tmp_path / "b", **more))
-    assert files_of(tmp_path / "b") == files_of(tmp_path / "a")
-    assert corpus.to_json()["n_documents"] == 4
-    assert Manifest.read(tmp_path / "b").settings.case == "keep"
 
 
 @pytest.mark.parametrize(
@@ -84,19 +64,6 @@ def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int):
 def test_a_wrong_setting_is_refused_whoever_gives_it(make: Any, said: str):
     with pytest.raises(SettingsError, match=re.escape(said)):
         make()
-
-
-def test_texts_of_models_are_kept_and_not_asked_for_twice(tmp_path: Path):
-    with serving(lambda _body, _n: "And nobody came until the spring.") as served:
-        models = ModelSettings((f"{served.url}#m",), max_retries=0)
-        settings = OpeningSettings(tmp_path / "o.jsonl", formats=("plain", "bold"), models=models)
-        written = openings(TEXTS[:2], settings)
-        again = openings(TEXTS[:2], settings)
-        assert len(served.requests) == 4
-    assert written.rows() == again.rows()
-    assert written.to_json() == {
-        "out": str(tmp_path / "o.jsonl"), "n": 4, "n_asked": 4, "missing": {}, "n_framed": 0
-    }  # fmt: skip
 
 
 def test_no_corpus_is_built_of_some_of_the_answers(tmp_path: Path):

@@ -96,19 +96,6 @@ def test_every_answer_is_as_the_service_describes_it(
     assert not seen[401], seen
 
 
-@pytest.mark.parametrize(("address", "method"), OPERATIONS)
-def test_nothing_is_answered_without_the_token(
-    described: Any, serving: Serving, address: str, method: str
-):
-    @bounded(2)
-    @given(described[address][method].as_strategy())
-    def ask(case: Any) -> None:
-        reply = case.call(base_url=serving.url, headers={"Authorization": "Bearer none"})
-        assert reply.status_code == (200 if address == "/health" else 401)
-
-    ask()
-
-
 @pytest.mark.parametrize(("address", "method"), [one for one in OPERATIONS if one[1] == "POST"])
 def test_what_is_against_the_description_is_refused(
     described: Any, serving: Serving, address: str, method: str

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from fabula.continuation.corpus import MAX_TOKENS, UNKNOWN, Corpus
 from fabula.continuation.scores import Story
 from fabula.core.errors import CorpusError, InputError, ModelError
+from fabula.core.packages import needing
 from fabula.core.store import NETWORK, checksum, write_whole, writer_lock
 
 MODEL_FILE = "recurrent/model.pt"
@@ -46,13 +47,8 @@ class Network:
 
 def load_torch() -> Any:
     """The module torch. Raises `ModelError` if it is not installed."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ModelError(
-            "the recurrent generator needs torch; run: pip install 'fabula[neural]'"
-        ) from error
-    return torch
+    missing = "the recurrent generator needs torch; run: pip install 'fabula[neural]'"
+    return needing("torch", missing, ModelError)
 
 
 def network_of(shape: Network, n_words: int) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from fabula.core.errors import InputError
+from fabula.core.packages import needing
 from fabula.core.packages import pyarrow as load_pyarrow
 from fabula.core.types import Measurement
 
@@ -59,12 +60,10 @@ def to_pandas(measurements: Measurements) -> pandas.DataFrame:
 
     Raises `InputError` if pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise InputError("a pandas table needs pandas; run: pip install pandas") from error
+    pd = needing("pandas", "a pandas table needs pandas; run: pip install pandas")
     rows = [_row(measurement) for measurement in _each(measurements)]
-    return pandas.DataFrame(rows, columns=list(_COLUMNS)).astype({"value": "float64"})
+    made: pandas.DataFrame = pd.DataFrame(rows, columns=list(_COLUMNS))
+    return made.astype({"value": "float64"})
 
 
 def to_polars(measurements: Measurements) -> polars.DataFrame:
@@ -72,17 +71,15 @@ def to_polars(measurements: Measurements) -> polars.DataFrame:
 
     Raises `InputError` if Polars is not installed.
     """
-    try:
-        import polars
-    except ImportError as error:
-        raise InputError("a Polars table needs Polars; run: pip install polars") from error
-    kinds: dict[str, Any] = {
-        "string": polars.String,
-        "number": polars.Float64,
-        "spans": polars.List(polars.Struct({"start": polars.Int64, "end": polars.Int64})),
+    pl = needing("polars", "a Polars table needs Polars; run: pip install polars")
+    kinds = {
+        "string": pl.String,
+        "number": pl.Float64,
+        "spans": pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64})),
     }
     schema = {name: kinds[kind] for name, kind in _COLUMNS.items()}
-    return polars.DataFrame([_row(m) for m in _each(measurements)], schema=schema)
+    made: polars.DataFrame = pl.DataFrame(list(map(_row, _each(measurements))), schema=schema)
+    return made
 
 
 def _each(measurements: Measurements) -> Iterator[Measurement]:

@@ -148,6 +148,11 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def text_digest(text: str) -> str:
+    """A digest of a text or a prompt, 16 hexadecimal digits; rows need not hold all of it."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
 def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
     """Replace a file's content atomically: after a crash it is either the old or the new one.
 

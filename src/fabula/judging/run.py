@@ -21,11 +21,11 @@ from typing import Any
 
 from fabula.core.errors import CallFailed, ModelError, explain
 from fabula.core.scales import Scale
+from fabula.core.store import text_digest
 from fabula.core.types import Document, Item, Measurement, Rubric
 from fabula.judging.plan import CLARIFYING_STEP, WORDING_STEP, AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import choice_of, clarifying
 from fabula.models.base import Answer, Choice, Model, Places, Prompt, Sampling, all_of, in_turn
-from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import Verdict, read_verdict
 from fabula.rubrics.conditions import Condition
 from fabula.text import TextSettings, check_documents
@@ -88,7 +88,7 @@ class Caller:
         If its verdict is unclear, the model is asked once which it meant.
         """
         seed = call_seed(self._plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
-        asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
+        asked = Asked(document_id, item.id, sample, text_digest(prompt.text), seed)
         stored = self._book.find(asked, self._model.name)
         verdict = None if stored is None else read_verdict(stored, item.scale, self._style)
         if verdict is None or verdict.missing_reason in _UNCLEAR:
@@ -119,7 +119,7 @@ class Caller:
     ) -> Verdict:
         """What the model says that its answer comes to; if that is unclear, as it was."""
         question = clarifying(prompt, answer.text, item.scale)
-        digest = prompt_digest(question.text)
+        digest = text_digest(question.text)
         # By the answer that is unclear: if it is asked for again, so is what it meant.
         number = CLARIFYING_STEP + int(digest[:7], 16)
         again = replace(asked, sample=number, prompt_digest=digest, seed=int(digest[:8], 16) >> 1)

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from fabula.core import __version__
 from fabula.core.errors import InputError, ModelError
+from fabula.core.packages import needing
 from fabula.core.types import Signature
 from fabula.linguistic.coreference import RULES, in_context
 from fabula.text.chapters import CHAPTER_RULES
@@ -69,12 +70,8 @@ class Frequencies:
     """
 
     def __init__(self) -> None:
-        try:
-            import wordfreq
-        except ImportError as error:
-            raise ModelError(
-                "word frequencies need wordfreq; run: pip install 'fabula[nlp]'"
-            ) from error
+        missing = "word frequencies need wordfreq; run: pip install 'fabula[nlp]'"
+        wordfreq = needing("wordfreq", missing, ModelError)
         self.name = f"wordfreq-{importlib.metadata.version('wordfreq')}"
         self._log: Callable[[str], float] = functools.lru_cache(1 << 18)(
             lambda word: math.log(max(wordfreq.word_frequency(word, "en", minimum=FLOOR), FLOOR))

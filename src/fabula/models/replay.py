@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Self
 
 from fabula.core.errors import DAMAGE, CallFailed, ModelError
 from fabula.core.resume import KeptRows, RowKind
-from fabula.core.store import ROWS, check_unchanged
+from fabula.core.store import ROWS, check_unchanged, text_digest
 from fabula.models.base import Answer, Effort, Form, Model, Prompt, Sampling, Usage
 from fabula.text.refusals import is_refusal
 
@@ -46,7 +45,7 @@ class ReplayedModel:
             where = f"{self._path}, line {number}"
             try:
                 row = json.loads(line)
-                digest = row.get("prompt_digest") or prompt_digest(row["prompt"])
+                digest = row.get("prompt_digest") or text_digest(row["prompt"])
                 if not row.get("failed"):
                     recorded(row)
                 key = str(digest), None if row.get("seed") is None else int(row["seed"])
@@ -76,16 +75,11 @@ class ReplayedModel:
         self._rows.clear()
 
     async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
-        digest = prompt_digest(prompt.text)
+        digest = text_digest(prompt.text)
         row = self._rows.get((digest, sampling.seed)) or self._rows.get((digest, None))
         if row is None:
             raise CallFailed(f"{self._path}: contains no answer to this prompt ({digest})")
         return recorded(row)
-
-
-def prompt_digest(text: str) -> str:
-    """Sixteen digits that identify a prompt; recordings need not hold whole stories."""
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def recorded(row: dict[str, Any]) -> Answer:
@@ -135,7 +129,7 @@ class CachedModel(Model):
     async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
         sampling = replace(sampling, effort=sampling.effort or self._effort)
         drawn = f"{sampling}|{form}" if form else str(sampling)
-        key = {"model": self.name, "prompt_digest": prompt_digest(prompt.text), "drawn": drawn}
+        key = {"model": self.name, "prompt_digest": text_digest(prompt.text), "drawn": drawn}
         if (row := self._rows.find(key)) is not None:
             # It was paid for earlier.
             return replace(recorded(row), usage=Usage())

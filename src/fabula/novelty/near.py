@@ -41,7 +41,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,6 @@ from fabula.reference.search import Reference
 from fabula.text import TextWords
 from fabula.text.sentences import language_gate
 from fabula.text.words import StopWords
-
-if TYPE_CHECKING:
-    from fabula.models.encoder import Encoder
-
 
 _MOST_BITS, _LEAST_BITS, _COMPANY_BITS = 12.0, 18.0, 8.0
 _CONTENT_COST, _FUNCTION_COST, _EXCHANGE_COST, _JOIN_COST = 1.5, 0.25, 2.0, 6.0
@@ -134,9 +130,8 @@ class Counterpart:
 class SearchForNear(ABC):
     """Near matches in a reference, by this module's search or the published one.
 
-    `settings.meaning` is the least cosine of the sentence vectors of both sides, 0 for no check;
-    `encoder` replaces the packaged one. `is_english`: the vectors are of English words, so texts in
-    other languages are not searched.
+    `settings.meaning` is the least cosine of the sentence vectors of both sides, 0 for no check.
+    `is_english`: the vectors are of English words, so texts in other languages are not searched.
     """
 
     settings: NearSettings | PaperSettings
@@ -147,7 +142,6 @@ class SearchForNear(ABC):
         vectors: WordVectors,
         stop_words: StopWords,
         settings: NearSettings | PaperSettings,
-        encoder: Encoder | None,
         *,
         is_english: bool,
     ) -> None:
@@ -159,7 +153,7 @@ class SearchForNear(ABC):
         self.stop_words = stop_words
         self.is_english = is_english
         # Single-threaded, so that its sums do not depend on the machine.
-        self._encoder = (encoder or Encoder(n_threads=1)) if settings.meaning else None
+        self._encoder = Encoder(n_threads=1) if settings.meaning else None
         self.remarks = (vectors.remark,) if vectors.remark else ()
         """Notices for a reader of the matches."""
 
@@ -358,11 +352,10 @@ class NearSearch(SearchForNear):
         vectors: WordVectors,
         stop_words: StopWords,
         settings: NearSettings = NearSettings(),
-        encoder: Encoder | None = None,
         *,
         is_english: bool = True,
     ) -> None:
-        super().__init__(reference, vectors, stop_words, settings, encoder, is_english=is_english)
+        super().__init__(reference, vectors, stop_words, settings, is_english=is_english)
         shards = reference.part.vocabularies()
         self._alike = AlikeWords(shards, vectors, stop_words, settings.threshold)
         self._chance_bits = math.log2(max(1, self._alike.n_words))
@@ -602,7 +595,7 @@ class PaperSearch(SearchForNear):
         *,
         is_english: bool = True,
     ) -> None:
-        super().__init__(reference, vectors, stop_words, settings, None, is_english=is_english)
+        super().__init__(reference, vectors, stop_words, settings, is_english=is_english)
         self._number: dict[str, int] = {}
         """Content words of the reference, numbered from 0."""
         part, settings = self.reference.local, self.settings

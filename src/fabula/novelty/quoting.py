@@ -15,7 +15,7 @@ from fabula.models.base import Choice, HeldOpen, Prompt, Sampling, Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reference.backend import LocatedText
 from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs
-from fabula.reference.search import Reference
+from fabula.reference.search import MAX_PLACES, Reference
 
 _CONTEXT_CHARS = 500
 _MAX_DOCUMENTS = 20
@@ -84,7 +84,8 @@ class QuoteJudge(HeldOpen):
         spans = sorted(maximal_spans(lengths, rule.cover_run), key=lambda span: (-span[1], span))
         for first, n in spans:
             words = text.words.words[first : first + n]
-            for number in reference.documents_with(words, exclude=by_number):
+            ((numbers, _),) = reference.documents_of([words], MAX_PLACES, exclude=by_number)
+            for number in numbers.tolist():
                 doubtful.setdefault(number, (first, n))
         for number, (first, n) in list(doubtful.items())[:_MAX_DOCUMENTS]:
             document, located = reference.located_document(number)

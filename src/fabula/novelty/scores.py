@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 from fabula.core import __version__
 from fabula.core.errors import InputError
 from fabula.core.resume import RowKind, Share, kept_rows
+from fabula.core.store import text_digest
 from fabula.core.types import Document, Signature
 from fabula.novelty.measure import Originality, OriginalityMeasure
 from fabula.novelty.passages import BorrowedPassage, BorrowedRun, words_of
 from fabula.reference.backend import Occurrence
 from fabula.reference.exclude import CopyRule
-from fabula.reference.files import text_digest
 from fabula.text import TextWords, check_documents
 from fabula.text.clusters import Sketch, sketch_of
 

@@ -33,6 +33,7 @@ from fabula.core.store import (  # fmt: skip
     dump_json,
     fresh_folder,
     publish_folder,
+    text_digest,
     write_whole,
     writer_lock,
 )
@@ -59,7 +60,6 @@ from fabula.reference.files import (  # fmt: skip
     document_line,
     read_small,
     seal,
-    text_digest,
     unsealed,
 )
 from fabula.reference.parts import About, LocalPart

@@ -133,11 +133,6 @@ def content_digest(texts: Iterable[str]) -> int:
     return sum(int(hashlib.sha256(t.encode()).hexdigest(), 16) for t in texts) % _DIGEST_MODULUS
 
 
-def text_digest(text: str) -> str:
-    """A digest of a text, 16 hexadecimal digits."""
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
-
-
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
     """The manifest's entry for a shard."""

@@ -23,9 +23,9 @@ import numpy as np
 
 from fabula.core.errors import InputError
 from fabula.core.resume import KeptRows, Row, RowKind
+from fabula.core.store import text_digest
 from fabula.core.types import Document
 from fabula.models.base import Model, Prompt, Sampling
-from fabula.models.replay import prompt_digest
 from fabula.models.texts import Wanted, ask_for, read_prompts, read_written
 from fabula.text import TextSettings, check_documents
 from fabula.text.sentences import first_sentences
@@ -155,7 +155,7 @@ async def write_openings(
             "model": model.name,
             "prompt": beginning.text,
             "kind": kind,
-            "prompt_digest": prompt_digest(prompt.text),
+            "prompt_digest": text_digest(prompt.text),
             "sampling": str(sampling),
         }
 
@@ -172,7 +172,7 @@ async def write_openings(
                 "kind": kind,
                 "format": format_,
                 "label": "machine",
-                "prompt_digest": prompt_digest(prompt.text),
+                "prompt_digest": text_digest(prompt.text),
                 "shared_prefix_chars": _shared(written.text or "", beginning.text),
                 "is_cut": answer.stop == "length",
                 "sampling": made_of["sampling"],

@@ -256,11 +256,6 @@ class Reference:
             for hit, named in zip(hits, sources, strict=True)
         ]
 
-    def documents_with(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> list[int]:
-        """The numbers of the documents that contain the n-gram (bounded as in `occurrences`)."""
-        ((numbers, _),) = self.documents_of([words], MAX_PLACES, exclude=exclude)
-        return list(map(int, numbers))
-
     def documents_of(
         self, grams: Sequence[Sequence[str]], max_places: int, *, exclude: Iterable[int] = ()
     ) -> list[tuple[NDArray[np.int64], bool]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.core.errors import InputError
+from fabula.core.packages import needing
 
 _FORMATS = {".svg", ".pdf", ".png"}
 INK, SOFT, LINE = "#201d18", "#6f675b", "#e4ded2"
@@ -44,10 +45,7 @@ def check_plot_path(path: Path) -> None:
 
 def check_matplotlib() -> None:
     """Raise `InputError` if matplotlib is not installed; call it before long work, not after."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise InputError("plots need matplotlib; run: pip install 'fabula[plots]'") from error
+    needing("matplotlib", "plots need matplotlib; run: pip install 'fabula[plots]'")
 
 
 @contextmanager

@@ -17,10 +17,9 @@ from typing import Any
 
 from fabula.core.errors import InputError
 from fabula.core.resume import KeptRows, Row, RowKind
-from fabula.core.store import read_rows
+from fabula.core.store import read_rows, text_digest
 from fabula.core.types import Document
 from fabula.models.base import FENCE, Effort, Model, Prompt, Sampling, fence
-from fabula.models.replay import prompt_digest
 from fabula.models.texts import Wanted, ask_for, in_parallel, read_written
 from fabula.text import check_documents, count_words
 
@@ -121,7 +120,7 @@ async def make_plots(
     """Return a row with the one-sentence plot of each story; a person sets `verified`."""
 
     def wanted(document: Document) -> Wanted:
-        digest = prompt_digest(document.text)
+        digest = text_digest(document.text)
 
         async def make() -> Row:
             line = fence(FENCE, document.text)

@@ -45,7 +45,7 @@ def environment(small_model: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("page", [
-    pytest.param(page, marks=[] if page == "README.md" else pytest.mark.long)
+    pytest.param(page, marks=pytest.mark.long)
     for page, steps in STEPS.items() if steps
 ])  # fmt: skip
 def test_a_page_runs_as_it_is_written(page: str, environment: dict[str, str], tmp_path: Path):

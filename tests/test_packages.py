@@ -267,18 +267,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]
     return folder, json.loads(done.stdout)
 
 
-def test_a_packages_job_reads_a_format_of_its_own_and_its_rubric_its_kind_of_question(
-    installed: tuple[Path, list[str]],
-):
+def test_its_job_reads_its_format_and_its_rubric_has_its_scale(installed: tuple[Path, list[str]]):
     _, (counted, shown, *_) = installed
     assert json.loads(counted) == [{"id": "play.script", "n": 1}]
     (item,) = json.loads(shown)["items"]
     assert item["scale"]["step"] == 2.5
 
 
-def test_its_reference_is_searched_and_the_record_names_the_package(
-    installed: tuple[Path, list[str]],
-):
+def test_its_reference_is_searched_and_the_record_names_it(installed: tuple[Path, list[str]]):
     folder, _ = installed
     (row,) = rows_of(folder / "o.jsonl")
     assert row["covered"][0]["n_words"] == 6

@@ -437,15 +437,6 @@ def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, d
     assert "Another." in client.get("/piece/0002/1").text
 
 
-def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path, spares: list[Child]):
-    with serving(answer) as served, Desk(tmp_path, spares=spares) as desk:
-        version = desk.drafts.add("t", STORY, asdict(Asked(model=f"{served.url}/v1#m")))
-        desk.begin(version)
-        assert when_over(opened(desk))["question"]
-    assert served.requests == []
-    assert not version.found["is_whole"], "the next desk goes on with it"
-
-
 def test_a_writer_stops_a_report_and_goes_on_with_it(tmp_path: Path, spares: list[Child]):
     with serving(answer) as served:
         with Desk(tmp_path, spares=spares) as desk:

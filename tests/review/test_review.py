@@ -454,7 +454,7 @@ def test_a_long_text_read_in_pieces_by_processes_has_the_same_report(
         monkeypatch.setenv("FABULA_CACHE", str(tmp_path / f"cache {name}"))
         for known in (lines.opened_tools, sentences._spans_memo, grammar._faults_memo):
             known.cache_clear()
-        with Reviewer(ReportSettings(n_jobs=1 if ahead else 2)) as reviewer:
+        with Reviewer(ReportSettings(n_jobs=2)) as reviewer:
             reviews = list(reviewer.steps([text], ahead=ahead))
         write_review_page(tmp_path / name, reviews[-1])
         return reviews

@@ -6,7 +6,8 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,18 +22,21 @@ from fabula.core.errors import ModelError
 from tests.forking import use_kernels, write_programs
 from tests.object_store import BUCKET, RCLONE, Bucket, s3_server
 from tests.ray_nodes import ray_nodes
-from tests.session_folder import begin_session, end_session, made_once
+from tests.session_folder import begin_session, end_session, locked, made_once
 from tests.tiny_gguf import write_tiny_gguf
 
 # Collecting tests makes no garbage worth a search.
 gc.disable()
 # Compiling a kernel takes seconds, once; a deadline would fail the example that meets it.
-settings.register_profile("fabula", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile(
+    "fabula", deadline=None, max_examples=40, derandomize=bool(os.environ.get("CI"))
+)
 settings.load_profile("fabula")
 
 ROOT = Path(__file__).parents[1]
 T = TypeVar("T")
 _UNTIL = "FABULA_TESTS_UNTIL"
+_FRESH = "FABULA_TESTS_FRESH"
 
 # Tests run side by side; threads of llama.cpp, torch and BLAS would wait for each other at every
 # step.
@@ -63,6 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["FABULA_CACHE"] = str(folder / "cache")
         _trust_few(folder / "certificates.pem")
         write_programs(folder, Path(fabula.__file__).parents[1].resolve())
+        if not any(Path(kernels.__file__).with_name("__pycache__").glob("*.nbi")):
+            os.environ[_FRESH] = "1"
 
 
 def _trust_few(path: Path) -> None:
@@ -162,9 +168,15 @@ def pytest_sessionstart() -> None:
 
     None begins a test before all have collected them; so the work is not done in each.
     """
-    compiled = Path(kernels.__file__).with_name("__pycache__").glob("*.nbi")
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0" and not any(compiled):
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0" and _FRESH in os.environ:
         use_kernels()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """In a fresh checkout one after the other: what the first compiles, the others read."""
+    with locked("collection") if _FRESH in os.environ else nullcontext():
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

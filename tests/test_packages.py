@@ -18,7 +18,6 @@ from fabula.core.packages import pyarrow, scipy
 from fabula.core.provenance import read_record
 from tests.commands import rows_of, write_rows
 from tests.docs.test_python_pages import ROOT, doctest_of
-from tests.forking import INSTALLED
 
 ABSENT = """
 import sys
@@ -231,54 +230,60 @@ scale = { kind = "slider", low = 0, high = 10, step = 2.5 }
 PASSAGE = {"id": "b/1", "context": ["The lamp was lit.", "Nobody rowed over."], "gold": "He came."}
 
 
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    facts = tmp_path / "site" / "quay-2.1.dist-info"
+COMMANDS = (
+    "count marks play.script --json",
+    "rubric show pace.toml --json",
+    "originality story.txt --reference proverbs:sayings.txt --out o.jsonl",
+    "continuation generate --kind echo --contexts passages.jsonl --out c.jsonl",
+)
+_RUN = """
+import json, sys
+from tests.commands import invoke
+print(json.dumps([invoke(*command.split()).stdout for command in sys.argv[1:]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The folder in which one process ran `COMMANDS` beside the package, and what each printed."""
+    folder = tmp_path_factory.mktemp("installed")
+    facts = folder / "site" / "quay-2.1.dist-info"
     facts.mkdir(parents=True)
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: quay\nVersion: 2.1\n")
     (facts / "entry_points.txt").write_text(_POINTS)
-    (tmp_path / "site" / "quay.py").write_text(_PACKAGE)
-    (tmp_path / "pace.toml").write_text(_RUBRIC)
-    (tmp_path / "play.script").write_text("ANSEL: Who minds the lamp?\nSISTER: Nobody.\n")
-    (tmp_path / "sayings.txt").write_text("A stitch in time saves nine\n")
+    (folder / "site" / "quay.py").write_text(_PACKAGE)
+    (folder / "pace.toml").write_text(_RUBRIC)
+    (folder / "play.script").write_text("ANSEL: Who minds the lamp?\nSISTER: Nobody.\n")
+    (folder / "sayings.txt").write_text("A stitch in time saves nine\n")
     story = "In time, a stitch in time saves nine; in time a stitch saves time."
-    (tmp_path / "story.txt").write_text(story)
-    write_rows(tmp_path / "passages.jsonl", [PASSAGE])
-    return tmp_path
-
-
-def run(folder: Path, words: str) -> str:
-    """What the installed command says, beside which the package is installed."""
-    sources = Path(fabula.__file__).parents[1].resolve()
-    path = os.pathsep.join([str(folder / "site"), str(sources)])
+    (folder / "story.txt").write_text(story)
+    write_rows(folder / "passages.jsonl", [PASSAGE])
+    places = [folder / "site", Path(fabula.__file__).parents[1].resolve(), ROOT]
     done = subprocess.run(
-        [INSTALLED, *words.split()], cwd=folder, env={**os.environ, "PYTHONPATH": path},
-        capture_output=True, text=True, check=False,
+        [sys.executable, "-c", _RUN, *COMMANDS], cwd=folder, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return folder, json.loads(done.stdout)
 
 
-def test_its_job_reads_a_format_of_its_own(installed: Path):
-    counted = json.loads(run(installed, "count marks play.script --json"))
-    assert counted == [{"id": "play.script", "n": 1}]
-
-
-def test_a_rubric_has_its_kind_of_question(installed: Path):
-    (item,) = json.loads(run(installed, "rubric show pace.toml --json"))["items"]
+def test_its_job_reads_its_format_and_its_rubric_has_its_scale(installed: tuple[Path, list[str]]):
+    _, (counted, shown, *_) = installed
+    assert json.loads(counted) == [{"id": "play.script", "n": 1}]
+    (item,) = json.loads(shown)["items"]
     assert item["scale"]["step"] == 2.5
 
 
-def test_its_reference_is_searched_and_the_record_names_the_package(installed: Path):
-    run(installed, "originality story.txt --reference proverbs:sayings.txt --out o.jsonl")
-    (row,) = rows_of(installed / "o.jsonl")
+def test_its_reference_is_searched_and_the_record_names_it(installed: tuple[Path, list[str]]):
+    folder, _ = installed
+    (row,) = rows_of(folder / "o.jsonl")
     assert row["covered"][0]["n_words"] == 6
     assert "ref:proverbs" in row["signature"]
-    assert read_record(installed / "o.jsonl")["versions"]["quay"] == "2.1"
+    assert read_record(folder / "o.jsonl")["versions"]["quay"] == "2.1"
 
 
-def test_its_generator_continues_stories(installed: Path):
-    run(installed, "continuation generate --kind echo --contexts passages.jsonl --out c.jsonl")
-    (row,) = rows_of(installed / "c.jsonl")
+def test_its_generator_continues_stories(installed: tuple[Path, list[str]]):
+    folder, _ = installed
+    (row,) = rows_of(folder / "c.jsonl")
     assert row["system"] == "echo"
     assert row["text"] in PASSAGE["context"]

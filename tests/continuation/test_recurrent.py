@@ -24,7 +24,7 @@ SMALL = recurrent.Network(n_embedding=12, n_hidden=16, n_layers=2)
 STORY = "The dog saw a cat. The cat saw a bird. The bird flew away. The dog was sad.\n\n"
 
 
-def corpus_at(folder: Path, n_stories: int = 40) -> Corpus:
+def corpus_at(folder: Path, n_stories: int = 16) -> Corpus:
     texts = [Document(str(k), STORY * (1 + k % 3)) for k in range(n_stories)]
     return build_corpus(texts, folder, min_count=1)
 
@@ -38,7 +38,7 @@ def training(**changes: object) -> recurrent.Training:
 
 @pytest.mark.slow
 def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: Path):
-    corpus = corpus_at(tmp_path)
+    corpus = corpus_at(tmp_path, 40)
     progress = train_recurrent(corpus, training(n_epochs=6), SMALL)
     perplexities = [row["perplexity"] for row in progress.log if "perplexity" in row]
     counts = corpus.vocabulary.counts[1:] / corpus.vocabulary.counts[1:].sum()
@@ -53,7 +53,7 @@ def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: 
 
 @pytest.mark.long
 def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path: Path):
-    whole, killed = corpus_at(tmp_path / "whole"), corpus_at(tmp_path / "killed")
+    whole, killed = (corpus_at(tmp_path / name, 40) for name in ("whole", "killed"))
     train_recurrent(whole, training(), SMALL)
     code = (
         "import sys, time\n"
@@ -125,7 +125,7 @@ def test_the_network_belongs_to_its_texts_and_a_damaged_one_says_so(tmp_path: Pa
         Recurrent(corpus)
     path.write_bytes(whole)
     with pytest.raises(CorpusError, match="other texts"):
-        Recurrent(corpus_at(tmp_path, 41))
+        Recurrent(corpus_at(tmp_path, 17))
 
 
 def test_lanes_read_every_story_once_from_its_beginning_to_its_end():

@@ -44,10 +44,8 @@ def environment(small_model: Path) -> Iterator[dict[str, str]]:
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("page", [
-    pytest.param(page, marks=[] if page == "README.md" else pytest.mark.long)
-    for page, steps in STEPS.items() if steps
-])  # fmt: skip
+@pytest.mark.long
+@pytest.mark.parametrize("page", [page for page, steps in STEPS.items() if steps])
 def test_a_page_runs_as_it_is_written(page: str, environment: dict[str, str], tmp_path: Path):
     programs = [fabula_command().parent, Path(sys.executable).parent, os.environ["PATH"]]
     folder = tmp_path / "page"

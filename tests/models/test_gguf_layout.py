@@ -20,7 +20,7 @@ def model(tmp_path: Path) -> Path:
     return write_tiny_gguf(tmp_path / "tiny.gguf", has_mark=True)
 
 
-@pytest.mark.parametrize("name", ["tiny", "embedded"])
+@pytest.mark.parametrize("name", ["tiny", pytest.param("embedded", marks=pytest.mark.long)])
 def test_settings_and_tensors_are_those_that_the_library_reads(model: Path, name: str):
     path = model if name == "tiny" else if_installed(embedded_model)
     found = read_layout(path)

@@ -190,7 +190,7 @@ def test_tokens_cover_any_text(tiny: SurprisalModel, text: str):
         assert text[found.starts[k] : found.ends[k]] in (" t", ""), k
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(text=TEXTS)
 @example(text="".join(HARD))
 def test_the_embedded_models_tokens_cover_any_text(embedded: SurprisalModel, text: str):

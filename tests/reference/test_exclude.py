@@ -36,7 +36,7 @@ Quoted = tuple[Reference, list[str]]
 WORDS = ["rose", "is", "a", "red", "the"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(
     text=st.lists(st.sampled_from(WORDS), min_size=1, max_size=30),
     others=st.lists(

@@ -126,7 +126,7 @@ def texts(draw: st.DrawFn) -> str:
     return "".join(parts)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(texts(), min_size=1, max_size=3), texts())
 def test_what_is_found_is_never_more_than_the_words_that_are_there(documents: list[str], text: str):
     mini = Mini(documents)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -91,7 +91,6 @@ def oracle(answers: Comparisons, n_things: int) -> NDArray[np.float64]:
     return np.asarray(minimize(loss, np.zeros(n_things + 1), method="BFGS", tol=1e-9).x)
 
 
-@settings(max_examples=40)
 @given(st.integers(2, 5), st.data())
 def test_the_fit_with_ties_and_place_is_that_of_a_generic_optimiser(n_things: int, data: Any):
     thing = st.integers(0, n_things - 1)
@@ -106,7 +105,6 @@ def test_the_fit_with_ties_and_place_is_that_of_a_generic_optimiser(n_things: in
     assert math.fsum(v for v in strengths.values() if v is not None) == pytest.approx(0, abs=1e-9)
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 1000), st.permutations(range(5)))
 def test_names_do_not_matter_and_turned_outcomes_turn_the_ranking(seed: int, order: list[int]):
     rng = np.random.default_rng(seed)
@@ -287,7 +285,6 @@ def connected(pairs: list[Pair]) -> set[frozenset[int]]:
     return parts
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(2, 9), min_size=1, max_size=4), st.integers(0, 99), st.integers(0, 40))
 def test_pairs_drawn_first_connect_what_can_be_connected(sizes: list[int], seed: int, n_more: int):
     ends = np.cumsum([0, *sizes])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from tests.commands import invoke, write_rows
@@ -175,7 +175,6 @@ def rows(n_groups: int, n: int) -> list[dict[str, Any]]:
 
 
 @given(n=st.integers(4, 24), more=st.integers(0, 30), seed=st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
 def test_sets_connect_all_stories_and_each_is_in_about_as_many(n: int, more: int, seed: int):
     group = stories(n)
     least = -(-(n - 1) // 3)
@@ -292,7 +291,7 @@ def test_the_same_story_cannot_be_both_and_a_half_answer_says_half(fours: Runnin
 def test_without_a_difference_5_percent_are_told_from_chance(monkeypatch: pytest.MonkeyPatch):
     """Answers at random by people who agree more than chance would have it (a set's own noise)."""
     monkeypatch.setattr("fabula.stats.ranking._N_RESAMPLES", 200)
-    n_told, n_trials = 0, 200
+    n_told, n_trials = 0, 100
     group = stories(8)
     sets = chosen_sets([group], 4, None, 0)
     pairs = list(pairs_within(sets).values())
@@ -314,5 +313,5 @@ def test_without_a_difference_5_percent_are_told_from_chance(monkeypatch: pytest
                     ))  # fmt: skip
         (ranking,) = rank_stories(found, pairs, None, seed=0, cluster="unit")
         n_told += ranking.ranking.is_told_from_chance
-    # 10 expected of 200; the 99.9 % interval of a binomial at 5 % is 2 to 21.
-    assert 2 <= n_told <= 21
+    # 5 expected of 100; a binomial at 5 % has more than 13 with a probability of 0.0005.
+    assert 1 <= n_told <= 13

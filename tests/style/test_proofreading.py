@@ -74,7 +74,7 @@ def test_a_model_that_keeps_nothing_of_what_it_read_is_refused(
 def test_a_changed_paragraph_is_read_alone_and_a_stop_keeps_what_was_read(small: SurprisalModel):
     # With one word of a set each: a random model reads all that are likely to it.
     climbed = "Margaret climbed quickly under seventeen grey clouds. Nobody followed her. " * 3
-    paragraphs = [f"Part {k}. {climbed}".rstrip() for k in range(80)]
+    paragraphs = [f"Part {k}. {climbed}".rstrip() for k in range(40)]
     text = "\n\n".join(paragraphs)
     checks = 0
 
@@ -89,20 +89,20 @@ def test_a_changed_paragraph_is_read_alone_and_a_stop_keeps_what_was_read(small:
         checks = 0
         return wrong_words(small, Document("d", text), check)
 
-    stop_at = 80
+    stop_at = 70
     with pytest.raises(KeyboardInterrupt):
         read(text)
     stop_at = 0
     first, n_rest = read(text), checks
     assert read(text) == first
     assert checks == 0
-    paragraphs[40] = paragraphs[40].replace("grey", "darkening")
+    paragraphs[20] = paragraphs[20].replace("grey", "darkening")
     read("\n\n".join(paragraphs))
     n_changed = checks
     # The same without what is kept.
     read("\n\n".join(paragraphs).replace("grey", "blue"))
     assert 0 < n_changed < checks / 3
-    assert 0 < n_rest < checks - 50
+    assert 0 < n_rest < checks - 25
 
 
 def test_sets_are_of_several_words_in_lower_case_and_symmetric():
@@ -126,6 +126,7 @@ def test_wrong_words_are_noted_and_what_is_meant_is_not(embedded: SurprisalModel
     assert noted(embedded, f"{PLAIN}\n\n{meant}") == []
 
 
+@pytest.mark.long
 def test_one_thread_and_two_find_the_same_bytes(
     embedded: SurprisalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -171,7 +171,7 @@ LINES += ["* * *", "Contents", "It was so.", PROSE]
 GAPS = st.sampled_from(["\n", "\n\n", "\n\n\n"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(LINES), max_size=14), GAPS)
 def test_chapters_are_apart_in_order_and_hold_their_scenes(parts: list[str], gap: str):
     text = gap.join(parts)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.forking import python_command
 
 from fabula.text.pipeline import load_pipeline
 
@@ -24,13 +25,13 @@ print("spacy" in sys.modules, file=sys.stderr)
 
 def test_a_text_that_was_read_before_is_read_again_without_opening_it(tmp_path: Path):
     pytest.importorskip("harper")
+    (tmp_path / "again.py").write_text(AGAIN)
     first, again = (
         subprocess.run(
-            [sys.executable, "-c", AGAIN],
-            env=os.environ | {"FABULA_CACHE": str(tmp_path)},
+            [python, tmp_path / "again.py"], env=os.environ | {"FABULA_CACHE": str(tmp_path)},
             capture_output=True, text=True, check=True,
         )
-        for _ in range(2)
+        for python in (python_command(), sys.executable)
     )  # fmt: skip
     assert [first.stderr, again.stderr] == ["True\n", "False\n"]
     assert again.stdout == first.stdout

@@ -3,7 +3,7 @@
 import json
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import longest_common_run
 
@@ -12,7 +12,6 @@ from fabula.text.clusters import RUN_WORDS, Sketch, sketch_of
 _words = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "g"]), max_size=80)
 
 
-@settings(max_examples=50)
 @given(_words, _words, _words, st.integers(0, 40))
 def test_a_long_shared_run_is_a_shared_hash(a: list[str], b: list[str], shared: list[str], n: int):
     first, second = [*a, *shared[:n]], [*b, *shared[:n], *a[:5]]

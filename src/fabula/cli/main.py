@@ -9,6 +9,7 @@ may raise `SystemError` because of it, as Numba's does; that is an interrupt too
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from fabula.core import __version__
+from fabula.core import N_UNSEARCHED, __version__
 from fabula.core.errors import BusyError, FabulaError, LookupFailed, ModelError, without_controls
 from fabula.jobs.registry import DEFAULTS, jobs, sections
 
@@ -128,6 +129,7 @@ def main() -> None:
         # Started with it closed: what it prints would be lost without a word.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for as long as the process lasts)
         click.echo("standard output is closed, so nothing is printed there", err=True)
+    gc.set_threshold(N_UNSEARCHED)
     try:
         with interrupted_by_signals():
             # For a command that ends by `ctx.exit`, click returns the code.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import gc
 import logging
 import os
 import pickle
@@ -32,7 +33,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Self, TypeAlias, TypeVar
 
-from fabula.core import __version__
+from fabula.core import N_UNSEARCHED, __version__
 from fabula.core.errors import FabulaError, InputError, WorkersEnded
 from fabula.core.packages import needing
 
@@ -89,6 +90,7 @@ class Child:
 
 def connections(requests_fd: int, answers_fd: int) -> tuple[Connection, Connection]:
     """In the child: requests and answers. The child exits as soon as its parent has."""
+    gc.set_threshold(N_UNSEARCHED)
     import resource
     import select
 

@@ -71,16 +71,7 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         # What is known of the texts together, by part.
         "of_all": of_all,
         "is_class": any(part.leads(review) for part in parts),
-        "left_out": [
-            {
-                "title": title_of(entry.part, review),
-                "reason": entry.reason,
-                # Text in backticks is for a terminal.
-                "remedy": [(k % 2 == 1, p) for k, p in enumerate(entry.remedy.split("`")) if p],
-                "is_failure": entry.is_failure,
-            }
-            for entry in review.left_out
-        ],
+        "left_out": left_out_of(review),
         "methods": methods_of(review),
         "bibtex": bibtex_of(review),
         "signatures": {
@@ -92,6 +83,20 @@ def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
         # Whether the embedded model produced a result.
         "is_demonstration": any("smollm2" in model for model in models),
     }
+
+
+def left_out_of(review: Review) -> list[dict[str, Any]]:
+    """What the template shows of the instruments that did not run."""
+    return [
+        {
+            "title": title_of(entry.part, review),
+            "reason": entry.reason,
+            # Text in backticks is for a terminal.
+            "remedy": [(k % 2 == 1, p) for k, p in enumerate(entry.remedy.split("`")) if p],
+            "is_failure": entry.is_failure,
+        }
+        for entry in review.left_out
+    ]
 
 
 def _text(

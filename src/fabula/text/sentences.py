@@ -243,6 +243,7 @@ _ONLY_ENGLISH = word_set(
 # What English in dialect, in tokens or in numbers may be mistaken for.
 _ENGLISH = frozenset(("en", "pcm", "zxx"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def language_gate() -> str:
@@ -320,11 +321,10 @@ def _foreign(part: str) -> str | None:
 
 def _is_latin(text: str) -> bool:
     """Whether at least half of the letters are Latin; a text without letters counts as Latin."""
-    if text.isascii():
-        return True
-    letters = [character for character in text if character.isalpha()]
-    n_latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
-    return 2 * n_latin >= len(letters)
+    # Those of ASCII are.
+    others = filter(str.isalpha, _NOT_ASCII.findall(text))
+    n_others = sum(not unicodedata.name(letter, "").startswith("LATIN") for letter in others)
+    return not n_others or 2 * n_others <= sum(map(str.isalpha, text))
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from fabula.core.errors import InputError
 from fabula.core.store import dump_json, write_whole
 from fabula.jobs.job import Progress
 from fabula.review.job import ReportSettings
+from fabula.review.page import page_of
 from fabula.review.reviewer import Reviewer
 from fabula.text import files_named, read_documents
 from fabula.text.readers import READERS
@@ -79,8 +80,9 @@ class Group:
         ]
         with Reviewer(self.settings(n_jobs)) as reviewer:
             review = reviewer.run(documents, progress)
-        for name, page in (("report", render_report(review)), ("place", render_place(review))):
-            write_whole(self.folder / f"{name}.html", page.encode(errors="replace"))
+        page = page_of(review)
+        for name, shown in (("report", render_report(page)), ("place", render_place(review, page))):
+            write_whole(self.folder / f"{name}.html", shown.encode(errors="replace"))
 
 
 def _groups(desk: Desk) -> list[Group]:

@@ -34,7 +34,7 @@ from fabula.reference import search
 from fabula.reference.search import Reference
 from fabula.review import findings
 from fabula.review.job import ReportSettings
-from fabula.review.page import page_of
+from fabula.review.page import left_out_of, page_of
 from fabula.review.reviewer import Reviewer
 from fabula.show.page import TEMPLATES
 from fabula.show.parts import Finding, Review, TextReview, numbers_of_review, part_of_finding
@@ -190,21 +190,23 @@ def render(template: str, **values: Any) -> str:
     return _ENVIRONMENT.get_template(template).render(**values)
 
 
-def render_report(review: Review) -> str:
-    return render("review/page.html.j2", page=page_of(review))
+def render_report(page: Mapping[str, Any]) -> str:
+    """The report as a file, of what `page_of` returned."""
+    return render("review/page.html.j2", page=page)
 
 
-def render_place(review: Review, **more: Any) -> str:
+def render_place(review: Review, page: Mapping[str, Any], **more: Any) -> str:
     """The report for the desk, with room for the bar; remedies refer to the desk.
 
-    more: for a draft also `told`, which says whether the writer found a finding useful.
+    page: what `page_of` returned. more: for a draft also `told`, which says whether the writer
+    found a finding useful.
     """
     left_out = []
     for part in review.left_out:
         known = (remedy for reason, remedy in _REMEDIES.items() if reason in part.reason)
         remedy = "press “Try again”" if part.is_failure else next(known, _OTHER_REMEDY)
         left_out.append(replace(part, remedy=remedy))
-    page = page_of(replace(review, left_out=tuple(left_out)))
+    page = {**page, "left_out": left_out_of(replace(review, left_out=tuple(left_out)))}
     return render("place.html.j2", page=page, bar=_BAR, head=_HEAD, on_desk=True, **more)
 
 
@@ -534,12 +536,13 @@ def show_review(version: Version, review: Review, *, is_whole: bool, has_file: b
         ],
     }
     marks = Told(version.folder.parents[2]).of_piece(piece.id)
+    page = page_of(review)
     place = render_place(
-        review, told=lambda kind, words: marks.get(told_key(piece.id, kind, words))
+        review, page, told=lambda kind, words: marks.get(told_key(piece.id, kind, words))
     )
     pages = {"place.html": place}
     if has_file:
-        pages["report.html"] = render_report(review)
+        pages["report.html"] = render_report(page)
     for name, shown in {**pages, "found.json": dump_json(content)}.items():
         version.keep(name, shown.encode(errors="replace"))
 

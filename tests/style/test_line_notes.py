@@ -115,6 +115,10 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("paragraph", PASTED, f"{PASTED}\n\nIt rained.\n\n{PASTED}"),
         ("grammar", "Your", "“Your the last one,” said the man in the booth."),
         ("grammar", "could of", "It could of been anyone at all, and nobody asked."),
+        ("grammar", "may of", "“She may of written to him,” said Ann."),
+        ("grammar", "was’nt", "It was’nt the last of the boats."),
+        ("doubled", "lent me one of lent me one of", "He lent me one of lent me one of his."),
+        ("unclosed", "“Get out, he said.", "“Get out, he said.\n\n“Why?” she asked.\n\nIt rained."),
         ("grammar", "longer then", "The road was longer then they had thought it was."),
         ("grammar", "a", "They waited a hour for the boat."),
         ("grammar", "an", "In an quiet room the clock was heard."),
@@ -142,6 +146,9 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("name", thrice("the Count", "the Court")),
         ("name", thrice("the Americans", "the Americas")),
         ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
+        ("sentence", f"{LIVED}\n\nIt stood open to the sea.\n\n{LIVED}"),
+        ("doubled", "On and on and on and on they went, on and on and on."),
+        ("unclosed", "“It lay, it is said, by the sea.\n\n“Nobody found it.”"),
         ("sentence", "“Who has it now, and where?” he asked. “Who has it now, and where?”"),
         ("spelling", "He went wanderin’ about, and wanderin’ he fell."),
         ("grammar", "“He go to the harbour in the morning,” she said."),
@@ -154,6 +161,12 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
 )
 def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):
     assert kind not in {name for name, _ in found(text)}
+
+
+def test_a_verb_beside_speech_is_noted_once_with_how_often():
+    (note,) = (one for one in read("“So,” he grinned.\n\n“Well,” grinned Ann.").notes)
+    assert (note.kind, len(note.also)) == ("tag", 1)
+    assert note.why.endswith(" It stands beside speech 2 times.")
 
 
 def test_straight_quotation_marks_give_the_same_notes():

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from fabula.core.errors import InputError
-from fabula.core.store import located_rows, read_rows, write_rows
+from fabula.core.store import located_rows, read_rows, text_digest, write_rows
 from fabula.core.types import Contrast, Document, Estimate, Signature
 from fabula.groups.comparison import (
     INDEX,
@@ -41,7 +41,6 @@ from fabula.novelty.scores import COPIED_SHARE, ProbabilityMeasure, probability_
 from fabula.novelty.tables import NAMES, SHORT, calibration_remarks, save_rocs
 from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule
-from fabula.reference.files import text_digest
 from fabula.reference.search import Reference
 from fabula.replicate.creativity_index_release import read_outputs, read_release
 from fabula.replicate.tables import Claim, agreement_lines, claims_of, load_printed

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabula.core.errors import InputError
+from fabula.core.store import text_digest
 from fabula.core.types import Document, Signature
 from fabula.novelty.measure import Levels
-from fabula.reference.files import text_digest
 from fabula.rubrics.released import released_rows
 from fabula.text.clusters import sketch_of
 

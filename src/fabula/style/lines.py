@@ -280,7 +280,7 @@ _DOUBTFUL = (
     "inside a building", "ought to be", "preposition in this phrase is 'to', not 'in'",
     "instead of 'hop'", "base form of the verb", "nonetheless", "insofar", "uffice it",
     "counterfactual", "double negative", "negated auxiliary", "past participle",
-    "Remove `the` before", "rubbish",
+    "Remove `the` before", "rubbish", "`byte`", "phrasal verb",
     "go so far", "superlative", "the two nouns", "`wants`", "Set off", "Months should",
     "out-of-date", "yphenate", "face-first", "for emphasizing", "plural modifier",
     "followed by a verb, not", "correct preposition with this idiom", "If you intended the idiom",
@@ -550,7 +550,7 @@ def is_misspelt(name: str, other: str) -> bool:
 def _slips(read: Reading) -> Iterator[LineNote]:
     """Slips of the hand, and sentences that occur twice.
 
-    A refrain occurs more often, and a repeated paragraph is noted as a whole.
+    A refrain occurs more often, or stands alone; a repeated paragraph is noted as a whole.
     """
     whole = []
     for slip in slips(read.text, read.paragraphs, read.speech):
@@ -564,8 +564,10 @@ def _slips(read: Reading) -> Iterator[LineNote]:
         key = tuple(token.lower for token in sentence.words)
         if len(key) >= _MIN_REPEATED and sentence.is_narration:
             places[key].append((sentence.start, sentence.end))
+    alone = {(start, start + len(read.text[start:end].rstrip())) for start, end in read.paragraphs}
     for key, (before, *again) in places.items():
-        if len(again) == 1 and not overlaps(again[0], whole):
+        is_refrain = len(key) < _LONG_REPEATED and alone.issuperset([before, *again])
+        if len(again) == 1 and not is_refrain and not overlaps(again[0], whole):
             why = f"The same sentence already occurs{_there(read, before)}."
             yield note_of("sentence", again[0], why, min(1.0, len(key) / _LONG_REPEATED), [before])
 
@@ -628,14 +630,18 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
 
 
 def _tags(read: Reading) -> Iterator[LineNote]:
-    """Verbs beside speech that are not speech verbs."""
+    """Verbs beside speech that are not speech verbs: the first place of each, with the others."""
+    places: dict[str, list[Place]] = defaultdict(list)
     for sentence in read.parsed:
         tokens, spoken = sentence.tokens, sentence.is_spoken
         for k, token in enumerate(tokens):
             verb = _UNSPOKEN.get(token.lower) if token.is_word and not spoken[k] else None
             if verb is not None and _follows_comma(tokens, spoken, k):
-                done = "a full stop before it makes it something that is done."
-                yield note_of("tag", sentence.at(token), f"Nobody can {verb} words; {done}")
+                places[verb].append(sentence.at(token))
+    for verb, (place, *again) in places.items():
+        done = "a full stop before it makes it something that is done."
+        often = f" It stands beside speech {len(again) + 1} times." if again else ""
+        yield note_of("tag", place, f"Nobody can {verb} words; {done}{often}", also=again)
 
 
 def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:

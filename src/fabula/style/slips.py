@@ -31,6 +31,8 @@ _DOUBLED = re.compile(
     re.I,
 )
 """Words that are hardly ever doubled on purpose."""
+_PASTED = re.compile(r"(?<![\w'’-])((?:[\w'’-]+\s+){2,7}[\w'’-]+)\s+\1(?![\w'’-])", re.I)
+"""Three to eight words that are written twice in a row."""
 _PLACEHOLDER = re.compile(
     r"\bTK(?:TK)*\b|\b(?:TODO|FIXME|TBD|TBC)\b|\bX{3,}\b|(?i:\blorem ipsum\b)|@@+|\[\?+\]"
     r"|\(\?{2,}\)|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date"
@@ -43,7 +45,7 @@ _INSTEAD = (
     (re.compile(r"\b(your)\s+(?:a|an|the|welcome|not(?! \w+ing))\b", re.I), "you’re"),
     (re.compile(r"\b(its)\s+(?:a|an|the|not|been)\b", re.I), "it’s"),
     (re.compile(r"\b(their)\s+(?:is|are|was|were)\b", re.I), "there"),
-    (re.compile(r"(?:\b(?:could|should|would|must|might)(?:n['’]t)?|['’]d)\s+(of)\s+(?:been|had|done|gone|come|"
+    (re.compile(r"(?:\b(?:could|should|would|must|might|may)(?:n['’]t)?|['’]d)\s+(of)\s+(?:been|had|done|gone|come|"
                 r"known|seen|taken|made|said|got|gotten|let|left|given|told|found|heard|kept|lost|put|thought|"
                 r"felt|fallen|broken|written|eaten|run|\w{3,}ed)\b", re.I), "have"),
     (re.compile(r"\b(?:less|more|rather|better|worse|other|sooner|bigger|smaller|older|younger|"
@@ -54,6 +56,9 @@ _INSTEAD = (
     (re.compile(r"\b(a)\s+(?:hours?|honest|heir|honou?r)\b"), "an"),
 )  # fmt: skip
 """Words that cannot stand beside the next or the last one, and what is meant."""
+_MISPLACED = re.compile(
+    r"\b((?:ca|could|did|do|does|had|has|have|is|was|were|wo|would)(['’])nt)\b", re.I
+)
 _AN = re.compile(
     r"\b(a)\s+(?=[aeio]\w)(?!eu|ewe|one|once\b|oui)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
 )
@@ -65,8 +70,8 @@ _MAX_LETTER = 12
 """Paragraphs of a letter that is quoted as one speech."""
 _SHORT_LINE, _INDENTED = 60, "    "
 _TAG = re.compile(
-    r"[,.!?…-] (?:[\w.]+ ){0,2}(?:said|asked|cried|replied|answered|shouted|whispered|muttered|"
-    r"murmured|yelled|responded)\b"
+    r"[,.!?…-] (?!it )(?:[\w.]+ ){0,2}(?:said|asked|cried|replied|answered|shouted|whispered|"
+    r"muttered|murmured|yelled|responded)\b"
 )
 _MARKS = re.compile("[“”\"]|(?<!`)``(?!`)|''|’’")
 _OPENING, _CLOSING = ("“", "``"), "”"
@@ -85,10 +90,17 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
             yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
+        for match in _PASTED.finditer(text, start, end):
+            # On and on and on and on.
+            if len(set(match[1].casefold().split())) == len(match[1].split()):
+                yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         for pattern, meant in _INSTEAD:
             for match in pattern.finditer(text, start, end):
                 why = f"“{match[1]}” does not fit here; “{meant}” was probably meant."
                 yield Slip("grammar", (match.start(), match.end(1)), why)
+        for match in _MISPLACED.finditer(text, start, end):
+            meant = f"{match[1][:-3]}n{match[2]}t"
+            yield Slip("grammar", match.span(), f"It is written “{meant}”.")
         for match in _AN.finditer(text, start, end):
             word = match[1] or match[2]
             after = text[match.end() : match.end() + 2]

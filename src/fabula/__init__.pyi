@@ -94,7 +94,6 @@ def report(
     without: str | Sequence[str] = (),
     with_: str | Sequence[str] = (),
     only: Literal['lines', 'book', 'profile', 'feedback', 'fluency', 'originality', 'verdicts'] | None = None,
-    per_thousand: int = 10,
     people: int = 12,
     points: int = 7,
     temperature: float = 0.7,
@@ -169,7 +168,6 @@ def report(
             place, by the embedded model, in about 8 s per 1,000 words); or echo (a kind of note on
             lines that is wrong more often than right); repeat it for several.
         only: Run one instrument alone, and print all that it has to say.
-        per_thousand: lines, alone: show the N most important notes per thousand words (0: all).
         people: book, alone: show the N people named most often (0: all).
         points: feedback: maximum number of points per reading.
         temperature: Sampling temperature.

@@ -100,7 +100,6 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("spelling", "didnt", "They didnt know the way to the harbour."),
         ("grammar", "was", "They was late for the boat, and nobody came."),
         ("grammar", "go", "He go to the harbour in the morning, and nobody knew why."),
-        ("tag", "smiled", "“I never saw him,” she smiled."),
         ("renamed", "Victor", told_of("Henry", "Victor")),
         ("sentence", LIVED, f"{LIVED} It stood open. {LIVED}"),
         ("name", "Kathrine", thrice("Katherine", "Kathrine")),
@@ -136,8 +135,6 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("spelling", "Then the doxing began, and the prepper in his haute couture went home."),
         ("spelling", "A tri-colored flag hung there, unearthly in the light."),
         ("spelling", "We asked for Zorvath at the gate, and old Zorvath came."),
-        ("tag", "“I never saw him.” She smiled."),
-        ("tag", "“Get out,” he said. Slowly the door opened."),
         # The first name recurs; two names could follow it; the second begins much later.
         ("renamed", told_of("Henry", "Victor") + " Then Henry came back."),
         ("renamed", told_of("Henry", "Victor") + f" {told_of('Martin')}"),
@@ -148,6 +145,10 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
         ("sentence", f"{LIVED}\n\nIt stood open to the sea.\n\n{LIVED}"),
         ("doubled", "On and on and on and on they went, on and on and on."),
+        (
+            "unclosed",
+            "“Dear Ann,\n\n“It rained.\n\n“Yours most cordially,\n\nAGNES.\n\nShe read it.",
+        ),
         ("unclosed", "“It lay, it is said, by the sea.\n\n“Nobody found it.”"),
         ("sentence", "“Who has it now, and where?” he asked. “Who has it now, and where?”"),
         ("spelling", "He went wanderin’ about, and wanderin’ he fell."),
@@ -156,21 +157,14 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("grammar", "They stood at the fire, longing for the re-entrance of her elder cousin."),
         ("grammar", "He took the mill, and so he ground meat and drink to last all winter."),
         ("grammar", "She told her her own name, and no no, it was not hers."),
-        ("tag", "“Is he there?” said Cecily timidly."),
     ],
 )
 def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):
     assert kind not in {name for name, _ in found(text)}
 
 
-def test_a_verb_beside_speech_is_noted_once_with_how_often():
-    (note,) = (one for one in read("“So,” he grinned.\n\n“Well,” grinned Ann.").notes)
-    assert (note.kind, len(note.also)) == ("tag", 1)
-    assert note.why.endswith(" It stands beside speech 2 times.")
-
-
 def test_straight_quotation_marks_give_the_same_notes():
-    text = PLAIN + " “I never saw him,” she smiled. A lantern hung there; the lantern smoked."
+    text = PLAIN + " “I never saw him,” she said. It would of been there, she thought."
     straight = text.replace("“", '"').replace("”", '"')
     assert found(text) == found(straight)
     assert found(text)
@@ -185,15 +179,6 @@ def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str):
     assert reason in str(review.missing_reason)
     # Words of another language were not counted, which is not to have none.
     assert review.n_words == (None if text else 0)
-
-
-def test_those_that_matter_most_are_shown_in_the_order_of_the_text():
-    review = read(f"{PLAIN} They recieve it. “I never saw it,” she smiled.")
-    all_notes = list(review.notes)
-    assert review.first(0) == all_notes
-    one = review.first(1)
-    assert [note.kind for note in one] == [max(all_notes, key=lambda n: n.strength).kind]
-    assert [n.start for n in review.first(10)] == sorted(n.start for n in review.first(10))
 
 
 def plainest(kind: str, text: str) -> list[str]:
@@ -271,11 +256,9 @@ def test_the_command_lists_notes_with_lines(tmp_path: Path):
     draft.write_text(f"{PLAIN}\n\nThey did not recieve it.\n\n“I never saw him,” she smiled.\n")
     (row,) = json.loads(said("--json"))
     assert [(n["line"], n["kind"], n["text"], n["precision"]) for n in row["notes"]] == [
-        (7, "spelling", "recieve", pytest.approx(16 / 21)), (9, "tag", "smiled", None),
-    ]  # fmt: skip
-    shown = said("--without", "tag")
-    assert "1 spelling" in shown
-    assert "smiled" not in shown
+        (7, "spelling", "recieve", pytest.approx(16 / 21))
+    ]
+    assert "recieve" not in said("--without", "spelling")
     draft.write_text("His gnarled hand held the gnarled vellum to the window.")
     assert "nothing to note" in said()
     assert "1 echo" in said("--with", "echo").splitlines()[0]

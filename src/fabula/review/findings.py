@@ -44,9 +44,7 @@ _MAX_PARAGRAPH_CHARS = 20_000
 """Longer ones are not compared word by word: it would be slow."""
 _MIN_SHARED = 0.4
 """The share of the shorter one's words from which two paragraphs are the same, rewritten."""
-BY_WORDS = frozenset(
-    ("spelling", "grammar", "confused", "echo", "name", "renamed", "tag", "doubled")
-)
+BY_WORDS = frozenset(("spelling", "grammar", "confused", "echo", "name", "renamed", "doubled"))
 """Findings about particular words: if these change, it is another finding."""
 _ALIKE = 0.25
 PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*")
@@ -95,17 +93,10 @@ class Changes:
     """Instruments that cannot be compared, and why."""
 
 
-def noted_of(text: TextReview) -> list[Finding]:
-    """All findings of a text, in its order: those that are marked, and the other notes on lines."""
-    unmarked = (finding for part in own_parts() for finding in part.unmarked(text))
-    findings = [*marked_findings(text), *unmarked]
-    return sorted(findings, key=lambda finding: (finding.start, finding.end, finding.kind))
-
-
 def noted_of_rows(rows: Any) -> list[Finding]:
     """Read stored findings; those that cannot be parsed, or of kinds that are gone, are skipped."""
     known = {kind for part in own_parts() for kind in part.findings}
-    kinds = {"start": int, "end": int, "line": int, "is_marked": bool}
+    kinds = {"start": int, "end": int, "line": int}
     names = [f.name for f in fields(Finding) if f.compare]
     return [
         Finding(
@@ -159,15 +150,10 @@ def compare_noted(
             gone.append(finding)
         else:
             taken.add(match)
-            # Unchanged, even if it was crowded out of the marks or into them.
-            still.append(replace(new[match], is_marked=finding.is_marked or new[match].is_marked))
+            still.append(new[match])
     fresh = [finding for k, finding in enumerate(new) if k not in taken]
     still.sort(key=lambda finding: (finding.start, finding.end, finding.kind))
-    return Changes(_marked(gone), _marked(fresh), _marked(still), MappingProxyType(apart))
-
-
-def _marked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(finding for finding in findings if finding.is_marked)
+    return Changes(tuple(gone), tuple(fresh), tuple(still), MappingProxyType(apart))
 
 
 def _family(kind: str) -> str:

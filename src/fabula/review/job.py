@@ -169,11 +169,6 @@ class ReportSettings(InstrumentSettings):
     only: Only | None = setting(
         None, help="Run one instrument alone, and print all that it has to say."
     )
-    per_thousand: int = setting(
-        10,
-        help="lines, alone: show the N most important notes per thousand words (0: all).",
-        check=Between(0),
-    )
     n_people: int = setting(
         12, help="book, alone: show the N people named most often (0: all).", check=Between(0)
     )
@@ -568,9 +563,8 @@ def _alone(
             pairs = zip(documents, notes, strict=True)
             with SurprisalModel("local") as model:
                 notes = [proofread(model, *pair, advance=progress.advance) for pair in pairs]
-        n = settings.per_thousand
-        rows = [noted.to_row(draft, n) for draft, noted in zip(documents, notes, strict=True)]
-        return Alone(line_tables(documents, notes, n), rows, list(map(flat, rows)))
+        rows = [noted.to_row(draft) for draft, noted in zip(documents, notes, strict=True)]
+        return Alone(line_tables(documents, notes), rows, list(map(flat, rows)))
     progress.begin("measuring chapters", len(documents))
     books = []
     for document in documents:

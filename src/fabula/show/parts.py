@@ -129,8 +129,6 @@ class Finding:
     why: str
     words: str
     """The text at its place, truncated if it is long."""
-    is_marked: bool = True
-    """Whether the page shows it; the others are used in comparisons with the next draft only."""
     where: str = field(default="", compare=False)
     """Its chapter, or its line, or both; empty if the source shows neither."""
     around: tuple[str, str] = field(default=("", ""), compare=False)
@@ -267,10 +265,6 @@ class ReportPart:
 
     def weighed(self, text: TextReview) -> Iterable[list[tuple[float, Finding]]]:
         """The findings of each kind, the most important first, with their weights."""
-        return ()
-
-    def unmarked(self, text: TextReview) -> Iterable[Finding]:
-        """Findings that the page has no room for."""
         return ()
 
     def without(self, text: TextReview, hidden: Collection[FindingKey]) -> TextReview:

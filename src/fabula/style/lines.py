@@ -34,7 +34,6 @@ from fabula.style.slips import slips
 from fabula.text import check_documents, count_words
 from fabula.text.chapters import CHAPTER_RULES, line_of, where_of, without_headings
 from fabula.text.grammar import Fault
-from fabula.text.parsing import Token
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
@@ -56,15 +55,6 @@ _TOPIC = 1_000
 _MIN_REPEATED = 7
 _LONG_REPEATED = 15
 """Sentences of this many words or more hardly repeat by chance."""
-
-_UNSPOKEN = {
-    "smiled": "smile", "smiles": "smile", "grinned": "grin", "grins": "grin", "nodded": "nod",
-    "nods": "nod", "shrugged": "shrug", "shrugs": "shrug", "frowned": "frown", "frowns": "frown",
-    "smirked": "smirk", "smirks": "smirk", "winced": "wince", "winces": "wince", "beamed": "beam",
-    "beams": "beam", "glared": "glare", "glares": "glare", "blinked": "blink", "blinks": "blink",
-    "blushed": "blush", "blushes": "blush", "shuddered": "shudder", "shudders": "shudder",
-}  # fmt: skip
-"""Verbs that cannot utter words, by the forms that occur beside speech."""
 
 Place = tuple[int, int]
 
@@ -116,7 +106,6 @@ LINE_KINDS: dict[str, LineKind] = {
         LineKind("spelling", "Spelling", 0.9, 16, 21),
         LineKind(CONFUSED, "Wrong word?", 0.88),
         LineKind("grammar", "Grammar", 0.85, 32, 36),
-        LineKind("tag", "Dialogue tag", 0.7, 4, 6),
         LineKind("echo", "Echo", 0.5, 1, 9),
     )
 }
@@ -124,8 +113,6 @@ LINE_KINDS: dict[str, LineKind] = {
 
 
 _MIN_LABELLED = 10
-_ERROR = 0.8
-"""The least importance of a kind of error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -629,33 +616,7 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
             chain = [use]
 
 
-def _tags(read: Reading) -> Iterator[LineNote]:
-    """Verbs beside speech that are not speech verbs: the first place of each, with the others."""
-    places: dict[str, list[Place]] = defaultdict(list)
-    for sentence in read.parsed:
-        tokens, spoken = sentence.tokens, sentence.is_spoken
-        for k, token in enumerate(tokens):
-            verb = _UNSPOKEN.get(token.lower) if token.is_word and not spoken[k] else None
-            if verb is not None and _follows_comma(tokens, spoken, k):
-                places[verb].append(sentence.at(token))
-    for verb, (place, *again) in places.items():
-        done = "a full stop before it makes it something that is done."
-        often = f" It stands beside speech {len(again) + 1} times." if again else ""
-        yield note_of("tag", place, f"Nobody can {verb} words; {done}{often}", also=again)
-
-
-def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:
-    """Whether speech ending in a comma comes just before, apart from its speaker."""
-    for before in range(k - 1, max(-1, k - 4), -1):
-        if spoken[before]:
-            texts = (token.text for token in reversed(tokens[: before + 1]))
-            return next((text for text in texts if text not in "\"”’'"), "") == ","
-        if tokens[before].is_word and tokens[before].pos not in ("PRON", "PROPN", "NOUN", "DET"):
-            return False
-    return False
-
-
-RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (names, _slips, errors, _tags, _echoes)
+RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (names, _slips, errors, _echoes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -668,19 +629,6 @@ class LineReview:
     signature: str
     missing_reason: str | None = None
 
-    def first(self, per_thousand: int) -> list[LineNote]:
-        """The most important notes, in text order; all of them for 0.
-
-        This many per thousand words, and at least this many; and all errors, which are no matter of
-        taste.
-        """
-        if not (per_thousand and self.n_words):
-            return list(self.notes)
-        n = max(per_thousand, math.ceil(per_thousand * self.n_words / 1000))
-        best = sorted(self.notes, key=lambda note: (-note.strength, note.start))
-        errors = [note for note in best[n:] if LINE_KINDS[note.kind].weight >= _ERROR]
-        return sorted([*best[:n], *errors], key=lambda note: (note.start, note.end, note.kind))
-
     def without(self, kinds: Collection[str], also: Collection[str] = ()) -> LineReview:
         """The review without notes of these kinds, and without those that are off by default unless
         in `also`; its signature names what is left out."""
@@ -691,14 +639,12 @@ class LineReview:
         notes = tuple(note for note in self.notes if note.kind not in omitted)
         return replace(self, notes=notes, signature=f"{self.signature}|without:{'+'.join(omitted)}")
 
-    def to_row(self, document: Document, per_thousand: int) -> dict[str, Any]:
-        """As written to JSON: the first notes, and how many there are of each kind."""
-        shown = self.first(per_thousand)
+    def to_row(self, document: Document) -> dict[str, Any]:
+        """As written to JSON: the notes, and how many there are of each kind."""
         return {
             "id": document.id,
             "n_words": self.n_words,
             "n_notes": dict(sorted(Counter(note.kind for note in self.notes).items())),
-            "n_shown": len(shown),
             "notes": [
                 {
                     "line": line_of(document.text, note.start),
@@ -706,7 +652,7 @@ class LineReview:
                     **asdict(note),
                     "precision": LINE_KINDS[note.kind].precision,
                 }
-                for note in shown
+                for note in self.notes
             ],
             "missing_reason": self.missing_reason,
             "signature": self.signature,

@@ -33,8 +33,6 @@ from fabula.web import visible
 if TYPE_CHECKING:
     from fabula.style.fluency import Fluency
 
-NOTES_PER_1000 = 10
-"""Marked notes on lines per 1,000 words."""
 SENTENCE_ITEM = "sentence_bits_per_word"
 """The surprisal of every sentence of a group; other items have one value per text."""
 _MIN_SENTENCE_WORDS = 3
@@ -58,7 +56,6 @@ _SAID = (
     (("unclosed",), "quotation mark", " never closed or opened"),
     (("spelling", "grammar"), "possible error of spelling or grammar", ""),
     ((CONFUSED,), "word", " that may be wrong"),
-    (("tag",), "dialogue tag", " to check"),
 )
 """Kinds that are counted together, and how."""
 
@@ -139,13 +136,12 @@ class LinesPart(NumbersPart):
         return list(result.measurements(document.id))
 
     def row_of(self, text: TextReview) -> dict[str, Any]:
-        row: dict[str, Any] = text.results[self.id].to_row(text.document, NOTES_PER_1000)
+        row: dict[str, Any] = text.results[self.id].to_row(text.document)
         return row
 
-    def notes_of(self, text: TextReview) -> list[LineNote]:
-        """The notes that the page marks."""
+    def notes_of(self, text: TextReview) -> Sequence[LineNote]:
         lines: LineReview | None = text.results.get(self.id)
-        return [] if lines is None else lines.first(NOTES_PER_1000)
+        return () if lines is None else lines.notes
 
     def weighed(self, text: TextReview) -> Iterable[list[tuple[float, Finding]]]:
         notes = list(enumerate(self.notes_of(text), 1))
@@ -153,13 +149,6 @@ class LinesPart(NumbersPart):
             pairs = [pair for pair in notes if pair[1].kind == kind]
             pairs.sort(key=lambda pair: (-pair[1].strength, pair[1].start))
             yield [(_WEIGHTS[kind], _noted(text, number, note)) for number, note in pairs]
-
-    def unmarked(self, text: TextReview) -> Iterable[Finding]:
-        lines: LineReview | None = text.results.get(self.id)
-        marked = {(note.kind, note.start, note.end) for note in self.notes_of(text)}
-        for note in () if lines is None else lines.notes:
-            if (note.kind, note.start, note.end) not in marked:
-                yield replace(_noted(text, 0, note), is_marked=False)
 
     def without(self, text: TextReview, hidden: Collection[FindingKey]) -> TextReview:
         lines: LineReview | None = text.results.get(self.id)
@@ -208,10 +197,8 @@ class LinesPart(NumbersPart):
                 Listed(note.start, note.end, 0, note.why, f"n{number}-{k}", f"l{number}-{k}")
                 for k, note in enumerate(notes, 1)
             ],
-            "n_more": len(lines.notes) - len(notes),
             "missing": "" if missing is None else explain(missing),
             "is_proofread": "|proofreading:" in lines.signature,
-            "per_thousand": NOTES_PER_1000,
         }
 
     def marks(self, view: Any) -> Marks:
@@ -240,10 +227,8 @@ def _noted(text: TextReview, number: int, note: LineNote) -> Finding:
     return finding_at(text, note.kind, title, (note.start, note.end), note.why, number)
 
 
-def line_tables(
-    documents: Sequence[Document], reviews: Sequence[LineReview], per_thousand: int
-) -> list[Block]:
-    """For each draft its first notes in text order, and the number of each kind."""
+def line_tables(documents: Sequence[Document], reviews: Sequence[LineReview]) -> list[Block]:
+    """For each draft its notes in text order, and the number of each kind."""
     parts: list[Block] = []
     for document, review in zip(documents, reviews, strict=True):
         title = document.title
@@ -253,12 +238,10 @@ def line_tables(
         counts = Counter(note.kind for note in review.notes)
         kinds = ", ".join(f"{counts[kind]} {kind}" for kind in LINE_KINDS if counts[kind])
         parts += [f"{title}: {review.n_words:,} words; {kinds or 'nothing to note'}", ""]
-        if shown := review.first(per_thousand):
+        if review.notes:
             columns = place_columns(document)
             columns.insert(1, Column("kind", of=lambda note: LINE_KINDS[note.kind].title.lower()))
-            parts += [Sheet.of("notes", shown, columns, about=("id", document.id)), ""]
-        if n_left := len(review.notes) - len(shown):
-            parts += [f"{n_left:,} more; `per_thousand` 0 shows all", ""]
+            parts += [Sheet.of("notes", review.notes, columns, about=("id", document.id)), ""]
     return [*parts, *dict.fromkeys(review.signature for review in reviews)]
 
 

@@ -155,7 +155,9 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
                 amiss = mark.start() if open_at is None else open_at
             open_at = mark.start() if is_opening else None
         was_open, is_story = open_at is not None, was_open
-        if text[start:end].endswith(_TURNED) or (open_at is None and amiss is None):
+        # “Yours most cordially,
+        is_signed = end - start < _SHORT_LINE and text[start:end].endswith(",")
+        if is_signed or text[start:end].endswith(_TURNED) or (open_at is None and amiss is None):
             continue
         if k == last_of_letter:
             continue

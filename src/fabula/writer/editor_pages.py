@@ -231,8 +231,7 @@ def download_comments(owner: Owner, named: Named) -> Response:
     owner.desk.renew(version)
     form = version.form
     document = Document(piece.title, version.text, meta={"headings": form.headings})
-    marked = [finding for finding in version.findings if finding.is_marked]
-    data, _ = with_comments(document, marked, form.word, italics=form.italics)
+    data, _ = with_comments(document, version.findings, form.word, italics=form.italics)
     return _as_file(data, piece.title, f"version {version.number}.docx", _WORD)
 
 

@@ -516,10 +516,10 @@ def show_review(version: Version, review: Review, *, is_whole: bool, has_file: b
         signatures = {**review.signatures, "lines": lines.signature}
         text = text.having("lines", lines)
         review = replace(review, texts=(text,), signatures=signatures)
-    hidden = choices.hidden(piece, version, findings.noted_of(text))
+    hidden = choices.hidden(piece, version, findings.marked_findings(text))
     review = findings.without_findings(review, hidden)
     numbers, (row,) = numbers_of_review(review)
-    noted = [asdict(f) for f in findings.noted_of(review.texts[0])]
+    noted = [asdict(f) for f in findings.marked_findings(review.texts[0])]
     for finding in noted:
         del finding["number"]
     profile = review.texts[0].results.get("profile")
@@ -684,9 +684,8 @@ def _opened(plan: ReportSettings) -> Reviewer:
 
 def check_parts(plan: ReportSettings, parts: Sequence[str], _: Watch) -> list[list[Finding]]:
     """In a process of the desk: the findings of each part of a text being written."""
-    return [
-        findings.noted_of(_opened(plan).run([Document("changed", part)]).texts[0]) for part in parts
-    ]
+    texts = (_opened(plan).run([Document("changed", part)]).texts[0] for part in parts)
+    return list(map(findings.marked_findings, texts))
 
 
 def build(files: Sequence[str], path: Path, n_jobs: int, _: Watch) -> None:

@@ -319,12 +319,12 @@ def _foreign(part: str) -> str | None:
     return None if is_latin else "another script"
 
 
-def _is_latin(text: str) -> bool:
+def _is_latin(part: str) -> bool:
     """Whether at least half of the letters are Latin; a text without letters counts as Latin."""
     # Those of ASCII are.
-    others = filter(str.isalpha, _NOT_ASCII.findall(text))
+    others = filter(str.isalpha, _NOT_ASCII.findall(part))
     n_others = sum(not unicodedata.name(letter, "").startswith("LATIN") for letter in others)
-    return not n_others or 2 * n_others <= sum(map(str.isalpha, text))
+    return not n_others or 2 * n_others <= sum(map(str.isalpha, part))
 
 
 @functools.cache

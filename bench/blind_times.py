@@ -60,9 +60,9 @@ class Condition:
     def person(self) -> dict[str, float]:
         """What the requests of one participant took, in milliseconds of processor time."""
         with self.store.writing() as connection:
-            (token,) = invite(connection, 1, "bench")
+            (invitation,) = invite(connection, [""], "bench")
         client = TestClient(self.app, client=("127.0.0.1", random.randrange(1 << 30)))
-        page = client.get(f"/i/{token}")
+        page = client.get(f"/i/{invitation.token}")
         page = client.post("/consent", data=hidden(page))
         client.post("/quiz", data=hidden(page) | self.quiz)
         spent: dict[str, float] = {}

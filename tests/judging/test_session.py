@@ -22,7 +22,7 @@ from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
 from fabula.models.model_spec import ModelOptions
 from fabula.rubrics.load import parse_rubric
-from fabula.rubrics.released import released_rubric
+from fabula.rubrics.released import published_ttcw
 
 
 def test_every_item_of_every_story_is_measured_in_order(tmp_path: Path):
@@ -260,7 +260,7 @@ def test_the_published_prompts_are_sent_word_for_word(shared_data: Path, tmp_pat
     path, file = shared_data / "ttcw" / "ttcw_all_tests.json", tmp_path / "t.txt"
     file.write_text("[STORY]\n\n[BACKGROUND]\n\n[INSTRUCTION]\n\nQ) [QUESTION]")
     template = read_template(file, "reason-first")
-    plan = replace(PLAN, rubric=released_rubric("ttcw", path), template=template)
+    plan = replace(PLAN, rubric=published_ttcw(path), template=template)
     story = Document("s", "THE STORY")
     _, server = asked(lambda *_: "So.\nVerdict: Yes", documents=[story], plan=plan)
     # One of them has an n before its Q, left over from a line break.

@@ -22,9 +22,9 @@ from fabula.rubrics.load import (
     rubric_toml,
 )
 from fabula.rubrics.released import (
+    published_ttcw,
     read_expert_verdicts,
     read_released_stories,
-    released_rubric,
     split_story_id,
 )
 
@@ -130,7 +130,7 @@ def test_published_wording_is_taken_over_exactly_in_whatever_order(
     shared_data: Path, tmp_path: Path
 ):
     source = shared_data / "ttcw" / "ttcw_all_tests.json"
-    rubric = released_rubric("ttcw", source)
+    rubric = published_ttcw(source)
     ours = load_rubric("ttcw")
     rows = json.loads(source.read_text(encoding="utf-8"))
     assert rubric.digest != ours.digest
@@ -144,12 +144,12 @@ def test_published_wording_is_taken_over_exactly_in_whatever_order(
     random.Random(1).shuffle(rows)
     shuffled = tmp_path / "ttcw_all_tests.json"
     shuffled.write_text(json.dumps(rows))
-    assert released_rubric("ttcw", shuffled).digest == rubric.digest
+    assert published_ttcw(shuffled).digest == rubric.digest
 
 
 def test_our_wording_is_our_own(shared_data: Path):
     # No run of nine words of a test is the authors'.
-    published = released_rubric("ttcw", shared_data / "ttcw" / "ttcw_all_tests.json")
+    published = published_ttcw(shared_data / "ttcw" / "ttcw_all_tests.json")
 
     def runs(rubric: Rubric) -> set[tuple[str, ...]]:
         found = set()
@@ -179,7 +179,7 @@ def test_a_file_that_is_not_the_authors_is_named(tmp_path: Path, text: str):
     file = tmp_path / "ttcw_all_tests.json"
     file.write_text(text)
     with pytest.raises(InputError, match="ttcw_all_tests"):
-        released_rubric("ttcw", file)
+        published_ttcw(file)
 
 
 ITEMS = rubric_text(

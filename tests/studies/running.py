@@ -21,7 +21,7 @@ from fabula.studies.database import Store, assignments, now_ms
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
 from fabula.studies.forms import Key, pages_of
-from fabula.studies.participants import invite, invite_each, set_state
+from fabula.studies.participants import invite, set_state
 from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 from fabula.studies.views import save_answers
@@ -68,7 +68,7 @@ class Running:
     def invited(self, n: int = 1) -> list[str]:
         """The tokens of people who were invited."""
         with self.store.writing() as connection:
-            return invite(connection, n, "test")
+            return [one.token for one in invite(connection, [""] * n, "test")]
 
     def visitor(self) -> TestClient:
         """Somebody who was invited, with their cookie."""
@@ -203,7 +203,7 @@ def answer_all(reader: TestClient, end: str = "finish") -> httpx.Response:
 def answer(study: Running, unit: Unit, given: dict[Key, str], *, done: bool = True) -> None:
     """One participant's answers on one unit, in the order of its documents, as the page saves."""
     with study.store.writing() as connection:
-        (participant,) = invite_each(connection, [""], "test")
+        (participant,) = invite(connection, [""], "test")
         set_state(connection, participant.id, "ready", consented_ms=now_ms())
         places = tuple(range(len(unit.documents)))
         key = connection.execute(

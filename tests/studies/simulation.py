@@ -96,7 +96,8 @@ def simulate(file: Path, database: str, load: Load, command: Sequence[str | Path
     """Run the study, which the command starts, with everybody in it; then compare what was
     acknowledged with what is kept."""
     with closing(open_study(file, database).store) as store, store.writing() as connection:
-        tokens = invite(connection, load.n_participants, "simulation")
+        invitations = invite(connection, [""] * load.n_participants, "simulation")
+        tokens = [one.token for one in invitations]
     outcome = Outcome()
     server = Server(file, database, command)
     try:

@@ -149,7 +149,7 @@ def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(
             ("2", "preference"): "1", ("1", "origin"): "An AI",
         })  # fmt: skip
     with study.store.writing() as connection:
-        invite(connection, 1, "test", "=note")
+        invite(connection, ["=note"], "test")
     readers: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
         "jsonl": lambda p: rows_of(p),
         "csv": lambda p: list(csv.DictReader(io.StringIO(p.read_text()))),

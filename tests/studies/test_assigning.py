@@ -30,7 +30,7 @@ class Sharing:
 
     def people(self, n: int) -> list[participants.Participant]:
         with self.store.writing() as connection:
-            ids = [one.id for one in participants.invite_each(connection, [""] * n, "test")]
+            ids = [one.id for one in participants.invite(connection, [""] * n, "test")]
             for id_ in ids:
                 participants.set_state(connection, id_, "ready", was="invited")
         return [participants.Participant(id_, "ready") for id_ in ids]

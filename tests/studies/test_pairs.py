@@ -19,12 +19,13 @@ from tests.studies.running import Make, Running, send, tales
 from fabula.core.errors import InputError
 from fabula.core.types import Document, Measurement
 from fabula.judging.pairs import rank_stories
+from fabula.raters.labels import pair_key
 from fabula.studies.assigning import balanced_order, williams_square
 from fabula.studies.exporting import preferences, said_of
 from fabula.studies.forms import TIE
 from fabula.studies.job import analyse_pairs
 from fabula.studies.quality import agreement_by_item, standings
-from fabula.studies.units import chosen_sets, pair_key, pairs_within
+from fabula.studies.units import chosen_sets, pairs_within
 
 ITEMS = ("overall", "creativity", "prose")
 

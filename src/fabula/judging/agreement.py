@@ -346,10 +346,7 @@ class JudgeComparison:
     def tables(self) -> list[Block]:
         from fabula.judging.tables import judge_comparison_tables
 
-        judges, graded = self.judges if self.has_tests else [], (self.graded, self.graded_pairs)
-        return judge_comparison_tables(
-            judges, self.pairs, self.costs, self.corrected, *graded, everybody=self.judges
-        )
+        return judge_comparison_tables(self)
 
     def rows(self) -> list[dict[str, Any]]:
         """One entry per judge and panel."""

@@ -23,7 +23,7 @@ from fabula.judging.prompts import PAIR_SCALE
 from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models.base import Model, all_of, in_turn
 from fabula.models.verdicts import Verdict
-from fabula.raters.labels import BETWEEN
+from fabula.raters.labels import pair_key
 from fabula.stats.ranking import METHOD, Comparisons, Ranking, drawn_pairs, is_told_apart, rank
 from fabula.stats.resampling import Units
 from fabula.text import TextSettings, check_documents
@@ -120,7 +120,7 @@ async def judge_pairs(
                 value = pair[0 if answers[0] == "A" else 1].id
             details = {"orders": list(answers), "turned_rationale": turned.verdict.rationale}
             why = straight.verdict.rationale
-            about = _key(*pair), plan.rubric.key, item.id, model.name
+            about = pair_key(*pair), plan.rubric.key, item.id, model.name
             rows.append(Measurement(*about, value, reason, (), why, signature, details))
     return rows
 
@@ -157,7 +157,7 @@ async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: Jud
     for a, b in ((first, second), (second, first)):
         prompts = [plan.template.pair_prompt(a.text, b.text, item) for item in plan.items]
         calls = [
-            (_key(a, b), replace(item, scale=PAIR_SCALE), 0, prompt)
+            (pair_key(a, b), replace(item, scale=PAIR_SCALE), 0, prompt)
             for item, prompt in zip(plan.items, prompts, strict=True)
         ]
         head = await caller.call(*calls[0])
@@ -197,7 +197,7 @@ def rank_stories(
     it, those about one pair are.
     """
     ids, places = numbered(pairs)
-    pair_of = {_key(*pair): place for pair, place in zip(pairs, places, strict=True)}
+    pair_of = {pair_key(*pair): place for pair, place in zip(pairs, places, strict=True)}
     shared = {story.id: _field(story, by) or "" for pair in pairs for story in pair} if by else {}
     rankings = []
     for item, of_item in _rankable(measurements, by_item=by_item):
@@ -230,9 +230,9 @@ def rank_groups(
     What stories of a pair share (`by`), such as a prompt, is a cluster. A pair within one group, or
     with a story that lacks the field, does not count. Empty if there are not two groups.
     """
-    fields = {_key(*pair): tuple(_field(story, of) for story in pair) for pair in pairs}
+    fields = {pair_key(*pair): tuple(_field(story, of) for story in pair) for pair in pairs}
     across = {key: (a, b) for key, (a, b) in fields.items() if a and b and a != b}
-    shared = {_key(*pair): str(_field(pair[0], by)) for pair in pairs}
+    shared = {pair_key(*pair): str(_field(pair[0], by)) for pair in pairs}
     clusters = {name: k for k, name in enumerate(dict.fromkeys(shared.values()))}
     names = sorted({name for groups in across.values() for name in groups})
     if not names:
@@ -290,10 +290,6 @@ def _rankable(
     yield "all", grouped.pop("all")
     if by_item:
         yield from grouped.items()
-
-
-def _key(first: Document, second: Document) -> str:
-    return f"{first.id}{BETWEEN}{second.id}"
 
 
 def _by_item(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:

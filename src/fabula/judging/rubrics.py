@@ -190,10 +190,10 @@ def make(
     from fabula.core.store import write_whole
     from fabula.judging.drafting import draft_rubric, read_measures
     from fabula.rubrics.load import rubric_toml
-    from fabula.rubrics.released import released_rubric
+    from fabula.rubrics.released import published_ttcw
 
     out, ending = settings.out, Path(source).suffix.lower()
-    published = released_rubric("ttcw", Path(source)) if ending == ".json" else None
+    published = published_ttcw(Path(source)) if ending == ".json" else None
     if out.exists() and (not published or out.read_bytes() != rubric_toml(published).encode()):
         raise InputError(f"{out}: already exists; name another file with `out`")
     comments: Sequence[str] = ()

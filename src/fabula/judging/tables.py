@@ -18,7 +18,6 @@ from fabula.judging.session import Spent
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import Trust
 from fabula.raters.agreement import AmongPeople, GradedAgreement, JudgeAgreement
-from fabula.raters.corrected_means import CorrectedRow
 from fabula.raters.tables import ON_ITEM, corrected_columns, judge_reasons, missing_lines
 from fabula.show.sheet import (
     Block,
@@ -37,6 +36,7 @@ from fabula.show.sheet import (
 from fabula.stats.ranking import Strength, is_told_apart
 
 if TYPE_CHECKING:
+    from fabula.judging.agreement import JudgeComparison
     from fabula.judging.themes import Theme
 
 _N_REASONS = 3
@@ -408,20 +408,11 @@ _AGREEMENT = (
 _AGREE = Column("agree", ".2f", with_interval=True, name="agreement", of="details.agreement")
 
 
-def judge_comparison_tables(
-    judges: Sequence[JudgeFigures],
-    pairs: Sequence[Contrast],
-    costs: Mapping[str, JudgeCost],
-    corrected: Mapping[str, CorrectedRow],
-    graded: GradedAgreement | None = None,
-    graded_pairs: Sequence[Contrast] = (),
-    *,
-    everybody: Sequence[JudgeFigures],
-) -> list[Block]:
-    """Agreement with the experts, faults, answers and cost; then each pair of judges.
-
-    `judges` is empty if the rubric has no yes-no items; `everybody` has all judges regardless.
-    """
+def judge_comparison_tables(compared: JudgeComparison) -> list[Block]:
+    """Agreement with the experts, faults, answers and cost; then each pair of judges."""
+    everybody, corrected, pairs = compared.judges, compared.corrected, compared.pairs
+    # The figures of the yes-no items, if the rubric has any.
+    judges = everybody if compared.has_tests else []
     blocks: list[Block] = []
     if judges:
         blocks += [
@@ -430,8 +421,8 @@ def judge_comparison_tables(
             "",
             Sheet.of("comparison", judges, _AGREEMENT),
         ]
-    if graded is not None:
-        blocks += [*([""] if blocks else []), *_graded(graded, graded_pairs)]
+    if compared.graded is not None:
+        blocks += [*([""] if blocks else []), *_graded(compared.graded, compared.graded_pairs)]
     if corrected:
         unit, form = ("Yes", ".1%") if judges else ("mean", ".2f")
         raters = [figures.judge.rater for figures in everybody if figures.judge.rater in corrected]
@@ -462,7 +453,7 @@ def judge_comparison_tables(
             "",
             Sheet.of("faults", judges, columns),
         ]
-    blocks += ["", _answers(everybody, costs)]
+    blocks += ["", _answers(everybody, compared.costs)]
     if pairs:
         blocks += [
             "",
@@ -471,7 +462,7 @@ def judge_comparison_tables(
             "",
             _pairs("pairs", pairs, None),
         ]
-    return [*blocks, "", *_comparison_notes(everybody, [*pairs, *graded_pairs])]
+    return [*blocks, "", *_comparison_notes(everybody, [*pairs, *compared.graded_pairs])]
 
 
 def _graded(graded: GradedAgreement, pairs: Sequence[Contrast]) -> list[Block]:

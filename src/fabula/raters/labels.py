@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.core.errors import InputError
-from fabula.core.types import Item, Measurement, Rubric
+from fabula.core.types import Document, Item, Measurement, Rubric
 from fabula.rubrics.released import read_expert_verdicts, split_story_id
 from fabula.text import read_table
 
@@ -29,8 +29,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """Column names by content; the first name present is used."""
 
 _KEPT = {name for what in ("document", "rater") for name in COLUMNS[what]} | {"author"}
-BETWEEN = " : "
-"""Between the ids of two stories that were compared."""
+_BETWEEN = " : "
+"""Between the ids of stories that were compared."""
 _TRUE, _FALSE = ("yes", "y", "true", "1", "1.0"), ("no", "n", "false", "0", "0.0")
 
 
@@ -97,6 +97,11 @@ def labels_of(
     return list(labels.values())
 
 
+def pair_key(*documents: Document) -> str:
+    """The id of stories compared with each other, as judges and studies name them."""
+    return _BETWEEN.join(document.id for document in documents)
+
+
 def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
     """Whether a judge of pairs prefers the first story, as people say it; others unchanged."""
     return [
@@ -109,9 +114,9 @@ def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
 
 def _side(document: str, answer: str) -> float | None:
     """1 if the answer is the id of the first of two stories, 0 if of the second; else None."""
-    if document.startswith(f"{answer}{BETWEEN}"):
+    if document.startswith(f"{answer}{_BETWEEN}"):
         return 1.0
-    return 0.0 if document.endswith(f"{BETWEEN}{answer}") else None
+    return 0.0 if document.endswith(f"{_BETWEEN}{answer}") else None
 
 
 def _label(

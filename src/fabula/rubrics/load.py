@@ -139,7 +139,7 @@ def _read(data: bytes, where: str) -> tuple[Rubric, list[str]]:
     scales: dict[str, Scale] = {}
     for n_before, item in enumerate(rubric.items):
         if item.show_if:
-            line = _line_of(data, n_before, "show_if")
+            line = _line_of_condition(data, n_before)
             at = f"{where}, {f'line {line}, ' if line else ''}item {item.id}"
             try:
                 condition = Condition.parse(item.show_if)
@@ -273,11 +273,11 @@ def _check(rubric: Rubric, where: str) -> None:
         raise InputError(f"{where}: aggregate counts {counted}, but no item is yes-no")
 
 
-def _line_of(data: bytes, item: int, field: str) -> int | None:
-    """The line of an item's field; None if items are not written as separate tables."""
+def _line_of_condition(data: bytes, item: int) -> int | None:
+    """The line of an item's `show_if`; None if items are not written as separate tables."""
     n_items = -1
     for number, line in enumerate(data.decode("utf-8-sig").split("\n"), 1):
         n_items += bool(re.match(r"\s*\[\[\s*items\s*\]\]", line))
-        if n_items == item and re.match(rf"\s*[\"']?{field}[\"']?\s*=", line):
+        if n_items == item and re.match(r"\s*[\"']?show_if[\"']?\s*=", line):
             return number
     return None

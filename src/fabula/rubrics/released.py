@@ -46,15 +46,15 @@ def split_story_id(story_id: str) -> tuple[str, str]:
     return group, author
 
 
-def released_rubric(name: str, path: Path) -> Rubric:
-    """The built-in rubric `name` with the published wording of the file at `path`.
+def published_ttcw(path: Path) -> Rubric:
+    """The built-in rubric `ttcw` with the published wording of the file at `path`.
 
     Ids, dimensions and the aggregate are ours, so that answers to both wordings can be compared;
     the digest differs, so that they are not confused. Raises `InputError`.
     """
     from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
 
-    ours = load_rubric(name)
+    ours = load_rubric("ttcw")
     # A `full_prompt` is the background, an instruction ("Given the story ...") that says what to
     # list and how to answer, and the question after `Q)`.
     tests = {}
@@ -78,7 +78,7 @@ def released_rubric(name: str, path: Path) -> Rubric:
     indices = {item.index for item in ours.items}
     if set(tests) != indices:
         missing = sorted(indices - set(tests)) or sorted(set(tests) - indices)
-        raise InputError(f"{path}: its tests differ from those of {name} (see {missing})")
+        raise InputError(f"{path}: its tests differ from those of ttcw (see {missing})")
     items = tuple(replace(tests[item.index], id=item.id) for item in ours.items)
     version, wording = f"{ours.version}-published", f"the authors', from {path.name}"
     rubric = replace(ours, version=version, wording=wording, items=items)

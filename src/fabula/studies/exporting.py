@@ -22,13 +22,14 @@ from fabula.core.errors import InputError, as_text
 from fabula.core.packages import pyarrow
 from fabula.core.store import dump_json, measurement_row, write_whole
 from fabula.core.types import Measurement, Signature
+from fabula.raters.labels import pair_key
 from fabula.studies.assigning import Assignment, order_of
 from fabula.studies.database import IS_ACTIVE, answers, assignments, participants, time_of
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, BEST, CHECK, TIE, WHY, WORST, Answers, Key, pages_of
 from fabula.studies.participants import Invitation, pseudonym
 from fabula.studies.quality import PageTime, Standing
-from fabula.studies.units import Units, pair_key
+from fabula.studies.units import Units
 from fabula.text.feedback_pieces import OWN_FEEDBACK
 
 _COLUMNS = (

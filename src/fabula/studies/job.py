@@ -312,7 +312,7 @@ def serve(
         from fabula.web import app as web
         from fabula.web.guard import is_loopback
 
-        is_ours, token = is_loopback(host), ""
+        is_ours = is_loopback(host)
         if not (is_ours or proxy or settings.insecure):
             raise InputError(
                 f"`host` {host}: anybody on the network path could read the links and the answers; "
@@ -328,7 +328,7 @@ def serve(
         if is_preview:
             design = replace(design, title=design.labels("preview", title=design.title))
             with store.writing() as connection:
-                (token,) = invite(connection, 1, "preview", "yourself")
+                (invitation,) = invite(connection, ["yourself"], "preview")
         app = create_app(
             design,
             units,
@@ -343,7 +343,7 @@ def serve(
 
         def begun() -> None:
             if is_preview:
-                announce(f"{design.title}: {url}/i/{token}?change=yes")
+                announce(f"{design.title}: {url}/i/{invitation.token}?change=yes")
                 announce(f"organisers: {url}/organise, password {password}")
                 announce("answers given here are not kept")
                 return
@@ -587,7 +587,7 @@ def invite(
     with open_study(file, place, create=True) as study:
         check_kept({"csv": settings.csv}, study.files)
         with study.store.writing() as connection:
-            invitations = participants.invite_each(connection, notes, "command line")
+            invitations = participants.invite(connection, notes, "command line")
     if settings.csv is not None:
         table = exporting.invitations_csv(invitations, settings.address)
         write_whole(settings.csv, table, is_private=True)

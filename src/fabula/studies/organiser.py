@@ -184,7 +184,7 @@ def invite_more(login: Organiser, form: Asked) -> Response:
     if not 1 <= len(notes) <= _MAX_INVITED:
         raise HTTPException(422)
     with login.store.writing() as connection:
-        invitations = participants.invite_each(connection, notes, "organiser")
+        invitations = participants.invite(connection, notes, "organiser")
     if form.get("as") != "csv":
         return _overview(login, invitations)
     data = invitations_csv(invitations, str(login.request.base_url).rstrip("/"))

@@ -101,7 +101,7 @@ def set_state(
     return bool(connection.execute(query.values(state=state, **others)).rowcount)
 
 
-def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[Invitation]:
+def invite(connection: Connection, notes: Sequence[str], who: str) -> list[Invitation]:
     """Create a participant for each of these notes."""
     invitations = []
     for note in notes:
@@ -112,11 +112,6 @@ def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[
         invitations.append(Invitation(key[0], note, token))
     log(connection, who, "invite", str(len(notes)))
     return invitations
-
-
-def invite(connection: Connection, n: int, who: str, note: str = "") -> list[str]:
-    """Create participants with one note for all; return their tokens."""
-    return [invitation.token for invitation in invite_each(connection, [note] * n, who)]
 
 
 def reissue(connection: Connection, id_: int, who: str) -> Invitation:

@@ -19,13 +19,13 @@ import numpy as np
 from fabula.core.errors import InputError
 from fabula.core.store import read_rows
 from fabula.core.types import Document
+from fabula.raters.labels import pair_key
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
 from fabula.stats.ranking import Pair, drawn_pairs, least_pairs
 from fabula.studies.design import StudyDesign
 from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback_pieces import feedback_documents
 
-_BETWEEN = " : "
 Units = Mapping[str, "Unit"]
 _SETS_A_STORY = 2
 """Sets per story. With twice as many sets of four as texts, rankings are as reliable as those from
@@ -193,11 +193,6 @@ def group_field_of(path: Path) -> str:
     has_groups = any("group" in story.meta for story in stories)
     is_written = all(story.prompt_id is not None for story in stories)
     return "prompt_id" if is_written and not has_groups else "group"
-
-
-def pair_key(*documents: Document) -> str:
-    """Return the id of stories shown together; for two, the same as a judge uses."""
-    return _BETWEEN.join(document.id for document in documents)
 
 
 def pairs_within(sets: Sequence[Sequence[Document]]) -> dict[str, tuple[Document, Document]]:

@@ -18,7 +18,7 @@ from fabula.style.lines import read_drafts
 from fabula.core.types import Document
 text = "The lamp went out. She saw teh sea, and he said nothing at all about it."
 [one] = read_drafts([Document("a", text)], ("profile", "lines"))
-print(one.profile.to_row(), one.lines.to_row(one.profile.document, 0))
+print(one.profile.to_row(), one.lines.to_row(one.profile.document))
 print("spacy" in sys.modules, file=sys.stderr)
 """
 

@@ -1,6 +1,7 @@
 """The desk in a real browser, wide and on a phone, with and without JavaScript."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,18 @@ def test_a_finding_is_dismissed_by_keyboard_and_taken_back(
     def places() -> list[Any]:
         return web.all_of(browser, "#findings > ol > li")
 
+    def enter(selector: str) -> None:
+        """When it is there: the page may be put anew meanwhile."""
+        from selenium.common.exceptions import WebDriverException
+
+        def entered() -> bool:
+            with suppress(WebDriverException):
+                web.find(browser, selector).send_keys("\ue007")
+                return True
+            return False
+
+        web.until(browser, entered)
+
     web.until(browser, lambda: len(places()) == 4)
     button = web.find(browser, "#findings [name=here]")
     assert button.accessible_name.startswith("Dismiss here: Spelling, ")
@@ -185,14 +198,14 @@ def test_a_finding_is_dismissed_by_keyboard_and_taken_back(
     if kind == "scripted":
         focused = browser.switch_to.active_element
         assert focused.find_element("xpath", "..").get_attribute("class") == "decide"
-    web.find(browser, "#findings [name=useful]").send_keys("\ue007")
+    enter("#findings [name=useful]")
     web.until(browser, lambda: web.all_of(browser, "#findings [aria-pressed=true]"))
-    web.find(browser, "#findings [name=everywhere]").send_keys("\ue007")
+    enter("#findings [name=everywhere]")
     web.until(browser, lambda: len(places()) < 3)
-    web.find(browser, ".own > a").send_keys("\ue007")
+    enter(".own > a")
     web.until(browser, lambda: "were useful" in web.find(browser, "main").text)
     n_left = len(web.all_of(browser, "[name=number]"))
-    web.find(browser, "[name=number]").send_keys("\ue007")
+    enter("[name=number]")
     web.until(browser, lambda: len(web.all_of(browser, "[name=number]")) == n_left - 1)
     browser.get(report)
     assert len(places()) == 3

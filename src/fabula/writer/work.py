@@ -609,7 +609,7 @@ def measure(version: Version, n_jobs: int, watch: Watch) -> None:
 class _GrowingReport:
     """Keeps the parts of a report as they are ready, and passes on the progress.
 
-    The pages of a novel take seconds, so they are made once in a while, and before a question.
+    The pages of a novel take seconds: they are made in a tenth of the time, and before a question.
     """
 
     def __init__(self, version: Version, watch: Watch) -> None:
@@ -617,6 +617,7 @@ class _GrowingReport:
         self._review: Review | None = None
         self._kept: Mapping[str, str] = {}
         self._kept_s = time.monotonic()
+        self._every_s = _PAGES_S
 
     def add(self, review: Review) -> None:
         self._review = review
@@ -637,7 +638,7 @@ class _GrowingReport:
         self._watch.tell(sentence)
 
     def confirm(self, model: str, estimate: Estimate) -> None:
-        self._keep_if_due(0)
+        self._keep_if_due(now=True)
         self._watch.confirm(model, estimate)
 
     def finish(self) -> None:
@@ -648,14 +649,15 @@ class _GrowingReport:
                 if entry.is_failure:
                     self._watch.lack(entry.reason)
 
-    def _keep_if_due(self, every_s: float = _PAGES_S) -> None:
-        review = self._review
+    def _keep_if_due(self, *, now: bool = False) -> None:
+        review, began = self._review, time.monotonic()
         if review is None or review.signatures == self._kept:
             return
-        if time.monotonic() - self._kept_s >= every_s:
+        if now or began - self._kept_s >= self._every_s:
             _keep(self._version, review)
             self._watch.show()
             self._kept, self._kept_s = review.signatures, time.monotonic()
+            self._every_s = max(_PAGES_S, 9 * (self._kept_s - began))
 
 
 def _moved(finding: Finding, start: int, end: int, text: str) -> Finding:

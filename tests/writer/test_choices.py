@@ -156,7 +156,7 @@ def test_own_words_are_offered_once_and_kept_in_a_dictionary(client: TestClient,
     page = client.get("/piece/0001/1").text
     assert re.search(r'value="Velquist" checked', page)
     send(client, "/piece/0001/1/words", word="Velquist")
-    assert "new for the dictionary" not in client.get("/piece/0001/1").text
+    assert "to add to this piece" not in client.get("/piece/0001/1").text
     kept = desk.folder / "pieces/0001/dictionary.txt"
     assert kept.read_text() == "Velquist\n"
     send(client, "/piece/0001/dictionary", words="Velquist\r\n Teh \r\n")

@@ -179,7 +179,7 @@ def test_a_finding_is_dismissed_by_keyboard_and_taken_back(
         return web.all_of(browser, "#findings > ol > li")
 
     def enter(selector: str) -> None:
-        """When it is there: the page may be put anew meanwhile."""
+        """Press Enter on it; the page may be replaced meanwhile, so try again."""
         from selenium.common.exceptions import WebDriverException
 
         def entered() -> bool:

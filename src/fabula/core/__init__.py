@@ -2,5 +2,5 @@
 
 __version__ = "0.1.0"
 N_UNSEARCHED = 50_000
-"""New objects before a search for garbage: a book has millions that stay, and searching among them
-took a sixth of the time that its next draft takes."""
+"""New objects before a search for garbage: a book has millions that stay, and it is slow to search
+among them again and again."""

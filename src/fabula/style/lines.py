@@ -2,14 +2,13 @@
 
 No language model is used. Every note can be located and checked: a word that recurs within a few
 lines, a repeated sentence, a name spelt in two ways or changed for another, an error of grammar or
-spelling. None of it is a grade, and none of it must be changed: repetition can be intended. So
-notes are ranked, and only the first of them are shown.
+spelling. None of it is a grade, and none of it must be changed: repetition can be intended.
 
 Inconsistent names are one name in two spellings, or one person under two names. In fiction a
 checker of grammar is often wrong: dialect, coined words, old forms and speech are meant. What is
 likely to be meant is left out, and the rest is ordered by how plain it is.
 
-Quoted text belongs to its speaker: there only spelling and names are noted.
+Quoted text belongs to its speaker: there only slips, spelling and names are noted.
 Thresholds are heuristics; `LINE_RULES` names them in signatures.
 """
 
@@ -328,7 +327,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
             word = read.text[slice(*place)]
-            meant = misspellings().get(word.lower()) if fault.is_spelling else None
+            meant = _misspellings().get(word.lower()) if fault.is_spelling else None
             if fault.is_spelling and word.islower():
                 unknown.add(word)
             why = f"“{word}” is in neither the American nor the British dictionary."
@@ -358,7 +357,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
 
 
 @functools.cache
-def misspellings() -> Mapping[str, str]:
+def _misspellings() -> Mapping[str, str]:
     """Misspellings that many people make, and what is meant."""
     listed = files("fabula.style").joinpath("misspellings.txt").read_text(encoding="utf-8")
     pairs = (line.partition(" ") for line in listed.splitlines() if not line.startswith("#"))

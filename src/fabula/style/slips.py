@@ -59,6 +59,7 @@ _INSTEAD = (
 _MISPLACED = re.compile(
     r"\b((?:ca|could|did|do|does|had|has|have|is|was|were|wo|would)(['’])nt)\b", re.I
 )
+"""Contractions whose apostrophe stands before the n."""
 _AN = re.compile(
     r"\b(a)\s+(?=[aeio]\w)(?!eu|ewe|one|once\b|oui)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
 )

@@ -118,7 +118,7 @@ def check(owner: Owner, form: Posted, named: Named) -> Response:
         return JSONResponse({"html": page, "marks": [], "parts": parts})
     first, last = _number(form, "first"), _number(form, "last")
     here = {label for label, start, end in parts if start < last and end > first}
-    is_part = len(here) < len(parts) > 1
+    is_part = len(parts) > max(1, len(here))
     before = _parts(version, version.text)
     gone = [
         finding

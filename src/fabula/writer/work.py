@@ -609,7 +609,7 @@ def measure(version: Version, n_jobs: int, watch: Watch) -> None:
 class _GrowingReport:
     """Keeps the parts of a report as they are ready, and passes on the progress.
 
-    The pages of a novel take seconds: they are made in a tenth of the time, and before a question.
+    Making the pages of a novel takes seconds: a tenth of the time at most, but before a question.
     """
 
     def __init__(self, version: Version, watch: Watch) -> None:

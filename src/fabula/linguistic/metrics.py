@@ -36,7 +36,7 @@ from fabula.core.packages import needing
 from fabula.core.types import Signature
 from fabula.linguistic.coreference import RULES, in_context
 from fabula.text.chapters import CHAPTER_RULES
-from fabula.text.grammar import Checker, Fault, faults_each, open_checker, share_correct
+from fabula.text.grammar import Checker, faults_each, open_checker, share_correct
 from fabula.text.parsing import CONTENT, Parsed, Parser
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.reading import Reading
@@ -119,17 +119,16 @@ def read_vocabulary(path: Path) -> frozenset[str]:
 
 def mattr(words: Sequence[str], window: int = MATTR_WINDOW) -> float | None:
     """The mean type-token ratio of every window of this many words; None for shorter texts."""
-    if len(words) < window:
+    n_windows = len(words) - window + 1
+    if n_windows < 1:
         return None
-    counts = Counter(words[:window])
-    total = len(counts)
-    for gone, come in zip(words, words[window:], strict=False):
-        counts[come] += 1
-        counts[gone] -= 1
-        if not counts[gone]:
-            del counts[gone]
-        total += len(counts)
-    return total / window / (len(words) - window + 1)
+    total, last = 0, dict[str, int]()
+    for k, word in enumerate(words):
+        # The windows in which this is the first occurrence of its word.
+        first = max(k - window, last.get(word, -1)) + 1
+        total += max(0, min(k + 1, n_windows) - first)
+        last[word] = k
+    return total / window / n_windows
 
 
 def mtld(words: Sequence[str], threshold: float = MTLD_THRESHOLD) -> float | None:
@@ -203,10 +202,13 @@ class TextTools:
         self.frequencies = frequencies()
         self._nlp = load_pipeline(SENTENCES)
         self.checker: Checker | None = open_checker(grammar)
+        self._last = Reading("")
 
     def read(self, text: str) -> Reading:
-        """A text, with its sentences when they are asked for."""
-        return Reading(text, self._nlp, self.parser, self.checker)
+        """A text, with its sentences when they are asked for; the last one is kept."""
+        if self._last.text != text or not text:
+            self._last = Reading(text, self._nlp, self.parser, self.checker)
+        return self._last
 
     def _parts(self) -> dict[str, str]:
         return {
@@ -403,18 +405,12 @@ def score_continuations(
     return scored
 
 
-def alone(
-    tools: TextTools, parsed: Parsed, faults: Sequence[Fault] | None = None
-) -> dict[str, Any]:
-    """Metrics 1, 2, and 5 to 9: numbers, or the reason why one is missing; `errors` by place.
-
-    faults: the errors, if they are known.
-    """
-    if faults is None:
-        faults = () if tools.checker is None else next(faults_each(tools.checker, [parsed]))
+def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
+    """Metrics 1, 2, and 5 to 9: numbers, or the reason why one is missing; `errors` by place."""
+    faults = () if tools.checker is None else next(faults_each(tools.checker, [parsed]))
     errors = [fault.place for fault in faults]
     n_words = len(parsed.words)
-    nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words
+    nouns, verbs = parsed.noun_phrase_words, parsed.verb_phrase_words
     grammar: float | str = "not_measured"
     if tools.checker is not None:
         grammar = share_correct([t.place for t in parsed.tokens if t.is_word], errors)

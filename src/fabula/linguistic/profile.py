@@ -23,7 +23,7 @@ from fabula.core.instruments import Figure
 from fabula.core.types import Document, Measurement, Span
 from fabula.core.workers import InOrder, in_order
 from fabula.linguistic import metrics
-from fabula.linguistic.metrics import TextTools, alone, trigrams
+from fabula.linguistic.metrics import TextTools, trigrams
 from fabula.text import TextSettings, check_documents, count_words
 from fabula.text.chapters import without_headings
 from fabula.text.reading import ReadSentence
@@ -169,14 +169,16 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         missing = {name: reason for name in values if name not in zeros}
         return Profile(document, values, missing, (), (), (), (), signature)
     breaks = [match.start() for match in re.finditer("\n\n", text)]
-    log, again = tools.frequencies.log, _n_repeated([s.parsed.words for s in sentences])
+    again = _n_repeated([sentence.parsed.words for sentence in sentences])
+    zipf = {word: tools.frequencies.zipf(word) for s in sentences for word in s.parsed.words}
+    rare = {word for word in zipf if tools.frequencies.log(word) < math.log(1e-6)}
     rhythm = tuple(
         Sentence(
             s.parsed.text,
             bisect_right(breaks, s.start),
             n_words=len(s.parsed.words),
             n_quoted=len(s.spoken),
-            n_rare=sum(log(word) < math.log(1e-6) for word in s.parsed.words),
+            n_rare=sum(word in rare for word in s.parsed.words),
             n_repeated=n_repeated,
         )
         for s, n_repeated in zip(sentences, again, strict=True)
@@ -211,7 +213,7 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         # Whole words: the pipeline's are "do" and "n't".
         repeated=tuple(_repeated([tuple(TextSettings().words(part.text)) for part in parsed])),
         rarest=tuple(sorted(rarest, key=lambda w: (tools.frequencies.log(w), w))[:_N_SHOWN]),
-        zipf=tuple(tools.frequencies.zipf(word) for part in parsed for word in part.words),
+        zipf=tuple(zipf[word] for part in parsed for word in part.words),
         signature=signature,
         errors=tuple(errors),
     )
@@ -227,14 +229,15 @@ def _outcomes(
 ) -> dict[str, float | str]:
     """Each metric of a text with words, or why it is missing."""
     parsed = [sentence.parsed for sentence in sentences]
-    scores = [alone(tools, sentence.parsed, sentence.faults) for sentence in sentences]
     words = [word for part in parsed for word in part.words]
     lengths = [len(part.words) for part in parsed]
     n, mean = len(lengths), fmean(lengths)
     squares = math.fsum((length - mean) ** 2 for length in lengths)
     threes = [three for part in parsed for three in trigrams(part.words)]
-    nouns = [n for part in parsed for n in part.noun_phrase_words()]
+    nouns = [n for part in parsed for n in part.noun_phrase_words]
     verbs = [n for part in parsed for n in part.verb_phrase_words]
+    n_nouns = (len(part.noun_phrases) / len(part.words) for part in parsed)
+    n_verbs = (len(part.verb_phrase_words) / len(part.words) for part in parsed)
     return {
         "n_sentences": float(n),
         "sentence_length": mean,
@@ -242,7 +245,7 @@ def _outcomes(
         "dialogue_share": sum(s.n_quoted for s in rhythm) / len(words),
         "grammaticality": "not_measured"
         if tools.checker is None
-        else fmean(score["grammaticality"] for score in scores),
+        else fmean(sentence.share_correct for sentence in sentences),
         "inverse_word_frequency": tools.frequencies.inverse(words),
         "rare_words": sum(s.n_rare for s in rhythm) / len(words),
         "type_token_ratio": metrics.type_token_ratio(words) or "no_words",
@@ -250,9 +253,9 @@ def _outcomes(
         "mtld": metrics.mtld(words) or "too_short",
         "unique_trigram_ratio": metrics.type_token_ratio(threes) or "no_trigram",
         "repeated_share": sum(s.n_repeated for s in rhythm) / len(words),
-        "noun_phrases": fmean(score["noun_phrases"] for score in scores),
+        "noun_phrases": fmean(n_nouns),
         "noun_phrase_words": fmean(nouns) if nouns else "no_noun_phrase",
-        "verb_phrases": fmean(score["verb_phrases"] for score in scores),
+        "verb_phrases": fmean(n_verbs),
         "verb_phrase_words": fmean(verbs) if verbs else "no_verb_phrase",
     }
 

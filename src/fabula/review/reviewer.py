@@ -51,6 +51,8 @@ _OPENED = (
     "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
     "phrases",
 )  # fmt: skip
+OPENING = "|opening"
+"""Ends the signature of notes on the first of several pieces of a text."""
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
 
@@ -301,7 +303,7 @@ class Reviewer:
                         lines = lines.without(plan.without, plan.with_)
                         texts = [t.having(wanted, lines) if t is text else t for t in review.texts]
                         shown = replace(review, texts=tuple(texts))
-                        yield _signed(shown, wanted, f"{lines.signature}|opening")
+                        yield _signed(shown, wanted, f"{lines.signature}{OPENING}")
 
     def _read(self, review: Review, progress: Progress) -> Review:
         """The profile and the notes on lines, from a single reading."""

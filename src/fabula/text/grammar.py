@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import json
+import os
 import re
 import threading
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -62,7 +62,7 @@ _BATCH = 256
 _CHECKED_AT_ONCE = 64
 """Sentences, which take half a second."""
 _MANY = 500
-"""Texts for which a second linter is worth the half second that it takes to open."""
+"""Texts for which a second linter is worth the seconds that it takes to open."""
 # LanguageTool's own categories of the same kind.
 _TASTE_CATEGORIES = word_set(
     "CASING PLAIN_ENGLISH REDUNDANCY STYLE TYPOGRAPHY REGIONALISMS WIKIPEDIA"
@@ -94,7 +94,7 @@ class Harper:
             ) from error
         self.name = f"harper-{importlib.metadata.version('harper-py')},{_RULES}"
         self._dialects = harper.Dialect
-        open_beside(_open_first)
+        open_beside(_ready)
 
     def faults(
         self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
@@ -103,74 +103,77 @@ class Harper:
 
         A name is never misspelt, and a verb in the `past` never disagrees with its subject.
         """
+        _ready().result()
+        return _threads().submit(self._faults, text, names, past).result()
+
+    def _faults(
+        self, text: str, names: Sequence[tuple[int, int]], past: Sequence[tuple[int, int]]
+    ) -> list[Fault]:
         # It searches for corrections of a word, and aborts the process on a very long one.
         text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
         british: set[tuple[int, int]] | None = None
         faults = []
-        with _taken() as linters:
-            lints = linters(self._dialects.AMERICAN).organized_lints(text)
-            for rule, lint in ((rule, lint) for rule, group in lints.items() for lint in group):
-                place = lint.span.start, lint.span.end
-                is_spelling = lint.lint_kind in _OF_SPELLING
-                # Frequent false positives, in edited prose, of rules that find errors.
-                if rule == "PronounVerbAgreement":
-                    # "He stuck to her": it knows many verbs in the present tense only.
-                    is_false = overlaps(place, past)
-                elif rule == "AnA":
-                    # "An' so": and.
-                    is_false = text[place[1] : place[1] + 1] in ("'", "’", "-")
-                else:
-                    is_standard = text[slice(*place)].lower() in _STANDARD_REPEATS
-                    is_false = rule == "RepeatedWords" and is_standard
-                if is_false or lint.lint_kind in _MATTERS_OF_TASTE:
+        lints = _linter(self._dialects.AMERICAN).organized_lints(text)
+        for rule, lint in ((rule, lint) for rule, group in lints.items() for lint in group):
+            place = lint.span.start, lint.span.end
+            is_spelling = lint.lint_kind in _OF_SPELLING
+            # Frequent false positives, in edited prose, of rules that find errors.
+            if rule == "PronounVerbAgreement":
+                # "He stuck to her": it knows many verbs in the present tense only.
+                is_false = overlaps(place, past)
+            elif rule == "AnA":
+                # "An' so": and.
+                is_false = text[place[1] : place[1] + 1] in ("'", "’", "-")
+            else:
+                is_standard = text[slice(*place)].lower() in _STANDARD_REPEATS
+                is_false = rule == "RepeatedWords" and is_standard
+            if is_false or lint.lint_kind in _MATTERS_OF_TASTE:
+                continue
+            if is_spelling:
+                if overlaps(place, names):
                     continue
-                if is_spelling:
-                    if overlaps(place, names):
-                        continue
-                    if british is None:
-                        other = linters(self._dialects.BRITISH)
-                        british = {(lint.span.start, lint.span.end) for lint in other.lint(text)}
-                    if place not in british:
-                        continue
-                likely = tuple(filter(None, (hint.replacement_text for hint in lint.suggestions)))
-                faults.append(Fault(place, lint.message, is_spelling, likely))
+                if british is None:
+                    other = _linter(self._dialects.BRITISH)
+                    british = {(lint.span.start, lint.span.end) for lint in other.lint(text)}
+                if place not in british:
+                    continue
+            likely = tuple(filter(None, (hint.replacement_text for hint in lint.suggestions)))
+            faults.append(Fault(place, lint.message, is_spelling, likely))
         return sorted(faults, key=lambda fault: fault.place)
 
 
-Linters = Callable[[Any], Any]
-"""Harper's linters by dialect, which one thread uses at a time."""
-_all: list[Linters] = []
-_idle: list[Linters] = []
-_opening = threading.Lock()
+_opened = threading.local()
 
 
-@contextmanager
-def _taken() -> Iterator[Linters]:
-    try:
-        linters = _idle.pop()
-    except IndexError:
-        with _opening:
-            linters = _idle.pop() if _idle else _opened()
-    try:
-        yield linters
-    finally:
-        _idle.append(linters)
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    """Each has its linters: they look for corrections of a word by tables that a thread makes for
+    its first one, in two seconds."""
+    return ThreadPoolExecutor(2, thread_name_prefix="harper")
 
 
-def _opened() -> Linters:
-    """New ones: half a second for American English."""
+@functools.cache
+def _ready() -> Future[object]:
+    """When a linter is open, which takes a second, and its tables are made."""
     import harper
 
-    linters = functools.cache(linter_of)
-    linters(harper.Dialect.AMERICAN)
-    _all.append(linters)
-    return linters
+    return _threads().submit(lambda: _linter(harper.Dialect.AMERICAN).lint("A hosue."))
 
 
-def _open_first() -> None:
-    with _opening:
-        if not _all:
-            _idle.append(_opened())
+def _forget() -> None:
+    _threads.cache_clear()
+    _ready.cache_clear()
+
+
+# A forked process has no threads but the one that forked.
+os.register_at_fork(after_in_child=_forget)
+
+
+def _linter(dialect: Any) -> Any:
+    """That of this thread."""
+    if "linter" not in _opened.__dict__:
+        _opened.linter = functools.cache(linter_of)
+    return _opened.linter(dialect)
 
 
 def linter_of(dialect: Any) -> Any:
@@ -266,18 +269,11 @@ def faults_each(checker: Checker, parsed: Iterable[Parsed]) -> Iterator[tuple[Fa
     Cached, also on disk: profile, line notes and the next draft check the same sentences.
     """
 
-    def piece_of(parsed: Parsed) -> str:
-        """What determines the errors of a text: the places of its names and of its verbs in the
-        past tense, as JSON on a line, and its characters."""
-        names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
-        past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
-        return f"{json.dumps([names, past])}\n{parsed.text}"
-
     def check(pieces: Iterable[str]) -> Iterator[tuple[Fault, ...]]:
         for places, _, text in (piece.partition("\n") for piece in pieces):
             yield tuple(checker.faults(text, *json.loads(places)))
 
-    return _faults_memo(checker).each(map(piece_of, parsed), check, _BATCH)
+    return _faults_memo(checker).each((part.checked for part in parsed), check, _BATCH)
 
 
 def parsed_and_checked(
@@ -323,4 +319,6 @@ def _faults_memo(checker: Checker) -> Memo[tuple[Fault, ...]]:
 def share_correct(words: Sequence[tuple[int, int]], errors: Iterable[tuple[int, int]]) -> float:
     """The share of words without an error; both are offsets, and `words` is not empty."""
     marked = list(errors)
+    if not marked:
+        return 1.0
     return 1 - sum(overlaps(word, marked) for word in words) / len(words)

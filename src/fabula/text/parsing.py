@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -82,10 +83,19 @@ class Parsed:
         """The content words, lower-cased."""
         return tuple(token.lower for token in self.tokens if token.pos in CONTENT)
 
+    @functools.cached_property
     def noun_phrase_words(self) -> list[int]:
         """The number of words in each noun phrase."""
         phrases = (self.tokens[phrase.start : phrase.end] for phrase in self.noun_phrases)
         return [sum(token.is_word for token in phrase) for phrase in phrases]
+
+    @functools.cached_property
+    def checked(self) -> str:
+        """What determines the errors that a checker finds: the places of its names and of its verbs
+        in the past tense, as JSON on a line, and its characters."""
+        names = [t.place for t in self.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
+        past = [t.place for t in self.tokens if t.tag in ("VBD", "VBN")]
+        return f"{json.dumps([names, past])}\n{self.text}"
 
     def categories(self) -> list[list[str]]:
         """The part of speech of each token, punctuation included, by sentence."""

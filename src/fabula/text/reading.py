@@ -11,7 +11,7 @@ from typing import Any
 
 from fabula.core.types import Document
 from fabula.text.chapters import Chapter, chapters_of
-from fabula.text.grammar import Checker, Fault, parsed_and_checked
+from fabula.text.grammar import Checker, Fault, parsed_and_checked, share_correct
 from fabula.text.parsing import Parsed, Parser, Token
 from fabula.text.sentences import (
     Spans,
@@ -51,6 +51,11 @@ class ReadSentence:
         """The words in quoted speech."""
         pairs = zip(self.parsed.tokens, self.is_spoken, strict=True)
         return [token for token, is_spoken in pairs if is_spoken and token.is_word]
+
+    @property
+    def share_correct(self) -> float:
+        """The share of its words without an error; it has words."""
+        return share_correct([t.place for t in self.words], [fault.place for fault in self.faults])
 
     @property
     def is_narration(self) -> bool:

@@ -27,6 +27,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fabula.text.sentences import paragraph_spans
 from fabula.text.words import word_set
@@ -376,6 +377,7 @@ class _Reader:
                     yield begin, self.stripped(begin, end)
 
 
+@lru_cache(4)
 def quotations_of(text: str, *, has_paragraphs: bool = True) -> list[Quotation]:
     """All quotations of a text in order, without nesting.
 
@@ -413,10 +415,17 @@ def speech_spans(text: str, *, has_paragraphs: bool = True) -> list[tuple[int, i
 
 
 def flags_within(places: Iterable[int], spans: Sequence[tuple[int, int]]) -> list[bool]:
-    """Whether each character position is in a span; spans are in order and disjoint."""
-    # Compared as pairs, so that the starts need not be copied for each sentence of a book.
-    nearest = ((place, bisect_right(spans, (place, math.inf)) - 1) for place in places)
-    return [k >= 0 and place < spans[k][1] for place, k in nearest]
+    """Whether each character position is in a span; both are in order, and spans disjoint."""
+    flags: list[bool] = []
+    k: int | None = None
+    for place in places:
+        if k is None:
+            # Compared as pairs, so that the starts need not be copied for each sentence of a book.
+            k = bisect_right(spans, (place, math.inf)) - 1
+        while k + 1 < len(spans) and spans[k + 1][0] <= place:
+            k += 1
+        flags.append(k >= 0 and place < spans[k][1])
+    return flags
 
 
 def _outermost(*kinds: Sequence[_Pair]) -> list[_Pair]:

@@ -35,7 +35,7 @@ from fabula.reference.search import Reference
 from fabula.review import findings
 from fabula.review.job import ReportSettings
 from fabula.review.page import left_out_of, page_of
-from fabula.review.reviewer import Reviewer
+from fabula.review.reviewer import OPENING, Reviewer
 from fabula.show.page import TEMPLATES
 from fabula.show.parts import Finding, Review, TextReview, numbers_of_review, part_of_finding
 from fabula.style.dictionary import OwnWords, own_words, without_words
@@ -88,6 +88,8 @@ STATIC = {
 _ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES, static=STATIC)
 _PAGES_S = 1.5
 """Minimum time between two pages of a report that grows."""
+_PAGES_S_A_CHAR = 3e-6
+"""What making them takes, until it is known."""
 _STOPPED_FILE = "stopped"
 """In a version's folder: the writer stopped its measuring."""
 
@@ -609,7 +611,8 @@ def measure(version: Version, n_jobs: int, watch: Watch) -> None:
 class _GrowingReport:
     """Keeps the parts of a report as they are ready, and passes on the progress.
 
-    Making the pages of a novel takes seconds: a tenth of the time at most, but before a question.
+    Making the pages of a novel takes seconds: a tenth of the time at most, but before a question,
+    and once the opening was read.
     """
 
     def __init__(self, version: Version, watch: Watch) -> None:
@@ -617,11 +620,11 @@ class _GrowingReport:
         self._review: Review | None = None
         self._kept: Mapping[str, str] = {}
         self._kept_s = time.monotonic()
-        self._every_s = _PAGES_S
+        self._every_s = max(_PAGES_S, 9 * _PAGES_S_A_CHAR * len(version.text))
 
     def add(self, review: Review) -> None:
         self._review = review
-        self._keep_if_due()
+        self._keep_if_due(now=_has_opening_only(review))
 
     def begin(self, stage: str, total: int | None) -> None:
         self._keep_if_due()
@@ -667,8 +670,14 @@ def _moved(finding: Finding, start: int, end: int, text: str) -> Finding:
 
 def _keep(version: Version, review: Review, *, is_whole: bool = False) -> None:
     store(version, review, is_whole=is_whole)
-    keep_words(version, review.texts[0])
+    if not _has_opening_only(review):
+        keep_words(version, review.texts[0])
     show_review(version, review, is_whole=is_whole, has_file=is_whole)
+
+
+def _has_opening_only(review: Review) -> bool:
+    """Whether its notes on lines are on the opening of a text, which is still being read."""
+    return review.signatures.get("lines", "").endswith(OPENING)
 
 
 _open: list[Reviewer] = []

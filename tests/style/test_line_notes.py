@@ -121,6 +121,22 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "longer then", "The road was longer then they had thought it was."),
         ("grammar", "a", "They waited a hour for the boat."),
         ("grammar", "an", "In an quiet room the clock was heard."),
+        ("grammar", "walked straight passed", "She walked straight passed the church."),
+        ("grammar", "'s to", '"It\'s to hot, Curtis," she said.'),
+        ("grammar", "who’s", "He had two brothers, who’s boots left mud on the floor."),
+        ("grammar", "kept there", "The girls had kept there promise to save some for us."),
+        ("grammar", "you’re", "“And do you still bite you’re nails at night?”"),
+        ("grammar", "began", "She talked without stopping, for she had began to be afraid."),
+        ("grammar", "mothers", "He had books on his mothers ticket."),
+        ("grammar", "pickup's", "There were pickup's parked all over the pasture."),
+        ("grammar", "stones.Now", "You could see the stones.Now it was brown."),
+        ("grammar", ",,", "It was brown,, and it went by at a trot."),
+        ("grammar", "there", "It was late. there had been a good deal of rain."),
+        ("grammar", "flask", f"He had started to take his own flask\n\n{PASTED}".replace(
+            "He had", "He was a careful man, and in the second winter he had")),
+        ("spelling", "penrith", "The way to Penrith is long, and Penrith is dull. He saw penrith."),
+        ("name", "Cecilly", "Then Cecily came, and so did I. " * 20 + "Cecilly began to cry."),
+        ("placeholder", "[CITY NAME]", "He lived in a nursing home in [CITY NAME], with a view."),
     ],
 )  # fmt: skip
 def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str):
@@ -157,6 +173,20 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("grammar", "They stood at the fire, longing for the re-entrance of her elder cousin."),
         ("grammar", "He took the mill, and so he ground meat and drink to last all winter."),
         ("grammar", "She told her her own name, and no no, it was not hers."),
+        # Who writes so in every other sentence means it.
+        (
+            "grammar",
+            "The boats was late. The men was cold. The dogs was hungry, and the sea come in.",
+        ),
+        ("grammar", "The fear he had drove him on, and the pair of coarse, fat candles went out."),
+        (
+            "grammar",
+            "The waiter had just passed the bread. He threw it away, and nobody saw who’s in.",
+        ),
+        (
+            "grammar",
+            "Catherine is spelt with an a in the middle. It’s own up time. The call of it...",
+        ),
     ],
 )
 def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):

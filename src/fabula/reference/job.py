@@ -714,7 +714,7 @@ def _bytes(n: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings(Settings):
-    """Where corpora are served, to whom, and the limits per client and in total."""
+    """Where corpora are served, and to whom."""
 
     host: str = setting("127.0.0.1", help="Address to listen on.")
     port: int = setting(8100, help="Port to listen on.", check=Between(0, 65535))
@@ -723,45 +723,6 @@ class ServeSettings(Settings):
         help="Tokens that give access, one per line; FABULA_REFERENCE_TOKEN holds another. "
         "Without a token, only this machine has access.",
         unit="FILE",
-    )
-    max_body: str = setting(
-        "32MB", help="Maximum size of a request body.", unit="SIZE", check=is_size, tunes="serving"
-    )
-    max_words: int = setting(
-        2_000_000, help="Maximum number of words in a request.", check=Between(1), tunes="serving"
-    )
-    max_documents: int = setting(
-        64,
-        help="Maximum number of documents that a request fetches.",
-        check=Between(1),
-        tunes="serving",
-    )
-    rate: int = setting(
-        500,
-        help="Maximum requests per second for each token; 0 for no limit.",
-        check=Between(0),
-        tunes="serving",
-    )
-    n_jobs: int | None = setting(
-        None,
-        help="Number of requests searched at a time.",
-        check=Between(1),
-        default_text="one per CPU",
-        tunes="serving",
-    )
-    n_waiting: int = setting(
-        64,
-        help="Number of requests that may wait; excess requests get 503.",
-        check=Between(0),
-        tunes="serving",
-    )
-    check_every: float = setting(
-        5.0,
-        help="How often to check whether the corpora changed; SIGHUP checks at once, and reloads "
-        "the tokens.",
-        unit="SECONDS",
-        check=Between(0.1),
-        tunes="serving",
     )
 
 
@@ -789,14 +750,7 @@ def serve(
         raise InputError(
             "serving a reference needs more packages; run: pip install 'fabula[serve]'"
         ) from error
-    limits = Limits(
-        max_body_bytes=max(1024, n_bytes_of(settings.max_body)),
-        n_per_s=settings.rate,
-        n_at_once=settings.n_jobs or 0,
-        max_words=settings.max_words,
-        max_documents=settings.max_documents,
-        n_waiting=settings.n_waiting,
-    )
+    limits = Limits()
     host, file = settings.host, settings.token_file
     gate = Gate(read_tokens(file), limits)
     if not gate and not is_loopback(host):
@@ -827,7 +781,7 @@ def serve(
             announce(f"served at {url} to this machine only; no token is needed")
         announce(f"  fabula originality TEXTS --reference {url}")
 
-    app = create_app(served, gate, limits, settings.check_every)
+    app = create_app(served, gate, limits)
     web.serve(app, listening, begun, on_hangup=look_again, keep_alive_s=60)
     return Result()
 

@@ -365,13 +365,14 @@ def _begin(folder: Path, manifest: Manifest, restart: bool) -> None:
             )
         return
     # Until all old files are deleted, none may be taken for part of this build.
-    write_whole(folder / JOURNAL, dump_json({"clearing": True, "first": plan["first"]}).encode())
+    clearing = seal({"clearing": True, "first": plan["first"]})
+    write_whole(folder / JOURNAL, dump_json(clearing).encode())
     if not manifest.shards:
         (folder / MANIFEST).unlink(missing_ok=True)
     for place in (folder / "shards").glob("*"):
         if place.name.isdecimal() and int(place.name) >= len(manifest.shards):
             shutil.rmtree(place)
-    write_whole(folder / JOURNAL, dump_json(plan).encode())
+    write_whole(folder / JOURNAL, dump_json(seal(plan)).encode())
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from fabula.core.errors import InputError
 from fabula.core.scales import Scale
 from fabula.core.types import Item, Rubric
 from fabula.rubrics.load import load_rubric
-from fabula.studies.labels import ENGLISH, Labels, load_labels
+from fabula.studies.labels import ENGLISH, Labels, Language, load_labels
 
 Kind = Literal["ttcw", "feedback", "pairs"]
 NewKind = Literal["ttcw", "feedback", "pairs", "best-worst"]
@@ -230,7 +230,7 @@ class _File(Recruiting):
     seed: Annotated[int, Field(ge=0)] = 0
     reason_words: Annotated[int, Field(ge=0, le=200)] = 4
     completion_code: str = ""
-    language: str = "en"
+    language: Language = "en"
     at_once: Literal[2, 4] = 2
     ties: bool = False
     max_pairs: Annotated[int, Field(ge=1)] | None = None
@@ -294,7 +294,7 @@ class StudyDesign:
         group_digest, labels = self.group_rubric and self.group_rubric.digest, self.labels
         shown: tuple[object, ...] = (self.id, self.kind, self.rubric.digest, group_digest)
         shown += (self.reason_words, self.seed, self.texts, self.quiz, self.quiz_pass)
-        shown += (self.ties, self.at_once, labels.language, labels.digest)
+        shown += (self.ties, self.at_once, labels.language)
         return hashlib.sha256(f"{shown}{self.people.questions_digest}".encode()).hexdigest()[:8]
 
 
@@ -324,10 +324,7 @@ def load_study(path: Path) -> StudyDesign:
     if needed > len(file.quiz):
         raise InputError(f"{path}: quiz_pass: there are only {len(file.quiz)} questions")
     file.check(str(path))
-    try:
-        labels = load_labels(file.language, path.parent)
-    except InputError as error:
-        raise InputError(f"{path}: language: {error}") from error
+    labels = load_labels(file.language)
     left = {"contact", "thanks"} - file.texts.model_fields_set
     texts = file.texts.model_copy(update={name: labels(name) for name in sorted(left)})
     rubric_file = path.parent / file.rubric if file.rubric.endswith(".toml") else None

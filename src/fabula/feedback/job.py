@@ -420,14 +420,8 @@ def are_crosses(text: str) -> str | None:
     return f"{unknown[0]}: must be one of {', '.join(DIMENSIONS)}" if unknown else None
 
 
-def tokens_setting() -> Any:
-    """How trigrams are counted."""
-    return setting(
-        "words",
-        help="What trigrams are made of: words, or what the authors' one public row suggests that "
-        "they counted (Penn Treebank tokens without single punctuation marks).",
-        tunes="tests",
-    )
+_ONE_SENTENCE = frozenset(("sentence", "spot", "one sentence", "spot the problem"))
+"""Prompts that ask for a single sentence, by our names and the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,19 +437,6 @@ class ScoreSettings(Settings):
     )
     out: Path | None = setting(
         None, help="Write the measures for every subset and cross here (.json)."
-    )
-    repetition: Literal["cell", "subset"] = setting(
-        "cell",
-        help="Count a trigram as repeated within the answers of one model, prompt and number of "
-        "examples, as the paper does, or within each subset.",
-        tunes="tests",
-    )
-    tokens: Literal["words", "authors"] = tokens_setting()
-    one_sentence: str = setting(
-        "sentence,spot,one sentence,spot the problem",
-        help="Prompts that ask for a single sentence.",
-        unit="LIST",
-        tunes="tests",
     )
     encoder: str | None = setting(
         None,
@@ -533,15 +514,14 @@ def score(
     nlp = load_pipeline(SENTENCES)
     measures = scores.read_answers(
         rows,
-        one_sentence=frozenset(_names(settings.one_sentence)),
+        one_sentence=_ONE_SENTENCE,
         count_sentences=scores.sentence_counter(nlp),
         pipeline=",".join(pipeline_parts(nlp).values()),
         similarity=None if encoder is None else scores.bertscore(encoder),
         encoder="" if encoder is None else encoder.name,
-        tokens=settings.tokens,
         meter=progress.advance,
     )
-    subsets = list(scores.score_answers(measures, within=settings.repetition))
+    subsets = list(scores.score_answers(measures))
     validation: dict[str, Estimate] = {}
     if any(people.values()):
         stories = dict(zip(measures.ids, map(str, measures.stories), strict=True))

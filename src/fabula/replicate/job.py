@@ -17,7 +17,7 @@ from fabula.core.settings import (
     seed_setting,
     setting,
 )
-from fabula.feedback.job import open_encoder, tokens_setting
+from fabula.feedback.job import open_encoder
 from fabula.jobs.job import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes, page_setting, plot_setting
@@ -307,7 +307,12 @@ class StoryFeedbackSettings(Settings):
         unit="packaged|DIR",
         option="bertscore",
     )
-    tokens: Literal["words", "authors"] = tokens_setting()
+    tokens: Literal["words", "authors"] = setting(
+        "words",
+        help="What trigrams are made of: words, or what the authors' one public row suggests that "
+        "they counted (Penn Treebank tokens without single punctuation marks).",
+        tunes="tests",
+    )
     seed: int = seed_setting()
 
     def check_together(self) -> None:

@@ -257,8 +257,6 @@ class SampleRule:
     n_words: int | None
     """None for all."""
     seed: int = 0
-    n_files: int | None = None
-    """Minimum number of files to read."""
     author: str = ""
 
 
@@ -396,7 +394,7 @@ def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
         if len(weights) < len(order):
             weights = [1.0] * len(order)
         needed = rule.n_words / whole
-        least = min(max(collection.min_files, rule.n_files or 1), len(order))
+        least = min(collection.min_files, len(order))
         total = math.fsum(weights)
         n_files, held = 0, 0.0
         while n_files < least or (held < needed and n_files < len(order)):

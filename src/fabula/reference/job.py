@@ -94,14 +94,6 @@ class SampleSettings(Settings):
         check=is_number_of_words,
     )
     seed: int = seed_setting("Seed of the sample and of models; the same seed, the same bytes.")
-    n_files: int | None = setting(
-        None,
-        help="Spread the sample over at least N of the corpus's files; more files take longer to "
-        "read.",
-        check=Between(1),
-        default_text="depends on the corpus",
-        option="sample-files",
-    )
     author: str | None = setting(
         None,
         help="Read only books by this author, as in 'Austen, Jane' (gutenberg-mirror).",
@@ -164,22 +156,17 @@ class WriterSettings(calls.ModelSettings):
     models: tuple[str, ...] = setting(
         (),
         help="Have this model continue the sentences of SOURCES, and build the corpus of what it "
-        "writes; named as in `fabula judge --model`; repeat it to ask several.",
+        "writes, which is kept beside it (DIR.jsonl); named as in `fabula judge --model`; repeat "
+        "it to ask several.",
         unit="MODEL",
         option="written-by",
     )
-    answers: Path | None = setting(
-        None,
-        help="Keep the models' texts here (.jsonl; `written_by`).",
-        default_text="beside DIR, DIR.jsonl",
-    )
-    top_p: float = calls.top_p_setting(0.9)
     temperature: float = calls.temperature_setting(1.0)
     max_tokens: int = calls.max_tokens_setting(2048)
 
     def check_together(self) -> None:
         # The others, and prices, may be from the user's configuration.
-        names = ("answers", "top_p", "temperature", "max_tokens", "max_cost")
+        names = ("temperature", "max_tokens", "max_cost")
         for name in changed(self):
             if name in names and not self.models:
                 raise SettingsError(name, "is only for `written_by`")
@@ -314,7 +301,7 @@ def build(
             remedy = "set how many words to read, as in 100M, or all"
             raise SettingsError("sample", f"is required for {names[0]}: {holds}; {remedy}")
         n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
-        rule = SampleRule(n_words, sampling.seed, sampling.n_files, sampling.author or "")
+        rule = SampleRule(n_words, sampling.seed, sampling.author or "")
         progress.say(f"listing the files of {names[0]}")
         sample = choose_sample(collection, rule)
         progress.begin("reading", sample.size_bytes)
@@ -323,7 +310,7 @@ def build(
     if sampling != SampleSettings():
         shown = f", and {names[0]} is not one" if names else ""
         raise InputError(
-            "`sample`, `seed`, `sample_files` and `author` are only for corpora of the catalogue"
+            "`sample`, `seed` and `author` are only for corpora of the catalogue"
             f"{shown}; `fabula reference info` lists them"
         )
     built = _written(sources, settings, (names, sources.how), progress)
@@ -397,13 +384,13 @@ def _build_written(
     from fabula.reference.openings import by_line, draw_sentences, written_documents
     from fabula.text import check_ids
 
-    unfit = picked(sampling, "n_files", "author", "catalogue")
+    unfit = picked(sampling, "author", "catalogue")
     others = {"add": settings.add, "share": settings.share, "kind": settings.engine.kind == "ray"}
     for name, value in {**others, **unfit}.items():
         if value:
             raise SettingsError(name, "cannot be used with `written_by`")
-    answers = writing.answers or settings.out.with_name(settings.out.name + ".jsonl")
-    check_kept({"answers": answers}, map(Path, sources.names))
+    answers = settings.out.with_name(settings.out.name + ".jsonl")
+    check_kept({"out": answers}, map(Path, sources.names))
     if not (beginnings := list(sources)):
         raise InputError(f"{', '.join(sources.names) or 'sources'}: contains no sentences")
     check_ids(beginnings)
@@ -411,7 +398,6 @@ def _build_written(
     terms = OpeningSettings(
         out=answers,
         kind="continuation",
-        top_p=writing.top_p,
         temperature=writing.temperature,
         max_tokens=writing.max_tokens,
         seed=sampling.seed,
@@ -813,7 +799,9 @@ class OpeningSettings(Settings):
         check=Between(1),
         option="sentences",
     )
-    top_p: float = calls.top_p_setting(0.9)
+    top_p: float = setting(
+        0.9, help="Nucleus sampling threshold (top-p).", check=Between(0, 1), tunes="models"
+    )
     temperature: float = calls.temperature_setting(1.0)
     max_tokens: int = calls.max_tokens_setting(288)
     seed: int = seed_setting("Seed for sampling.")

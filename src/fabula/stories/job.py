@@ -189,7 +189,6 @@ class StorySettings(Settings):
     attempts: int = setting(20, help="Rewrite a story up to N times.", check=Between(0))
     verified_only: bool = setting(False, help="Use only plots that a person has verified.")
     temperature: float = calls.temperature_setting(1.0)
-    top_p: float = calls.top_p_setting(1.0)
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
     restart: bool = restart_setting()
@@ -258,7 +257,6 @@ def write(
         settings.within,
         settings.attempts,
         temperature=settings.temperature,
-        top_p=settings.top_p,
         seed=settings.seed,
         effort=settings.models.reasoning_effort,
     )

@@ -55,7 +55,6 @@ class WritePlan:
     """
     max_rounds: int = 20
     temperature: float = 1.0
-    top_p: float = 1.0
     seed: int = 0
     effort: Effort | None = None
 
@@ -167,14 +166,14 @@ async def write_stories(
 async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> Row:
     row: Row | None = None
     effort = f"|effort:{plan.effort}" if plan.effort else ""
-    drawn = f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}{effort}"
+    drawn = f"temperature:{plan.temperature:g}|seed:{plan.seed}{effort}"
     n_most = _TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words))
     for number in range(plan.max_rounds + 1):
         key = {"id": plot.id, "model": model.name, "round": number}
         kept = rows.find(key | {"plot": plot.text, "target_words": plot.n_words, "sampling": drawn})
         if kept is None:
             n_tokens = max(_MIN_TOKENS, round(n_most))
-            sampling = Sampling(plan.temperature, plan.top_p, n_tokens, plan.seed + number)
+            sampling = Sampling(plan.temperature, 1.0, n_tokens, plan.seed + number)
             if row is None:
                 prompt = Prompt(
                     "",

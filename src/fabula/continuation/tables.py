@@ -33,7 +33,6 @@ from fabula.linguistic.metrics import (
     mtld,
     trigrams,
 )
-from fabula.show.charts import COLOURS, LINE, figure_of
 from fabula.show.page import write_page_file
 from fabula.show.sheet import Block, Column, Sheet, interval_notes, interval_shown, number
 from fabula.show.sheet import Cell as Shown
@@ -396,29 +395,6 @@ def _remarks(table: SystemTable) -> Iterator[str]:
             yield f"missing, {system}: {explain(reason)}; in metrics {numbers}"
 
 
-def example_blocks(table: SystemTable, examples: Sequence[Example]) -> list[Block]:
-    """Each example: its context, what every system wrote, and the scores of that."""
-    metrics = [metric for metric in table.metrics if not metric.is_of_all]
-    blocks: list[Block] = []
-    for example in examples:
-        columns = [Column("", name="metric")]
-        columns += [Column(written.system, ".3f") for written in example.written]
-        rows: list[list[Shown]] = []
-        for metric in metrics:
-            scores = (_score(written, metric) for written in example.written)
-            rows.append([f"{metric.number:2}. {metric.title}", *scores])
-        blocks += [
-            f"Passage {example.story.id}",
-            " ".join(example.story.context),
-            "",
-            *(f"{written.system}: {_text(written)}" for written in example.written),
-            "",
-            Sheet("examples", columns, rows, about=("passage", example.story.id)),
-            "",
-        ]
-    return blocks
-
-
 def _text(written: Written) -> str:
     return explain("no_text") if written.text is None else written.text
 
@@ -498,32 +474,3 @@ def _places(table: SystemTable, metric: Metric) -> dict[str, list[float | None]]
         system: [None if end is None else 4 + 92 * (end - low) / width for end in three]
         for system, three in ends.items()
     }
-
-
-def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
-    """The training loss over tokens, and the held-out perplexity after each epoch.
-
-    The same log gives the same bytes. Raises `InputError` for an unknown extension.
-    """
-    steps = [row for row in log if "loss" in row]
-    seen = np.cumsum([row["n_tokens"] for row in steps]) / 1e6
-    with figure_of(path, 1, 1, figsize=(6.4, 3.6)) as (_, (axes,)):
-        width = max(1, len(steps) // 100)
-        losses = np.array([row["loss"] for row in steps])
-        means = [losses[k : k + width].mean() for k in range(0, len(losses), width)]
-        axes.plot(seen[::width], means, color=COLOURS[0], linewidth=1.4, label="training")
-        ends = [
-            (seen[sum("loss" in r for r in log[:k]) - 1], np.log(row["perplexity"]))
-            for k, row in enumerate(log)
-            if "perplexity" in row
-        ]
-        if ends:
-            axes.plot(*zip(*ends, strict=True), "o", color=COLOURS[1], label="held-out stories")
-        for x, y in ends:
-            axes.annotate(
-                f"{np.exp(y):.0f}", (x, y), textcoords="offset points", xytext=(0, 7), ha="center"
-            )
-        axes.set_xlabel("million tokens read (number: perplexity)")
-        axes.set_ylabel("loss, nats per token")
-        axes.grid(axis="y", color=LINE, linewidth=0.8)
-        axes.legend(frameon=False)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fabula.continuation.job import n_shown
 from fabula.core.settings import (
     Between,
     Settings,
@@ -101,12 +100,6 @@ class LinguisticMetricsSettings(Settings):
         check=Between(1),
     )
     recurrent: bool = setting(True, help="Train the recurrent network (needs torch).")
-    n_examples: int | None = setting(
-        None,
-        help="Show N passages with every system's sentence and scores.",
-        check=Between(0),
-        default_text="2 with `html`",
-    )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with our version of the table here.")
     processes: Processes = part(Processes)
@@ -143,7 +136,6 @@ def linguistic_metrics(
         n_epochs=settings.n_epochs,
         recurrent=settings.recurrent,
         seed=settings.seed,
-        n_examples=n_shown(settings.n_examples, settings.html),
         n_jobs=settings.processes.n_processes,
         report=report,
     )

@@ -320,7 +320,6 @@ class CompareSettings(Settings):
     out: Path | None = setting(
         None, help="Write the metrics of each continuation here (.jsonl); interrupted runs resume."
     )
-    gold: bool = setting(True, help="Measure the book's own sentences too.")
     vocabulary: Path | None = setting(
         None,
         help="Count only these words in the two ratios: one word per line, or DIR/vocabulary.tsv "
@@ -334,17 +333,6 @@ class CompareSettings(Settings):
     )
     n_permutations: int = setting(
         10_000, help="Number of permutations in each test.", check=Between(99), tunes="tests"
-    )
-    correction: Literal["bonferroni", "holm"] = setting(
-        "bonferroni",
-        help="Correction of p-values over the pairs, which decides the significance marks.",
-        tunes="tests",
-    )
-    level: float = setting(
-        0.05,
-        help="Significance level of the tests.",
-        check=Between(0, 1, low_open=True),
-        tunes="tests",
     )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with all results here.")
@@ -401,8 +389,7 @@ def score(
     words = None if settings.vocabulary is None else metrics.read_vocabulary(settings.vocabulary)
     stories = system_scores.read_contexts(settings.contexts)
     continuations = system_scores.read_continuations(systems, stories)
-    if settings.gold:
-        continuations += system_scores.gold_continuations(stories, continuations)
+    continuations += system_scores.gold_continuations(stories, continuations)
     choice = metrics.ToolChoice(settings.grammar, settings.encoder)
     progress.begin("measuring", len(continuations))
     with open_cluster(settings.engine, progress, "measuring") as cluster:
@@ -424,8 +411,6 @@ def score(
             controls=[AS_LONG],
             design=settings.test,
             n_permutations=settings.n_permutations,
-            level=settings.level,
-            correction=settings.correction,
             seed=settings.seed,
         )
     examples = sample_examples(stories, continuations, rows, table.systems, settings.seed)

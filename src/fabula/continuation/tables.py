@@ -71,9 +71,6 @@ class SystemTable:
     cells: Mapping[tuple[str, str], Cell]
     """By metric and system."""
     tests: tuple[Contrast, ...]
-    level: float
-    correction: str
-    """`bonferroni` or `holm`: the corrected p-value that the marks use."""
     controls: tuple[str, ...]
     """Systems that serve as baselines: their pairs are corrected separately."""
     n_permutations: int
@@ -86,12 +83,12 @@ class SystemTable:
         return min((least for least in known if least is not None), default=0.0)
 
     def beats(self, metric: str, a: str, b: str) -> bool:
-        """Whether A's value is above B's, at the corrected level."""
+        """Whether A's value is above B's, at the level corrected by Bonferroni, as in the paper."""
         for test in self.tests:
             if test.number == metric and {test.a, test.b} == {a, b}:
-                p = test.p_adjusted if self.correction == "holm" else test.details["p_bonferroni"]
+                p = test.details["p_bonferroni"]
                 difference = test.difference.value
-                if p is None or difference is None or p > self.level:
+                if p is None or difference is None or p > LEVEL:
                     return False
                 return difference > 0 if test.a == a else difference < 0
         return False
@@ -100,7 +97,7 @@ class SystemTable:
         return {
             **picked(self, "signature", "n_passages", "n_clusters", "unit"),
             "controls": list(self.controls),
-            **picked(self, "n_permutations", "level", "correction"),
+            "n_permutations": self.n_permutations,
             "systems": dict(self.n_items),
             "metrics": [
                 {
@@ -117,6 +114,10 @@ class SystemTable:
         }
 
 
+LEVEL = 0.05
+"""Significance level of the marks, after correction."""
+
+
 def compare_systems(
     rows: Iterable[Mapping[str, Any]],
     order: Sequence[str] = (),
@@ -125,8 +126,6 @@ def compare_systems(
     controls: Collection[str] = (),
     design: Design = "paired",
     n_permutations: int = N_PERMUTATIONS,
-    level: float = 0.05,
-    correction: str = "bonferroni",
     seed: int = 0,
 ) -> SystemTable:
     """The table of scored continuations, the rows of `score_rows`, systems in `order`.
@@ -162,7 +161,7 @@ def compare_systems(
         (
             *signature.parts,
             ("vocab", vocab),
-            ("test", f"permutation,{design},{n_permutations},{correction}-{level:g}"),
+            ("test", f"permutation,{design},{n_permutations},bonferroni-{LEVEL:g}"),
             ("ci", "95,paired"),
             ("units", f"{units.n}-{unit}"),
             ("controls", "+".join(sorted(s.replace("|", "/") for s in baselines)) or "none"),
@@ -191,8 +190,6 @@ def compare_systems(
         metrics=(*METRICS, *ADDITIONS),
         cells=dict(_cells(aligned, means, ratios, units.of, str(full))),
         tests=tuple(tests),
-        level=level,
-        correction=correction,
         controls=baselines,
         n_permutations=n_permutations,
         signature=str(full),
@@ -353,13 +350,13 @@ def system_tables(table: SystemTable) -> list[Block]:
 def _remarks(table: SystemTable) -> Iterator[str]:
     meaning = ", ".join(f"{mark} {system}" for system, mark in marks(table).items())
     yield (
-        f"greater than, p <= {table.level:g} after {table.correction.title()} over the pairs of a "
+        f"greater than, p <= {LEVEL:g} after Bonferroni over the pairs of a "
         f"metric, up to {table.n_permutations:,} permutations: {meaning}"
     )
     if table.controls:
         yield f"corrected separately, as a control: pairs with {', '.join(table.controls)}"
-    if table.least_p > table.level:
-        n_needed = math.ceil(math.comb(len(table.systems) - len(table.controls), 2) / table.level)
+    if table.least_p > LEVEL:
+        n_needed = math.ceil(math.comb(len(table.systems) - len(table.controls), 2) / LEVEL)
         few = 2 ** (table.n_clusters - 1) <= table.n_permutations
         yield (
             f"no difference can be marked: with {table.n_clusters:,} {table.unit} and "

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from fabula.core.errors import InputError, ModelError, explain
 from fabula.core.provenance import note_output
@@ -552,11 +552,6 @@ class FindSettings(Settings):
         unit="LIST",
         check=are_crosses,
     )
-    match: Literal["exact", "near"] = setting(
-        "near",
-        help="exact: quoted words occur in the changed place; near: also four consecutive words "
-        "of it, its sentence by number, or both names of a renamed character.",
-    )
     details: Path | None = setting(
         None, help="Write what was read from each answer here (.jsonl), to check or label."
     )
@@ -670,7 +665,6 @@ def find(
     findings = fault_matches.read_findings(
         rows,
         lambda text: sentences.sentence_spans(text, nlp),
-        match=settings.match,
         pipeline=",".join(pipeline.pipeline_parts(nlp).values()),
         meter=progress.advance,
     )

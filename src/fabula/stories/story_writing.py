@@ -49,19 +49,16 @@ class Plot:
 class WritePlan:
     """How stories are written. The defaults are those of the paper."""
 
-    within: int | None = None
-    """Tolerance in words; None is 200, or a fifth of the length where that is less. (The paper's
-    stories have 1,000 words or more, and its 200 is for these.)
-    """
     max_rounds: int = 20
     temperature: float = 1.0
     seed: int = 0
     effort: Effort | None = None
 
     def tolerance(self, n_words: int) -> int:
-        """The tolerance in words for a story of this length."""
-        if self.within is not None:
-            return self.within
+        """The tolerance in words: 200, or a fifth of this length where that is less.
+
+        The paper's stories have 1,000 words or more, and its 200 is for these.
+        """
         return min(_PAPER_WITHIN, round(_SHARE_WITHIN * n_words))
 
 

@@ -49,7 +49,7 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_the_published_search_is_set_by_its_preset_alone():
-    for name in ("threshold", "floor", "ratio", "meaning", "bits"):
+    for name in ("threshold", "meaning", "bits"):
         with pytest.raises(SettingsError, match=f"`{name}` is part of what `preset` sets"):
             NearOptions(preset="paper", **{name: 1})  # type: ignore[arg-type]
 

@@ -268,8 +268,8 @@ def test_what_cannot_be_run_is_not_written(tmp_path: Path):
     refused(*new)
     assert not path.exists()
     write_rows(rows, [{"id": "a", "text": "A story.", "group": "g"}])
-    invoke(*new, "--title", 'A "b"\nc')
-    assert (load_study(path).id, load_study(path).title) == ("etude-d-ete", 'A "b"\nc')
+    invoke(*new)
+    assert load_study(path).id == "etude-d-ete"
     text = path.read_text()
     for rubric, expected in (("preference", "ranks a group"), ("feedback", "about feedback")):
         path.write_text(text.replace('rubric = "ttcw"', f'rubric = "{rubric}"'))

@@ -59,10 +59,6 @@ class NearOptions(Settings):
     threshold: float | None = _near(
         "Minimum similarity of two words.", "0.45", unit="T", check=Between(0, 1, low_open=True)
     )
-    floor: int | None = _near("Minimum number of similar content words.", "4", check=Between(1))
-    ratio: float | None = _near(
-        "Maximum ratio of the spans' lengths in words.", "2", unit="R", check=Between(1)
-    )
     meaning: float | None = _near(
         "Minimum cosine of the spans' sentence vectors; 0 turns the check off.",
         "0.5",
@@ -107,7 +103,7 @@ class NearOptions(Settings):
         return opened
 
     def _thresholds(self) -> dict[str, Any]:
-        values = picked(self, "threshold", "floor", "ratio", "meaning", "bits")
+        values = picked(self, "threshold", "meaning", "bits")
         return {name: value for name, value in values.items() if value is not None}
 
 

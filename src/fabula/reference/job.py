@@ -453,11 +453,6 @@ class InfoSettings(Settings):
         help="Check every file of a corpus against its checksum, and that searches find its own "
         "text.",
     )
-    n_samples: int = setting(
-        200,
-        help="Number of documents from which a run of words is looked up (with `check`).",
-        check=Between(0),
-    )
     groups: bool = setting(
         False,
         help="Show the reference groups that ship with Fabula: the median and the middle 80 %.",
@@ -572,7 +567,7 @@ def info(
 
         place = Path(name)
         if settings.check:
-            checked = verify_reference(place, n_samples=settings.n_samples, report=progress.say)
+            checked = verify_reference(place, report=progress.say)
             n_shards = len(checked.shards)
             intact = f"{place}: {counted(n_shards, 'shard')} intact, and each finds its own text"
             row = {"reference": str(place), "n_shards": n_shards, "is_whole": True}

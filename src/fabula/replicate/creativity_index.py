@@ -341,6 +341,7 @@ def run_analyses(
             raise InputError(f"{name}: no group {unknown[0]} by {plan.by}; the groups are {listed}")
     scored: list[Scored] = []
     detectors: list[Detector] = []
+    how: Any = {"cluster": CLUSTER, "seed": plan.seed}
     for name, reference, match, file in _score_files(plan, out, report):
         report(f"{name} against {reference}, {match}: comparing")
         groups = _grouped(file, plan.by, plan)
@@ -373,7 +374,6 @@ def run_analyses(
         for row in rows:
             sides[str(row[plan.label.field]) == plan.label.human].append(row)
         by = sorted({str(row[plan.by]) for row in sides[False] if row.get(plan.by) is not None})
-        how: Any = {"cluster": CLUSTER, "scores": ["creativity_index"], "seed": plan.seed}
         for group in [None, *(by if len(by) > 1 else [])]:
             some = [row for row in sides[False] if group is None or str(row.get(plan.by)) == group]
             fits = calibrate_rows([*sides[True], *some], plan.label, str(file), **how)
@@ -385,7 +385,6 @@ def run_analyses(
                 rated = run_measure(ProbabilityMeasure(model), texts, file, row_of=probability_row)
                 for k, _ in enumerate(rated, 1):
                     report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
-                how = {"cluster": CLUSTER, "seed": plan.seed}
                 for calibrated in calibrate_rows(read_rows(file), plan.label, str(file), **how):
                     detectors.append(Detector(name, "a language model", None, calibrated))
     return Analyses(

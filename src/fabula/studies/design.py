@@ -390,9 +390,7 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path:
         raise InputError(f"{path}: rubric: {rubric.id} has no yes-no item, which ttcw counts")
 
 
-def new_study(
-    path: Path, design: NewKind, documents: Path, *, title: str = "", group_field: str = "group"
-) -> None:
+def new_study(path: Path, design: NewKind, documents: Path, *, group_field: str = "group") -> None:
     """Write a ready-to-run study for the researcher to edit. Raises `InputError`."""
     if path.exists():
         raise InputError(f"{path}: already exists; choose another name, or edit it")
@@ -405,9 +403,6 @@ def new_study(
     name = (name if name[:1].isalpha() else f"study-{name}")[:61].strip("-")
     text = text.replace("ID", _quoted(name), 1).replace("DOCUMENTS", _quoted(shown.as_posix()), 1)
     text = text.replace('group_field = "group"', f"group_field = {_quoted(group_field)}")
-    if title:
-        first, _, rest = text.partition("\ntitle = ")
-        text = f"{first}\ntitle = {_quoted(title)}\n{rest.partition(chr(10))[2]}"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 

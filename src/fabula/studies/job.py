@@ -133,7 +133,6 @@ class NewStudySettings(Settings):
         help="Stories (ttcw, pairs, best-worst), or what `feedback elicit` wrote (feedback).",
         check=lambda path: None if path.exists() else f"{path} does not exist",
     )
-    title: str = setting("", help="What participants see.")
     group_field: str | None = setting(
         None,
         help="Field that groups the stories (ttcw, pairs, best-worst).",
@@ -227,8 +226,7 @@ def new(file: StudyFile, settings: NewStudySettings) -> DesignedStudy:
     field = settings.group_field
     if field is None and settings.design != "feedback":
         field = group_field_of(settings.documents)
-    title, field = settings.title, field or "group"
-    new_study(file, settings.design, settings.documents, title=title, group_field=field)
+    new_study(file, settings.design, settings.documents, group_field=field or "group")
     try:
         design = load_study(file)
         units = read_units(design)
@@ -521,7 +519,6 @@ def _can_be_read(path: Path) -> str | None:
 class InviteSettings(LinkSettings):
     """Notes on those who are invited, and where their links are written."""
 
-    note: str = setting("", help="A note on these people, for your own use.")
     notes: Path | None = setting(
         None,
         help="File with one note per line: makes one invitation for each, in place of N.",
@@ -577,7 +574,7 @@ def invite(
         raise SettingsError("notes", f"and N ({n:,}) cannot be used together")
     if n is not None and (problem := _N_PEOPLE(n)):
         raise SettingsError("n", problem)
-    notes = [forms.clean_text(settings.note)] * (n or 0)
+    notes = [""] * (n or 0)
     if settings.notes is not None:
         lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
         if not (notes := [forms.clean_text(line) for line in lines if line.strip()]):

@@ -175,17 +175,6 @@ class CreativityIndexSettings(Settings):
         "they are left out.",
         default_text="prompt_id, pair_id or author, whichever exists",
     )
-    levels: str = setting(
-        "5-12", help="Values of L that the Creativity Index sums.", unit="LOW-HIGH"
-    )
-    n_words: int = setting(
-        256,
-        help="Cut each text at the end of the sentence in which it has more words than this.",
-        check=Between(12),
-    )
-    spread: int = setting(
-        50, help="Number of documents over which the spread is followed.", check=Between(1, 1000)
-    )
     model: str = setting(
         "local",
         help="Model whose log-probabilities are compared as detectors: local, a .gguf "
@@ -230,13 +219,12 @@ def creativity_index(
     """
     from fabula.core.store import dump_json, write_whole
     from fabula.novelty.detector import Label
-    from fabula.novelty.measure import Levels
     from fabula.reference.exclude import CopyRule
     from fabula.replicate import creativity_index as paper
     from fabula.show.charts import check_matplotlib
 
     check_matplotlib()
-    out, n_words, cluster = settings.out, settings.n_words, settings.cluster
+    out, cluster = settings.out, settings.cluster
     if folder is None and not settings.texts:
         raise SettingsError(
             "texts",
@@ -246,23 +234,20 @@ def creativity_index(
     label = Label.parse(settings.label)
     plan = paper.Plan({}, {}, label)
     if settings.texts:
-        texts = {p.stem: paper.read_set(p, n_words, label, cluster) for p in settings.texts}
+        texts = {p.stem: paper.read_set(p, paper.N_WORDS, label, cluster) for p in settings.texts}
         whole = (paper.read_set(p, None, label, cluster) for p in settings.texts)
         references = {} if settings.references else {"machine": paper.machines(label, whole)}
         plan = paper.Plan(texts, references, label)
     elif folder is not None:
-        plan = paper.release_plan(folder, n_words, cluster)
+        plan = paper.release_plan(folder, cluster)
     plan = replace(
         plan,
         references={path.name: path for path in settings.references} or plan.references,
         label=label,
         by=settings.by,
         cluster=settings.cluster,
-        spread=settings.spread,
         matches=settings.matches,
-        n_words=settings.n_words,
         seed=settings.seed,
-        levels=Levels.parse(settings.levels),
         model=None if settings.model == "none" else settings.model,
         exclude={"auto": CopyRule(), "none": None}.get(settings.exclude or "", plan.exclude),
         aligned=tuple((a, b) for a, _, b in (pair.partition("=") for pair in settings.aligned)),

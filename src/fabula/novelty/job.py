@@ -72,10 +72,9 @@ class NearOptions(Settings):
         "Words that do not count as content words.", "english", unit="english|none|FILE"
     )
     vectors: str | None = _near(
-        "Word vectors: a .vec or GloVe file, or a Hugging Face model's folder; spacy "
-        "for those of the English pipeline.",
+        "Word vectors: a .vec or GloVe file, or a Hugging Face model's folder.",
         "those of the sentence encoder",
-        unit="PATH|spacy",
+        unit="PATH",
     )
 
     def check_together(self) -> None:

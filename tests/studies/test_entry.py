@@ -34,7 +34,8 @@ def made(opened: Make) -> Make:
 
     def make(more: str, kind: str = "ttcw", **about: object) -> Running:
         rows = None if kind == "ttcw" else feedback_rows()[:1]
-        return opened(kind, rows, completion_code="C0DE", more=more, **about)
+        codes = "" if "[codes]" in more else '\n[codes]\ndone = "C0DE"\n'
+        return opened(kind, rows, more=more + codes, **about)
 
     return make
 
@@ -246,7 +247,7 @@ def test_who_has_answered_nothing_for_minutes_gives_the_place_back(made: Make):
 
 
 def test_a_place_is_kept_through_the_quiz_and_given_back_by_who_fails(made: Make):
-    running = made('[codes]\nfull = "FULL"\nfailed = "FA1L"\n', "feedback", raters=1)
+    running = made('[codes]\ndone = "C0DE"\nfull = "FULL"\nfailed = "FA1L"\n', "feedback", raters=1)
     first, page = come(running, 1)
     page = agree(first, page)
     assert "FULL" in come(running, 2)[1].text

@@ -229,7 +229,6 @@ class _File(Recruiting):
     group_field: str = "group"
     seed: Annotated[int, Field(ge=0)] = 0
     reason_words: Annotated[int, Field(ge=0, le=200)] = 4
-    completion_code: str = ""
     language: Language = "en"
     at_once: Literal[2, 4] = 2
     ties: bool = False
@@ -261,7 +260,6 @@ class StudyDesign:
     seed: int
     reason_words: int
     """Minimum number of words in a reason; 0 makes reasons optional."""
-    completion_code: str
     texts: Texts
     quiz: tuple[QuizQuestion, ...]
     quiz_pass: int
@@ -284,9 +282,7 @@ class StudyDesign:
     def code(self, outcome: Outcome) -> str:
         """Return the code or link for participants with this outcome; empty if there is none."""
         code: str = getattr(self.people.codes, outcome)
-        if not code and outcome == "attention":
-            return self.code("done")
-        return code or (self.completion_code if outcome == "done" else "")
+        return self.people.codes.done if not code and outcome == "attention" else code
 
     @property
     def digest(self) -> str:

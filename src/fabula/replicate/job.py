@@ -46,22 +46,13 @@ class Replicated(Result):
 
 @dataclass(frozen=True, slots=True)
 class TtcwSettings(Settings):
-    """Which judges to show beside the experts."""
+    """What is drawn."""
 
-    judges: tuple[Path, ...] = setting(
-        (),
-        help="Answers by a judge, as in llm_judges/.",
-        option="judge",
-        default_text="all of DIR/llm_judges",
-    )
-    preferences: Path | None = setting(
-        None, help="Measurements of the rubric `preference`, for Figure 4; the release has none."
-    )
     plot: Path | None = plot_setting("Draw Figure 3 here (.svg, .pdf or .png).")
 
 
 def ttcw(folder: Annotated[Path, "DIR"], settings: TtcwSettings) -> Replicated:
-    """Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
+    """Tables 5 and 6 and Figure 3 of "Art or Artifice?" (Chakrabarty et al. 2024).
 
     DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval.
 
@@ -69,7 +60,7 @@ def ttcw(folder: Annotated[Path, "DIR"], settings: TtcwSettings) -> Replicated:
     """
     from fabula.replicate.ttcw import replica_tables, replicate_ttcw, save_distribution
 
-    replica = replicate_ttcw(folder, judges=settings.judges, preferences=settings.preferences)
+    replica = replicate_ttcw(folder)
     if settings.plot is not None:
         save_distribution(replica, settings.plot)
     return Replicated(replica_tables(replica), replica.to_json())
@@ -93,11 +84,6 @@ class LinguisticMetricsSettings(Settings):
     )
     stride: int = setting(
         5, help="Number of sentences from the start of one passage to the next.", check=Between(1)
-    )
-    n_epochs: int = setting(
-        3,
-        help="Number of passes of the recurrent network over the training texts.",
-        check=Between(1),
     )
     recurrent: bool = setting(True, help="Train the recurrent network (needs torch).")
     seed: int = seed_setting()
@@ -133,7 +119,6 @@ def linguistic_metrics(
         settings.train,
         settings.out,
         stride=settings.stride,
-        n_epochs=settings.n_epochs,
         recurrent=settings.recurrent,
         seed=settings.seed,
         n_jobs=settings.processes.n_processes,

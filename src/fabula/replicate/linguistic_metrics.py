@@ -107,7 +107,6 @@ def replicate_table(
     out: Path,
     *,
     stride: int = 5,
-    n_epochs: int = 3,
     recurrent: bool = True,
     seed: int = 0,
     n_jobs: int = 1,
@@ -129,10 +128,13 @@ def replicate_table(
     if recurrent:
         from fabula.continuation.recurrent import Progress, Training, train_recurrent
 
-        def show(progress: Progress) -> None:
-            report("training the recurrent network", progress.window, n_epochs * progress.n_windows)
+        plan = Training(seed=seed)
 
-        train_recurrent(corpus, Training(n_epochs=n_epochs, seed=seed), report=show)
+        def show(progress: Progress) -> None:
+            n_windows = plan.n_epochs * progress.n_windows
+            report("training the recurrent network", progress.window, n_windows)
+
+        train_recurrent(corpus, plan, report=show)
     kinds = {system: kind for system, kind in _KINDS.items() if recurrent or kind != "recurrent"}
     continuations: list[Continuation] = []
     with kept_rows(out / "systems.jsonl", CONTINUATIONS) as kept:

@@ -158,7 +158,7 @@ def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(
     }
     for form, read in readers.items():
         out, people = tmp_path / f"a.{form}", tmp_path / f"p.{form}"
-        invoke("study", "export", study.design.path, "--out", out, "--format", form, "--wide",
+        invoke("study", "export", study.design.path, "--out", out, "--wide",
                "--people", people)  # fmt: skip
         wide = {(row["rater"], row["id"]): row for row in read(out)}
         assert set(wide) == {(r, d) for r in ("p0001", "p0002") for d in ("=1+1", rows[1]["id"])}

@@ -354,23 +354,30 @@ def serve(
     return Result()
 
 
+_TABLES = (".jsonl", ".csv", ".xlsx", ".parquet")
+
+
+def _is_table(path: Path) -> str | None:
+    ends = path.suffix in _TABLES
+    return None if ends else f"must end with {', '.join(_TABLES)}, got {path.name!r}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings(Settings):
-    """Which answers are exported, and in what format."""
+    """Which answers are exported, and to which files; each has the format of its ending."""
 
-    format: Literal["jsonl", "csv", "xlsx", "parquet"] = setting(
-        "jsonl", help="Format of the files."
+    out: Path = setting(
+        help="Write the measurements here (.jsonl, .csv, .xlsx or .parquet).", check=_is_table
     )
-    out: Path = setting(help="Write the measurements here.")
     unfinished: bool = setting(False, help="Include answers that were not handed in.")
     wide: bool = setting(
         False, help="Write a row for each person and text, with a column for each item."
     )
     people_file: Path | None = setting(
-        None, help="Write a table of participants here, in the same format.", option="people"
+        None, help="Write a table of participants here.", check=_is_table, option="people"
     )
     times: Path | None = setting(
-        None, help="Write the time each person took over each page here, in the same format."
+        None, help="Write the time each person took over each page here.", check=_is_table
     )
 
 
@@ -416,11 +423,11 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
             pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
             spent = page_times(connection, pages) if times else []
     write = exporting.write_wide if settings.wide else exporting.write_measurements
-    write(marks, settings.out, settings.format)
+    write(marks, settings.out)
     if people is not None:
-        exporting.write_people(everybody, people, settings.format)
+        exporting.write_people(everybody, people)
     if times is not None:
-        exporting.write_times(spent, times, settings.format)
+        exporting.write_times(spent, times)
     valid = [mark for mark in marks if mark.value is not None]
     n_people = len({mark.rater for mark in valid})
     return Exported([path for path in files.values() if path], len(valid), n_people)

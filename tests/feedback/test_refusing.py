@@ -71,7 +71,7 @@ def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path):
 def test_a_refusal_is_no_label_and_no_title(tmp_path: Path):
     with serving(lambda *_: REFUSAL) as served:
         model = f"{served.url}#m"
-        invoke("judge", "themes", rationales(tmp_path), "--name-with-model", "--model", model,
+        invoke("judge", "themes", rationales(tmp_path), "--model", model,
                "--out", tmp_path / "t.jsonl")  # fmt: skip
         invoke("rubric", "make", measures(tmp_path), "--model", model, "--out", tmp_path / "r.toml")
         assert len(served.requests) > 1

@@ -377,7 +377,6 @@ def settings_targets() -> dict[str, Target]:
     from fabula.feedback.eliciting import load_prompts
     from fabula.jobs.shared_settings import read_config
     from fabula.raters.labels import read_labels
-    from fabula.reference.catalogue import read_catalogue
     from fabula.rubrics.load import load_rubric, parse_rubric
     from fabula.studies.design import load_study
 
@@ -407,10 +406,6 @@ def settings_targets() -> dict[str, Target]:
         "config": Target(
             on_file(read_config_at, "fabula.toml"),
             (b'reference = ["a.ref"]\nmodel = "local"\n[prices]\nx = "1/10"\n',),
-        ),
-        "catalogue": Target(
-            on_file(read_catalogue, "c.toml"),
-            ((fabula / "reference" / "catalogue.toml").read_bytes(),),
         ),
         "labels.jsonl": Target(on_file(lambda p: read_labels(p, rubric), "l.jsonl"), (label_rows,)),
         "labels.csv": Target(on_file(lambda p: read_labels(p, rubric), "l.csv"), (csv,)),

@@ -79,7 +79,6 @@ def n_words_of(text: str) -> int:
 
 Sources = tuple[Sequence[str], Reading]
 _PRICED_WORDS = 100_000_000
-_CATALOGUE_HELP = "Additional corpora by name, or other locations for known ones (.toml)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,6 @@ class SampleSettings(Settings):
         help="Read only books by this author, as in 'Austen, Jane' (gutenberg-mirror).",
         unit="NAME",
     )
-    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +286,7 @@ def build(
 
     names = sources.names
     before = Manifest.read(settings.out) if settings.add else None
-    catalogue = read_catalogue(sampling.catalogue)
+    catalogue = read_catalogue()
     # A file of that name comes first.
     if len(names) == 1 and names[0] in catalogue.corpora and not Path(names[0]).exists():
         if settings.add:
@@ -384,9 +382,8 @@ def _build_written(
     from fabula.reference.openings import by_line, draw_sentences, written_documents
     from fabula.text import check_ids
 
-    unfit = picked(sampling, "author", "catalogue")
-    others = {"add": settings.add, "share": settings.share, "kind": settings.engine.kind == "ray"}
-    for name, value in {**others, **unfit}.items():
+    unfit = {"add": settings.add, "share": settings.share, "author": sampling.author}
+    for name, value in {**unfit, "kind": settings.engine.kind == "ray"}.items():
         if value:
             raise SettingsError(name, "cannot be used with `written_by`")
     answers = settings.out.with_name(settings.out.name + ".jsonl")
@@ -457,7 +454,6 @@ class InfoSettings(Settings):
         False,
         help="Show the reference groups that ship with Fabula: the median and the middle 80 %.",
     )
-    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
 
 
 class ReferenceInfo(Result, ABC):
@@ -552,7 +548,7 @@ def info(
     """
     from fabula.reference.catalogue import read_catalogue
 
-    catalogue = read_catalogue(settings.catalogue)
+    catalogue = read_catalogue()
     is_listed = name is None or name in catalogue.corpora or catalogue.index(name) is not None
     is_groups = settings.groups or (name is not None and name.endswith(".jsonl"))
     if name is not None and not is_groups and (Path(name).exists() or not is_listed):

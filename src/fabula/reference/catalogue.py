@@ -96,7 +96,6 @@ class Collection:
     n_bytes: int | None = None
     n_download_bytes: int | None = None
     n_tokens: int | None = None
-    tokens_are: str = ""
     youngest: int | None = None
     """The last year in which a document can have been written."""
     youngest_is: str = ""

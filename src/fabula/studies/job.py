@@ -606,7 +606,7 @@ def _tell_if_local(settings: LinkSettings, progress: Progress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PeopleSettings(LinkSettings):
-    """What is done: one of four."""
+    """What is done: one of three."""
 
     reissue: bool = setting(
         False, help="Print a new link for each PARTICIPANT; the old link stops working."
@@ -617,10 +617,6 @@ class PeopleSettings(LinkSettings):
         "cannot be undone; the answers stay in the database.",
     )
     forget: bool = setting(False, help="Delete all answers of each PARTICIPANT permanently.")
-    statuses: bool = setting(
-        False,
-        help="Fetch the status of the study's submissions from Prolific, as a running server does.",
-    )
     status: str | None = setting(
         None,
         help="With `remove`: everybody whose submission has this status on the platform: RETURNED, "
@@ -629,9 +625,9 @@ class PeopleSettings(LinkSettings):
     )
 
     def check_together(self) -> None:
-        if self.reissue + self.remove + self.forget + self.statuses != 1:
+        if self.reissue + self.remove + self.forget != 1:
             raise SettingsError(
-                "reissue", "or `remove`, `forget` or `statuses` must be given, and only one of them"
+                "reissue", "or `remove` or `forget` must be given, and only one of them"
             )
         if self.status is not None and not self.remove:
             raise SettingsError("status", "is only for `remove`")
@@ -664,40 +660,18 @@ def people(
 ) -> PeopleDone:
     """Look after the participants of a study; each PARTICIPANT is a name such as p0007.
 
-    A new link is shown once and not kept. The API token for `statuses` is read from the environment
-    variable FABULA_PROLIFIC_TOKEN; places of people who returned their submission, or timed out,
-    are given to others.
+    A new link is shown once and not kept.
 
     Raises `InputError`.
     """
-    for name in ("statuses", "status"):
-        if participants and getattr(settings, name):
-            raise SettingsError(name, "and participants cannot be used together")
+    if participants and settings.status:
+        raise SettingsError("status", "and participants cannot be used together")
     if not participants and settings.remove and not settings.status:
         raise SettingsError("status", "or participants (such as p0007) must be given")
     for name in ("reissue", "forget"):
         if not participants and getattr(settings, name):
             raise SettingsError(name, "needs participants (such as p0007)")
     with open_study(file, place) as study:
-        if settings.statuses:
-            from fabula.studies.platforms import Prolific, Statuses
-
-            token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
-            if not token:
-                need = "is not set; set it to a token for Prolific's API"
-                raise InputError(f"{PLATFORM_TOKEN}: {need}")
-            if not entry.studies:
-                need = "`studies` is missing; list the study's ids at Prolific"
-                raise InputError(f"{study.design.path}: entry: {need}")
-            done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
-            assert done is not None
-            lines = [
-                f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
-                f"{done.n_returned:,} units given back"
-            ]
-            if done.n_unknown:
-                lines.append(f"{done.n_unknown:,} people have no submission at Prolific")
-            return PeopleDone(asdict(done), lines)
         if not settings.reissue:
             return _left_out(study, participants, settings, agree)
         from fabula.studies.participants import number_of, reissue

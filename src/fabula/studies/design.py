@@ -68,8 +68,6 @@ class Entry(Strict):
     """URL to which the platform sends people; signed URLs must be issued for it."""
     joins_per_address: Annotated[int, Field(ge=0)] = 20
     """Maximum number of people per IP address and day; 0 for no limit."""
-    every_s: Annotated[float, Field(ge=10)] = 60
-    """Interval at which a running server fetches statuses, in seconds."""
     api: str = _PROLIFIC
 
 

@@ -377,11 +377,8 @@ def settings_targets() -> dict[str, Target]:
     from fabula.feedback.eliciting import load_prompts
     from fabula.jobs.shared_settings import read_config
     from fabula.raters.labels import read_labels
-    from fabula.reference.catalogue import read_catalogue
     from fabula.rubrics.load import load_rubric, parse_rubric
-    from fabula.studies import labels as labels_of_studies
     from fabula.studies.design import load_study
-    from fabula.studies.labels import load_labels
 
     def read_config_at(path: Path) -> object:
         with contextlib.chdir(path.parent):
@@ -392,7 +389,6 @@ def settings_targets() -> dict[str, Target]:
     labels = [{"document": name, "item": item, "rater": "r", "value": "Yes"} for name in "ab"]
     label_rows = "".join(json.dumps(row) + "\n" for row in labels).encode()
     csv = f"document,item,rater,value\na,{item},r,Yes\n".encode()
-    labels_folder = Path(labels_of_studies.__file__).with_name("languages")
     fabula = ROOT / "src" / "fabula"
     return {
         "rubric": Target(
@@ -400,10 +396,6 @@ def settings_targets() -> dict[str, Target]:
             tuple(path.read_bytes() for path in (fabula / "rubrics").glob("*.toml")),
         ),
         "study": Target(on_file(load_study, "s.toml"), (_STUDY,)),
-        "labels": Target(
-            on_file(lambda path: load_labels(path.name, path.parent), "own.toml"),
-            ((labels_folder / "en.toml").read_bytes(),),
-        ),
         "prompts": Target(
             on_file(load_prompts, "p.toml"),
             (
@@ -414,10 +406,6 @@ def settings_targets() -> dict[str, Target]:
         "config": Target(
             on_file(read_config_at, "fabula.toml"),
             (b'reference = ["a.ref"]\nmodel = "local"\n[prices]\nx = "1/10"\n',),
-        ),
-        "catalogue": Target(
-            on_file(read_catalogue, "c.toml"),
-            ((fabula / "reference" / "catalogue.toml").read_bytes(),),
         ),
         "labels.jsonl": Target(on_file(lambda p: read_labels(p, rubric), "l.jsonl"), (label_rows,)),
         "labels.csv": Target(on_file(lambda p: read_labels(p, rubric), "l.csv"), (csv,)),

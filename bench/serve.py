@@ -2,10 +2,11 @@
 
     python bench/serve.py [SECONDS] [--smoke]
 
-The service is `fabula reference serve` in a process of its own; the load comes from this one, on
-the same machine: each client sends its next request when the answer to the last is there. Texts of
-250 words by people and models, against all books and speeches at hand; what is counted is texts,
-also where a request has several, as those of a client that scores a file do.
+The service is that of `fabula reference serve`, without its limits, in a process of its own; the
+load comes from this one, on the same machine: each client sends its next request when the answer to
+the last is there. Texts of 250 words by people and models, against all books and speeches at hand;
+what is counted is texts, also where a request has several, as those of a client that scores a file
+do.
 """
 
 from __future__ import annotations
@@ -41,6 +42,15 @@ N_CLIENTS = (1, 8, 64)
 N_TEXTS, N_WORDS = corpora.sized(400, 32), 250
 N_TOGETHER = 16
 """Texts in a request that has several."""
+UNLIMITED = """
+import sys
+from functools import partial
+from pathlib import Path
+from fabula.reference import client, job
+client.Limits = partial(client.Limits, n_per_s=0, n_waiting=256)
+job.serve([Path(sys.argv[1])], job.ServeSettings(port=0), announce=partial(print, flush=True))
+"""
+"""What serves a corpus as the command does, to one client that asks for all at once."""
 SHARE, LATE_MS = 1 / 3, 50
 """Targets: of a call's texts a second, at best; the 99th percentile of a text, at 64 clients."""
 
@@ -102,10 +112,8 @@ def encoded(body: object) -> bytes:
 def service(path: Path) -> Iterator[tuple[str, int]]:
     """Its address, and the number of its process."""
     process = subprocess.Popen(
-        [corpora.FABULA, "reference", "serve", str(path), "--port", "0",
-         "--set", "serving.rate=0", "--set", "serving.waiting=256"],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", UNLIMITED, str(path)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     try:
         told = (re.search(r"--reference (\S+)", line) for line in process.stdout)

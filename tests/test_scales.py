@@ -276,19 +276,3 @@ def test_inspect_reports_its_figures(tmp_path: Path):
     given = zip([Score(value=3.0), Score(value=2.0)], logged, strict=True)
     figures = by_item()([SampleScore(score=one, sample_metadata=about) for one, about in given])
     assert [figures[f"pace: {letter}"] for letter in "ABC"] == [0.0, 0.5, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("scale", "digest"),
-    [
-        ("{}", "5741f010"),
-        ("{ kind = 'rank' }", "38dfe6a5"),
-        ("{ kind = 'choice', options = ['a', 'b'], values = [1, 2] }", "2e057309"),
-        ("{ kind = 'number', low = 1, high = 5 }", "53ba4cb1"),
-    ],
-)
-def test_digests_are_those_of_verdicts_that_are_kept(scale: str, digest: str):
-    # As signatures hold them since the first verdicts: another one would part old from new.
-    text = 'id = "m"\nversion = "1"\ntitle = "M"\n[[items]]\nid = "a"\nindex = 1\ntitle = "A"\n'
-    text += f'question = "Q"\nscale = {scale}\n'
-    assert parse_rubric(text.encode(), "m.toml").digest == digest

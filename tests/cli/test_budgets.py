@@ -103,7 +103,7 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
         stories(f), "--kind", "novel", "--out", f / "o.jsonl"],
     ("stories plot", "--model"): lambda f: [stories(f), "--out", f / "o.jsonl"],
     ("stories write", "--model"): lambda f: [plots(f), "--out", f / "o.jsonl"],
-    ("judge themes", "--model"): lambda f: [rationales(f), "--name-with-model"],
+    ("judge themes", "--model"): lambda f: [rationales(f)],
 }  # fmt: skip
 NEEDS_DATA = {("judge calibrate", "--model")}
 

@@ -55,7 +55,6 @@ def test_two_files_or_a_field_give_the_same(folder: Path):
         ("human.jsonl --by label", "all texts have the same label"),
         ("all.jsonl --by label --background infinigram:v4",
          "--background infinigram:v4: must be a corpus"),
-        ("all.jsonl human.jsonl --set tests.shortest=6", "--set tests.longest must be at least"),
         ("all.jsonl human.jsonl --words 500", "fewer words with --words"),
         ("machine.jsonl human.jsonl --out human.jsonl", "is already read or written"),
     ],

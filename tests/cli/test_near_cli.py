@@ -49,7 +49,7 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_the_published_search_is_set_by_its_preset_alone():
-    for name in ("threshold", "floor", "ratio", "meaning", "bits"):
+    for name in ("threshold", "meaning", "bits"):
         with pytest.raises(SettingsError, match=f"`{name}` is part of what `preset` sets"):
             NearOptions(preset="paper", **{name: 1})  # type: ignore[arg-type]
 
@@ -126,7 +126,7 @@ def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path)
     ]  # fmt: skip
     texts = write_rows(tmp_path / "own.jsonl", rows)
     command = ["replicate", "creativity-index", "--texts", texts, "--reference", corpus,
-               "--out", tmp_path / "out", "--model", "none", "--spread", "3"]  # fmt: skip
+               "--out", tmp_path / "out", "--model", "none"]  # fmt: skip
     first = invoke(*command).stdout
     for expected in ("own", "bot", "human / machine", "verbatim", "near", "match:near|L:5-12"):
         assert expected in first
@@ -139,8 +139,8 @@ def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path)
     assert found["paper"]["verbatim"] == 52.2
     claims = {one["column"]: one for one in found["claims"]}
     assert {name: one["printed"] for name, one in claims.items()} == found["paper"]
-    # Three documents are not fifty: nothing is set beside the paper's.
-    assert claims["human_uniqueness_50"]["computed"] is None
+    curves = next(row["uniqueness"] for row in found["spread"] if row["match"] == "near")
+    assert claims["human_uniqueness_50"]["computed"] == curves["human"][50]
     assert all(one["why"] for one in claims.values())
     assert invoke(*command).stdout == first, "a second run takes what is there"
     assert (tmp_path / "out" / "results.json").read_bytes() == results

@@ -12,8 +12,6 @@ from tests.commands import invoke, refused
 from tests.commands import write_rows as write_plain
 from tests.serving import completion, serving
 
-from fabula.cli.main import cli
-from fabula.cli.records import written_by
 from fabula.cli.rerun import compare_results
 from fabula.core.errors import InputError
 from fabula.core.instruments import own_parts
@@ -205,12 +203,6 @@ def test_a_strangers_record_writes_nothing_outside_of_its_own_folder(scored: Pat
     assert rerun(scored)[0] in (0, 1)
     assert planted.read_text() == "mine"
     assert not (scored.parents[1] / "new.log").exists()
-
-
-def test_the_answers_of_a_strangers_record_are_no_place_of_the_users():
-    build = cli.get_command(None, "reference").get_command(None, "build")
-    given = {"sources": ["b"], "answers": "a", "out": "o"}
-    assert set(written_by(build, given)) == {"answers", "out"}
 
 
 def test_a_strangers_record_removes_no_document(scored: Path):

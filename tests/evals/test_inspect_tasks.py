@@ -191,8 +191,9 @@ def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: P
     verdicts = fb.judge(stories, model=judged, style="verdict-first", items=only)
     overall = fb.judge_agreement(verdicts, labels=experts).to_json()["judges"][0]
     prompt = prompt_of_signature(verdicts.measurements()[0].signature)
+    judge = "openai-api/served/m@openai-api/served"
     known = Trust(
-        "openai-api/served/m", load_rubric("ttcw").key, "verdict-first", prompt, "all",
+        judge, load_rubric("ttcw").key, "verdict-first", prompt, "all",
         kappa=0.25, low=0.125, high=0.375, n=504, n_missing=0, balanced_accuracy=0.6, data="x",
         samples=1, temperature=0.0,
     )  # fmt: skip

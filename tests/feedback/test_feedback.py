@@ -183,14 +183,13 @@ def test_every_measure_of_every_subset_is_that_of_a_slow_count(pieces: list[Any]
                    prompt=prompt)
         for text, method, prompt, perfect, story in pieces
     ]  # fmt: skip
-    for within in ("cell", "subset"):
-        subsets = list(score_answers(read_answers(rows), within=within))
-        assert len({tuple(s.where) for s in subsets}) == 2 ** len(scores.DIMENSIONS)
-        for subset in subsets:
-            check_subset(subset, rows, within)
+    subsets = list(score_answers(read_answers(rows)))
+    assert len({tuple(s.where) for s in subsets}) == 2 ** len(scores.DIMENSIONS)
+    for subset in subsets:
+        check_subset(subset, rows)
 
 
-def check_subset(subset: scores.Subset, rows: list[dict[str, Any]], within: str) -> None:
+def check_subset(subset: scores.Subset, rows: list[dict[str, Any]]) -> None:
     chosen = [r for r in rows if all(str(r[name]) == v for name, v in subset.where.items())]
     assert subset.n == len(chosen)
     values = {name: e.value for name, e in subset.values.items()}
@@ -204,13 +203,12 @@ def check_subset(subset: scores.Subset, rows: list[dict[str, Any]], within: str)
     # Who says perfect of everything is right as often as stories are whole.
     whole = pytest.approx(np.mean([r["method"] == "original" for r in chosen]))
     assert values["perfect_precision_chance"] == whole
-    around = rows if within == "cell" else chosen
-    imperfect = [r for r in around if PERFECT not in r["feedback"]]
-    for name, others in ("repetition", around), ("repetition_imperfect", imperfect):
+    imperfect = [r for r in rows if PERFECT not in r["feedback"]]
+    for name, others in ("repetition", rows), ("repetition_imperfect", imperfect):
         each = []
         for row in (r for r in chosen if any(r is other for other in others)):
             # In the cell: the answers of this model to this prompt with so many examples.
-            peers = [r for r in others if within == "subset" or cell(r) == cell(row)]
+            peers = [r for r in others if cell(r) == cell(row)]
             place = next(k for k, peer in enumerate(peers) if peer is row)
             each.append(plain_repetition([plain(r["feedback"]) for r in peers], place))
         known = [value for value in each if value is not None]

@@ -289,23 +289,18 @@ def test_trust_in_what_an_address_serves_is_not_trust_in_the_address(tmp_path: P
 
 def test_trust_of_another_mode_says_so(tmp_path: Path):
     book = TrustBook(tmp_path / "trust.jsonl")
-    old = replace(MEASURED, how="1 answer at temperature 0")
-    one = replace(old, samples=1, temperature=0.0)
     five = Mode(5, 1.8)
 
     def found(mode: Mode) -> Trust:
         return TrustBook(tmp_path / "trust.jsonl").find(*ARGS, mode)["all"]
 
-    book.add([old])
-    # A file from before modes were kept is read, and is no measurement of this mode.
-    assert "in another mode (1 answer at temperature 0)" in found(Mode(1, 0.0)).shown
-    book.add([one])
+    book.add([MEASURED])
     assert found(Mode(1, 0.0)).shown == "0.50 [0.40, 0.60], n 36"
     assert "in another mode (1 answer at temperature 0)" in found(five).shown
     assert "may not hold" in found(five).worth
     assert found(five).n_dots == 0
     assert "another mode" in found(Mode(1, 0.0, "on")).shown
-    book.add([replace(one, samples=5, temperature=1.8, kappa=0.1)])
+    book.add([replace(MEASURED, samples=5, temperature=1.8, kappa=0.1)])
     assert (found(five).kappa, found(Mode(1, 0.0)).kappa) == (0.1, 0.5)
 
 
@@ -316,7 +311,7 @@ def test_trust_at_another_reasoning_effort_is_of_another_mode(tmp_path: Path):
     assert thinking.signature("m").differences(PLAN.signature("m")) == ["effort: high | absent"]
     mode = Mode.of(dict(thinking.signature("m").parts))
     assert str(mode) == "1 answer at temperature 0, reasoning effort high"
-    high = replace(MEASURED, how=str(mode), samples=1, temperature=0.0, effort="high")
+    high = replace(MEASURED, effort="high")
     TrustBook(tmp_path / "trust.jsonl").add([high, replace(high, effort="", kappa=0.1)])
     again = TrustBook(tmp_path / "trust.jsonl")
     assert again.find(*ARGS, mode)["all"] == high
@@ -326,15 +321,12 @@ def test_trust_at_another_reasoning_effort_is_of_another_mode(tmp_path: Path):
 
 def test_the_day_of_a_measurement_is_kept_and_shown_and_may_be_absent(tmp_path: Path):
     path = tmp_path / "trust.jsonl"
-    old = replace(MEASURED, how="h")
-    TrustBook(path).add([replace(old, date="2026-05-31")])
-    assert TrustBook(path).find(*ARGS)["all"].origin == "x; h; measured on 2026-05-31"
+    TrustBook(path).add([replace(MEASURED, date="2026-05-31")])
+    drawn = "x; 1 answer at temperature 0"
+    assert TrustBook(path).find(*ARGS)["all"].origin == f"{drawn}; measured on 2026-05-31"
+    assert MEASURED.origin == drawn
     row = json.loads(path.read_text())
-    for name in ("date", "effort", CHECKSUM):
-        del row[name]
-    path.write_text(json.dumps(row) + "\n")
-    assert TrustBook(path).find(*ARGS)["all"] == old
-    assert old.origin == "x; h"
+    del row[CHECKSUM]
     for broken in (row | {"date": "yesterday"}, {"model": 1}):
         path.write_text(json.dumps(broken) + "\n")
         with pytest.raises(InputError, match=r"trust\.jsonl.*not a file of trust"):

@@ -98,13 +98,13 @@ def test_paraphrases_stay_out_of_the_rubrics_digest_and_in_the_signature():
         for n in (0, 1)
     }
     assert len(signatures) == 3
-    assert load_rubric("ttcw").key == "ttcw-1@7d00bb8d"
+    assert load_rubric("ttcw").key == "ttcw-1@ab4ffc9a"
 
 
 def test_trust_of_one_wording_is_another_modes(thrice: list[Measurement], tmp_path: Path):
     panel = panel_of([(s.id, "warm", "ann", 1.0) for s in STORIES], "x")
     trusts = trust_of(judge_agreement(thrice, panel, ONE, "item"), ONE)
-    assert "in 3 wordings" in trusts[0].how
+    assert "in 3 wordings" in str(trusts[0].mode)
     book = TrustBook(tmp_path / "trust.jsonl")
     book.add(trusts)
     parts = dict(Signature.parse(thrice[0].signature).parts)

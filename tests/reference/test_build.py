@@ -11,7 +11,7 @@ from fabula.core.errors import BusyError, CorpusError, InputError
 from fabula.core.store import writer_lock
 from fabula.core.types import Document
 from fabula.reference.build import BuildParameters, add_documents, remove_documents
-from fabula.reference.files import Manifest
+from fabula.reference.files import Manifest, seal
 from fabula.reference.search import Reference
 
 
@@ -90,7 +90,7 @@ def test_a_run_stopped_after_its_last_rename_is_not_done_twice(tmp_path: Path, v
         add_documents(texts(20, seed=1), path, n_jobs=1)
     after = contents(path)
     # What stands on disk when the process dies between writing the manifest and this file's end.
-    (path / "building.json").write_text(json.dumps({"first": before}))
+    (path / "building.json").write_text(json.dumps(seal({"first": before})))
     if verb == "add":
         add_documents(texts(20, seed=1), path, n_jobs=1)
     else:
@@ -137,7 +137,8 @@ def test_a_restart_that_was_killed_takes_nothing_of_the_old_build(tmp_path: Path
     # As it stands while the old build is being cleared: some files are gone already.
     (tmp_path / "r" / "manifest.json").unlink()
     (tmp_path / "r" / "shards" / "00001" / "tokens.npy").unlink()
-    (tmp_path / "r" / "building.json").write_text('{"clearing": true, "first": 0}')
+    clearing = seal({"clearing": True, "first": 0})
+    (tmp_path / "r" / "building.json").write_text(json.dumps(clearing))
     Reference.build(texts(60), tmp_path / "r", shard_tokens=300)
     Reference.build(texts(60), tmp_path / "w", shard_tokens=300)
     assert contents(tmp_path / "r") == contents(tmp_path / "w")

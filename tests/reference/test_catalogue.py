@@ -6,6 +6,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from tests.commands import invoke
 from tests.corpus_serving import Holdings, serving_corpora
-from tests.forking import fabula_command
 
 from fabula.core.errors import CorpusError, InputError
 from fabula.reference import catalogue as catalogue_module
@@ -38,9 +38,13 @@ def held() -> Iterator[Holdings]:
 
 
 @pytest.fixture
-def known(held: Holdings, tmp_path: Path) -> Path:
+def known(held: Holdings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The catalogue that ships, with the local server for all others."""
-    return held.localised(SHIPPED, tmp_path / "catalogue.toml")
+    local = held.localised(SHIPPED, tmp_path / "catalogue.toml")
+    monkeypatch.setattr(catalogue_module, "_SHIPPED", local)
+    read_catalogue.cache_clear()
+    yield local
+    read_catalogue.cache_clear()
 
 
 def words(seed: object, n: int) -> str:
@@ -64,7 +68,7 @@ def build(known: Path, tmp_path: Path) -> Build:
     """What the command says, on one line; the corpus is `tmp_path / out`."""
 
     def run(given: str, out: str = "ref", *, refused: bool = False) -> str:
-        more = ("--catalogue", known, "--out", tmp_path / out, "--jobs", "1")
+        more = ("--out", tmp_path / out, "--jobs", "1")
         result = invoke("reference", "build", *given.split(), *more, code=None)
         assert (result.exit_code != 0) == refused, result.output
         kinds = InputError | CorpusError | SystemExit | None
@@ -253,8 +257,12 @@ def test_books_on_the_hub_are_named_in_a_column_of_json(
 def build_from_hub(held: Holdings, known: Path, name: str, sample: str, folder: Path) -> None:
     """In a process of its own: the hub's client reads its environment once."""
     hub = {"HF_ENDPOINT": f"{held.url}/huggingface.co", "HF_HOME": str(folder / "hf")}
-    given = ("--sample", sample, "--catalogue", known, "--out", folder / "ref", "--jobs", "1")
-    command = [fabula_command(), "reference", "build", name, *given]
+    code = (
+        "import sys; from pathlib import Path; from fabula.__main__ import main; "
+        f"from fabula.reference import catalogue; catalogue._SHIPPED = Path({str(known)!r}); main()"
+    )
+    given = ("--sample", sample, "--out", folder / "ref", "--jobs", "1")
+    command = [sys.executable, "-c", code, "reference", "build", name, *given]
     subprocess.run(command, env={**os.environ, **hub}, capture_output=True, check=True)
 
 

@@ -169,7 +169,7 @@ def plan_of(release: Path, folder: Path, **changes: Any) -> Plan:
     return replace(
         paper.release_plan(release),
         **{"references": {"ref": folder / "ref"}, "matches": ("verbatim",), "model": None,
-           "spread": 2, **changes},
+           **changes},
     )  # fmt: skip
 
 

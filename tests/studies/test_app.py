@@ -178,7 +178,7 @@ def test_who_reads_longer_than_the_hours_still_hands_in(running: Running):
 
 
 def test_who_finds_nothing_to_read_gets_no_code(opened: Make):
-    running = opened("ttcw", completion_code="C0DE", raters=1)
+    running = opened("ttcw", more='[codes]\ndone = "C0DE"\n', raters=1)
     first, second, again = (TestClient(running.app) for _ in range(3))
     send(first, "/consent", first.get(f"/join?PROLIFIC_PID={0:024x}"))
     # The place is taken from consent on: who comes now is not asked for theirs.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.commands import invoke, refused, rows_of
+from tests.commands import invoke, rows_of
 from tests.http_serving import Handler, on_loopback
 from tests.studies.platform_simulation import TOKEN, MockProlific, mock_prolific, simulate
 from tests.studies.running import ENDING, Make, Running, csrf, feedback_rows, hidden, save, send
@@ -34,7 +34,8 @@ def made(opened: Make) -> Make:
 
     def make(more: str, kind: str = "ttcw", **about: object) -> Running:
         rows = None if kind == "ttcw" else feedback_rows()[:1]
-        return opened(kind, rows, completion_code="C0DE", more=more, **about)
+        codes = "" if "[codes]" in more else '\n[codes]\ndone = "C0DE"\n'
+        return opened(kind, rows, more=more + codes, **about)
 
     return make
 
@@ -246,7 +247,7 @@ def test_who_has_answered_nothing_for_minutes_gives_the_place_back(made: Make):
 
 
 def test_a_place_is_kept_through_the_quiz_and_given_back_by_who_fails(made: Make):
-    running = made('[codes]\nfull = "FULL"\nfailed = "FA1L"\n', "feedback", raters=1)
+    running = made('[codes]\ndone = "C0DE"\nfull = "FULL"\nfailed = "FA1L"\n', "feedback", raters=1)
     first, page = come(running, 1)
     page = agree(first, page)
     assert "FULL" in come(running, 2)[1].text
@@ -344,23 +345,18 @@ def returning(made: Make, mock: MockProlific) -> Running:
     return running
 
 
-def test_statuses_are_fetched_by_command_and_a_broken_list_changes_nothing(
-    made: Make, mock: MockProlific, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_list_of_statuses_that_breaks_off_changes_nothing(made: Make, mock: MockProlific):
     running = returning(made, mock)
-    running.store.close()
     for k in range(2, 40):
         mock.add(f"{100 + k:024x}", f"{k:024x}")
-    command = ["study", "people", "--statuses", str(running.design.path), "--json"]
-    assert "FABULA_PROLIFIC_TOKEN: is not set" in refused(*command)
-    monkeypatch.setenv("FABULA_PROLIFIC_TOKEN", TOKEN)
     mock.faults = [0, *[500] * 5]
     prolific = platforms.Prolific(TOKEN, mock.base, wait=lambda _: None)
+    statuses = platforms.Statuses(prolific, [STUDY])
     with pytest.raises(platforms.PlatformFailed, match="answered 500"):
-        platforms.Statuses(prolific, [STUDY]).fetch(running.store)
+        statuses.fetch(running.store)
     assert states(running) == ["open"]
-    told = json.loads(invoke(*command).output)
-    assert (told["n_submissions"], told["n_returned"]) == (39, 1)
+    done = statuses.fetch(running.store)
+    assert (done.n_submissions, done.n_returned) == (39, 1)
     assert states(running) == ["returned"]
 
 

@@ -25,9 +25,7 @@ class Answered(NamedTuple):
     judged: Path
 
     def export(self, out: Path, *more: str) -> Path:
-        """In the form that the file's name ends with."""
-        form = out.suffix[1:]
-        invoke("study", "export", self.file, "--format", form, "--out", out, *more)
+        invoke("study", "export", self.file, "--out", out, *more)
         return out
 
 

@@ -99,7 +99,7 @@ def test_what_is_counted_of_people_is_the_same_in_either_database(
     running.set(assignments, state="done", done_ms=1)
     assert re.search(r"p0003.*invited", organiser.get("/organise").text, re.DOTALL)
     out = [tmp_path / f"{name}.csv" for name in ("answers", "people", "times")]
-    done = run(running, "export", "--format", "csv", "--out", str(out[0]), "--people", str(out[1]),
+    done = run(running, "export", "--out", str(out[0]), "--people", str(out[1]),
                "--times", str(out[2]))  # fmt: skip
     assert done.exit_code == 0, done.output
 

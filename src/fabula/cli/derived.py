@@ -91,7 +91,6 @@ SHARED = {
     "running": "Seed, and on how many processors or machines",
     "tools": "Checkers and encoders that instruments use",
     "tests": "How tests and intervals are computed, and what is listed",
-    "serving": "What each client, and all together, may ask of the server",
     "output": "JSON, tables for papers, and notices",
 }
 """What the sets of options are about that many commands share."""

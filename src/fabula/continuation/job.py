@@ -21,7 +21,6 @@ from fabula.jobs.shared_settings import (
     grammar_setting,
     open_cluster,
     page_setting,
-    plot_setting,
     restart_setting,
     rows_file,
     share_of,
@@ -136,7 +135,6 @@ class TrainSettings(Settings):
         3, help="Number of passes of the recurrent network over all stories.", check=Between(1)
     )
     seed: int = seed_setting()
-    plot: Path | None = plot_setting("Draw the recurrent network's loss here (.svg, .pdf or .png).")
     restart: bool = restart_setting()
     processes: Processes = part(Processes)
 
@@ -160,13 +158,10 @@ class Trained(Result):
             if "perplexity" in row:
                 shown = f"perplexity {row['perplexity']:.1f} on held-out stories"
                 lines.append(f"epoch {int(row['epoch'])}: {shown}")
-        if self.settings.plot is not None and self.log:
-            lines.append(f"written: {self.settings.plot}")
         return [*lines, f"trained: {', '.join(self.settings.kinds)}"]
 
     def to_json(self) -> dict[str, Any]:
-        out, plot = self.settings.out, self.settings.plot
-        return {"out": str(out), "trained": self.settings.kinds, "plot": plot and str(plot)}
+        return {"out": str(self.settings.out), "trained": self.settings.kinds}
 
 
 def train(
@@ -210,10 +205,6 @@ def train(
 
     plan = Plan(n_epochs=n_epochs, seed=settings.seed)
     log = train_recurrent(corpus, plan, restart=settings.restart, report=show).log
-    if settings.plot is not None:
-        from fabula.continuation.tables import save_loss
-
-        save_loss(log, settings.plot)
     return Trained(corpus, log, settings)
 
 
@@ -329,13 +320,6 @@ class CompareSettings(Settings):
     out: Path | None = setting(
         None, help="Write the metrics of each continuation here (.jsonl); interrupted runs resume."
     )
-    gold: bool = setting(True, help="Measure the book's own sentences too.")
-    n_examples: int | None = setting(
-        None,
-        help="Show N passages with each system's text and scores.",
-        check=Between(0, 1000),
-        default_text="2 on the page, none in the terminal",
-    )
     vocabulary: Path | None = setting(
         None,
         help="Count only these words in the two ratios: one word per line, or DIR/vocabulary.tsv "
@@ -349,17 +333,6 @@ class CompareSettings(Settings):
     )
     n_permutations: int = setting(
         10_000, help="Number of permutations in each test.", check=Between(99), tunes="tests"
-    )
-    correction: Literal["bonferroni", "holm"] = setting(
-        "bonferroni",
-        help="Correction of p-values over the pairs, which decides the significance marks.",
-        tunes="tests",
-    )
-    level: float = setting(
-        0.05,
-        help="Significance level of the tests.",
-        check=Between(0, 1, low_open=True),
-        tunes="tests",
     )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with all results here.")
@@ -375,17 +348,9 @@ class ComparedSystems(Result):
 
     table: SystemTable
     examples: Sequence[Example]
-    shows_examples: bool
-    """Whether the terminal shows the passages too."""
     names_settings: ClassVar[bool] = False
 
     def tables(self) -> list[Block]:
-        from fabula.continuation.tables import example_blocks
-
-        examples = example_blocks(self.table, self.examples) if self.shows_examples else []
-        return [*examples, *self.sheets()]
-
-    def sheets(self) -> list[Block]:
         from fabula.continuation.tables import system_tables
 
         return system_tables(self.table)
@@ -402,13 +367,7 @@ class ComparedSystems(Result):
         return {".html": lambda path: write_system_page(path, self.table, self.examples)}
 
     def to_json(self) -> dict[str, Any]:
-        shown = {"examples": [e.to_json() for e in self.examples]} if self.examples else {}
-        return {**self.table.to_json(), **shown}
-
-
-def n_shown(n_examples: int | None, page: Path | None) -> int:
-    """The number of examples: by default two on a page, as in the paper's Table 1."""
-    return (0 if page is None else 2) if n_examples is None else n_examples
+        return {**self.table.to_json(), "examples": [e.to_json() for e in self.examples]}
 
 
 def score(
@@ -430,8 +389,7 @@ def score(
     words = None if settings.vocabulary is None else metrics.read_vocabulary(settings.vocabulary)
     stories = system_scores.read_contexts(settings.contexts)
     continuations = system_scores.read_continuations(systems, stories)
-    if settings.gold:
-        continuations += system_scores.gold_continuations(stories, continuations)
+    continuations += system_scores.gold_continuations(stories, continuations)
     choice = metrics.ToolChoice(settings.grammar, settings.encoder)
     progress.begin("measuring", len(continuations))
     with open_cluster(settings.engine, progress, "measuring") as cluster:
@@ -453,12 +411,9 @@ def score(
             controls=[AS_LONG],
             design=settings.test,
             n_permutations=settings.n_permutations,
-            level=settings.level,
-            correction=settings.correction,
             seed=settings.seed,
         )
-    n, seed = n_shown(settings.n_examples, settings.html), settings.seed
-    examples = sample_examples(stories, continuations, rows, table.systems, n, seed)
+    examples = sample_examples(stories, continuations, rows, table.systems, settings.seed)
     if settings.html is not None:
         write_system_page(settings.html, table, examples)
-    return ComparedSystems(table, examples, bool(settings.n_examples))
+    return ComparedSystems(table, examples)

@@ -247,22 +247,19 @@ def sample_examples(
     continuations: Iterable[Continuation],
     scored: Iterable[Mapping[str, Any]],
     systems: Sequence[str],
-    n: int,
     seed: int,
 ) -> list[Example]:
-    """Up to n passages, drawn at random from those that the most systems continued.
+    """Two passages, as in the paper's Table 1, drawn from those that the most systems continued.
 
-    `scored` are the rows of `score_rows`. The passages keep their order.
+    `scored` are the rows of `score_rows`. The passages keep their order; there may be only one.
     """
-    if not n:
-        return []
     texts = {(c.story_id, c.system): c.text for c in continuations}
     by_story: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in scored:
         by_story.setdefault(row["id"], {})[row["system"]] = row
     most = max(map(len, by_story.values()))
     whole = [story for story in stories if len(by_story.get(story.id, ())) == most]
-    chosen = sorted(random.Random(seed).sample(range(len(whole)), min(n, len(whole))))
+    chosen = sorted(random.Random(seed).sample(range(len(whole)), min(2, len(whole))))
     examples = []
     for story in (whole[k] for k in chosen):
         rows = ((system, by_story[story.id].get(system)) for system in systems)

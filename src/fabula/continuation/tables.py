@@ -33,7 +33,6 @@ from fabula.linguistic.metrics import (
     mtld,
     trigrams,
 )
-from fabula.show.charts import COLOURS, LINE, figure_of
 from fabula.show.page import write_page_file
 from fabula.show.sheet import Block, Column, Sheet, interval_notes, interval_shown, number
 from fabula.show.sheet import Cell as Shown
@@ -72,9 +71,6 @@ class SystemTable:
     cells: Mapping[tuple[str, str], Cell]
     """By metric and system."""
     tests: tuple[Contrast, ...]
-    level: float
-    correction: str
-    """`bonferroni` or `holm`: the corrected p-value that the marks use."""
     controls: tuple[str, ...]
     """Systems that serve as baselines: their pairs are corrected separately."""
     n_permutations: int
@@ -87,12 +83,12 @@ class SystemTable:
         return min((least for least in known if least is not None), default=0.0)
 
     def beats(self, metric: str, a: str, b: str) -> bool:
-        """Whether A's value is above B's, at the corrected level."""
+        """Whether A's value is above B's, at the level corrected by Bonferroni, as in the paper."""
         for test in self.tests:
             if test.number == metric and {test.a, test.b} == {a, b}:
-                p = test.p_adjusted if self.correction == "holm" else test.details["p_bonferroni"]
+                p = test.details["p_bonferroni"]
                 difference = test.difference.value
-                if p is None or difference is None or p > self.level:
+                if p is None or difference is None or p > LEVEL:
                     return False
                 return difference > 0 if test.a == a else difference < 0
         return False
@@ -101,7 +97,7 @@ class SystemTable:
         return {
             **picked(self, "signature", "n_passages", "n_clusters", "unit"),
             "controls": list(self.controls),
-            **picked(self, "n_permutations", "level", "correction"),
+            "n_permutations": self.n_permutations,
             "systems": dict(self.n_items),
             "metrics": [
                 {
@@ -118,6 +114,10 @@ class SystemTable:
         }
 
 
+LEVEL = 0.05
+"""Significance level of the marks, after correction."""
+
+
 def compare_systems(
     rows: Iterable[Mapping[str, Any]],
     order: Sequence[str] = (),
@@ -126,8 +126,6 @@ def compare_systems(
     controls: Collection[str] = (),
     design: Design = "paired",
     n_permutations: int = N_PERMUTATIONS,
-    level: float = 0.05,
-    correction: str = "bonferroni",
     seed: int = 0,
 ) -> SystemTable:
     """The table of scored continuations, the rows of `score_rows`, systems in `order`.
@@ -163,7 +161,7 @@ def compare_systems(
         (
             *signature.parts,
             ("vocab", vocab),
-            ("test", f"permutation,{design},{n_permutations},{correction}-{level:g}"),
+            ("test", f"permutation,{design},{n_permutations},bonferroni-{LEVEL:g}"),
             ("ci", "95,paired"),
             ("units", f"{units.n}-{unit}"),
             ("controls", "+".join(sorted(s.replace("|", "/") for s in baselines)) or "none"),
@@ -192,8 +190,6 @@ def compare_systems(
         metrics=(*METRICS, *ADDITIONS),
         cells=dict(_cells(aligned, means, ratios, units.of, str(full))),
         tests=tuple(tests),
-        level=level,
-        correction=correction,
         controls=baselines,
         n_permutations=n_permutations,
         signature=str(full),
@@ -354,13 +350,13 @@ def system_tables(table: SystemTable) -> list[Block]:
 def _remarks(table: SystemTable) -> Iterator[str]:
     meaning = ", ".join(f"{mark} {system}" for system, mark in marks(table).items())
     yield (
-        f"greater than, p <= {table.level:g} after {table.correction.title()} over the pairs of a "
+        f"greater than, p <= {LEVEL:g} after Bonferroni over the pairs of a "
         f"metric, up to {table.n_permutations:,} permutations: {meaning}"
     )
     if table.controls:
         yield f"corrected separately, as a control: pairs with {', '.join(table.controls)}"
-    if table.least_p > table.level:
-        n_needed = math.ceil(math.comb(len(table.systems) - len(table.controls), 2) / table.level)
+    if table.least_p > LEVEL:
+        n_needed = math.ceil(math.comb(len(table.systems) - len(table.controls), 2) / LEVEL)
         few = 2 ** (table.n_clusters - 1) <= table.n_permutations
         yield (
             f"no difference can be marked: with {table.n_clusters:,} {table.unit} and "
@@ -394,29 +390,6 @@ def _remarks(table: SystemTable) -> Iterator[str]:
         for reason, counted in by_reason.items():
             numbers = ", ".join(f"{metric} ({n:,})" for metric, n in counted)
             yield f"missing, {system}: {explain(reason)}; in metrics {numbers}"
-
-
-def example_blocks(table: SystemTable, examples: Sequence[Example]) -> list[Block]:
-    """Each example: its context, what every system wrote, and the scores of that."""
-    metrics = [metric for metric in table.metrics if not metric.is_of_all]
-    blocks: list[Block] = []
-    for example in examples:
-        columns = [Column("", name="metric")]
-        columns += [Column(written.system, ".3f") for written in example.written]
-        rows: list[list[Shown]] = []
-        for metric in metrics:
-            scores = (_score(written, metric) for written in example.written)
-            rows.append([f"{metric.number:2}. {metric.title}", *scores])
-        blocks += [
-            f"Passage {example.story.id}",
-            " ".join(example.story.context),
-            "",
-            *(f"{written.system}: {_text(written)}" for written in example.written),
-            "",
-            Sheet("examples", columns, rows, about=("passage", example.story.id)),
-            "",
-        ]
-    return blocks
 
 
 def _text(written: Written) -> str:
@@ -498,32 +471,3 @@ def _places(table: SystemTable, metric: Metric) -> dict[str, list[float | None]]
         system: [None if end is None else 4 + 92 * (end - low) / width for end in three]
         for system, three in ends.items()
     }
-
-
-def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
-    """The training loss over tokens, and the held-out perplexity after each epoch.
-
-    The same log gives the same bytes. Raises `InputError` for an unknown extension.
-    """
-    steps = [row for row in log if "loss" in row]
-    seen = np.cumsum([row["n_tokens"] for row in steps]) / 1e6
-    with figure_of(path, 1, 1, figsize=(6.4, 3.6)) as (_, (axes,)):
-        width = max(1, len(steps) // 100)
-        losses = np.array([row["loss"] for row in steps])
-        means = [losses[k : k + width].mean() for k in range(0, len(losses), width)]
-        axes.plot(seen[::width], means, color=COLOURS[0], linewidth=1.4, label="training")
-        ends = [
-            (seen[sum("loss" in r for r in log[:k]) - 1], np.log(row["perplexity"]))
-            for k, row in enumerate(log)
-            if "perplexity" in row
-        ]
-        if ends:
-            axes.plot(*zip(*ends, strict=True), "o", color=COLOURS[1], label="held-out stories")
-        for x, y in ends:
-            axes.annotate(
-                f"{np.exp(y):.0f}", (x, y), textcoords="offset points", xytext=(0, 7), ha="center"
-            )
-        axes.set_xlabel("million tokens read (number: perplexity)")
-        axes.set_ylabel("loss, nats per token")
-        axes.grid(axis="y", color=LINE, linewidth=0.8)
-        axes.legend(frameon=False)

@@ -38,7 +38,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,6 @@ from fabula.text.feedback_pieces import feedback_id, why_missing
 from fabula.text.sentences import overlaps
 from fabula.text.words import ORDINALS
 
-Match = Literal["exact", "near"]
 Span = tuple[int, int]
 _Row = Mapping[str, Any]
 _RUN = 4
@@ -124,7 +123,6 @@ def read_findings(
     rows: Iterable[_Row],
     sentences_of: Callable[[str], Sequence[Span]],
     *,
-    match: Match = "near",
     pipeline: str = "",
     meter: Callable[[int], None] = lambda _: None,
 ) -> Findings:
@@ -138,7 +136,6 @@ def read_findings(
     answers: list[Answer] = []
     missing: list[tuple[Mapping[str, str], str]] = []
     signatures: dict[str, None] = {}
-    is_exact = match == "exact"
     for number, row in enumerate(rows, 1):
         checked_row(row, number)
         labels = {name: str(row[name]) for name in DIMENSIONS}
@@ -170,18 +167,17 @@ def read_findings(
             for words, quoted, spans in points:
                 if any(overlaps(span, places) for span in quoted):
                     rules.add("exact")
-                elif not is_exact and (
-                    all(isinstance(name, str) and name.casefold() in words for name in names)
-                    or any(overlaps(span, places) for span in spans)
-                ):
+                elif all(
+                    isinstance(name, str) and name.casefold() in words for name in names
+                ) or any(overlaps(span, places) for span in spans):
                     rules.add("near")
-            at = [span for _, quoted, spans in points for span in (quoted if is_exact else spans)]
+            at = [span for _, _, spans in points for span in spans]
             chance = _chance(_merged(at), places, len(text))
             rule = min(rules, default=None)
             answer = replace(answer, found=bool(rules), rule=rule, chance=chance)
         answers.append(answer)
     signature = Signature.of(
-        "feedback-find", match=f"{match}@1", run=str(_RUN), sentences=pipeline, v=__version__
+        "feedback-find", match="near@1", run=str(_RUN), sentences=pipeline, v=__version__
     )
     return Findings("quotation", answers, missing, f"{signature}|of:{'+'.join(signatures)}")
 

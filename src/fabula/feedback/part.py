@@ -218,7 +218,7 @@ class FeedbackPart(ReportPart):
         if n_points := sum(len(advice.points) for advice in self._advice(text)):
             yield Said(f"{counted(n_points, 'point')} to revise, by a model.", self.id)
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
         advices = self._advice(text)
         return advices and {
             "number": number,

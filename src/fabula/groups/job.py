@@ -166,7 +166,7 @@ def compare(results: Sequence[Rows], settings: ComparisonSettings) -> Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class EqualLength(Settings):
-    """How texts of groups are cut to equal length, and what counts as their words."""
+    """How texts of groups are cut to equal length."""
 
     n_words: int | None = setting(
         None,
@@ -174,12 +174,6 @@ class EqualLength(Settings):
         check=Between(10),
         option="words",
         default_text="the length that nine tenths of each group reach",
-    )
-    case: Literal["fold", "keep"] = setting(
-        "fold", help="Whether case distinguishes words (keep).", tunes="reading"
-    )
-    punct: Literal["drop", "keep"] = setting(
-        "drop", help="Whether punctuation marks count as words (keep).", tunes="reading"
     )
 
 
@@ -217,18 +211,6 @@ class DiversitySettings(EqualLength):
     )
     n_pairs: int = setting(
         0, help="Show the N pairs of texts with the most words in common.", check=Between(0)
-    )
-    run_words: int = setting(
-        6,
-        help="Shortest run that counts for a pair, in words.",
-        check=Between(3, 100),
-        tunes="tests",
-    )
-    n_draws: int = setting(
-        5,
-        help="Average over N draws of as many texts as the smallest group has.",
-        check=Between(1, 1000),
-        tunes="tests",
     )
     n_permutations: int = setting(
         1000, help="Number of permutations in a test.", check=Between(99, 1_000_000), tunes="tests"
@@ -286,7 +268,6 @@ def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress =
     from fabula.core.packages import scipy
     from fabula.groups.diversity import Plan, measure_diversity
     from fabula.groups.grouped_texts import Resampling, Stages
-    from fabula.text import TextSettings
 
     # Before hours of work that needs it at the end.
     scipy("stats", "the intervals of diversity")
@@ -296,13 +277,11 @@ def diversity(texts: Texts, settings: DiversitySettings, *, progress: Progress =
         baseline=settings.baseline,
         n_words=settings.n_words,
         n_texts=settings.n_texts,
-        settings=TextSettings(settings.case, settings.punct),
-        how=Resampling(settings.n_draws, settings.n_permutations, settings.seed),
+        how=Resampling(n_permutations=settings.n_permutations, seed=settings.seed),
         extras=settings.extras,
         encoder=settings.encoder,
         n_phrases=settings.n_phrases,
         n_pairs=settings.n_pairs,
-        run_words=settings.run_words,
         n_threads=settings.engine.n_processes,
     )
     measured = measure_diversity(texts, plan, Stages(progress.begin, progress.advance))
@@ -333,21 +312,9 @@ class PhraseSettings(EqualLength):
         "Field that holds a text's prompt, or the prompt's id: texts are compared prompt by "
         "prompt, and phrases of three words or more that occur in the prompt do not count."
     )
-    shortest: int = setting(
-        1, help="Shortest phrase, in words.", check=Between(1, 8), tunes="tests"
-    )
     longest: int = setting(5, help="Longest phrase, in words.", check=Between(1, 8), tunes="tests")
     extras: tuple[Literal["templates"], ...] = setting(
         (), help="Also compare templates of parts of speech (English; needs `nlp`).", option="with"
-    )
-    min_ratio: float = setting(
-        3.0,
-        help="List only phrases that a group uses at least N times as often, as a ratio of odds "
-        "with the prior.",
-        unit="N",
-        check=Between(1),
-        option="ratio",
-        tunes="tests",
     )
     max_p: float | None = setting(
         None,
@@ -361,25 +328,9 @@ class PhraseSettings(EqualLength):
     )
     background: tuple[str, ...] = setting(
         (),
-        help="Leave out phrases that are common in this corpus of other texts (a folder, or its "
-        "address); repeat it for several.",
+        help="Leave out phrases that occur more than 3 times per million words in this corpus of "
+        "other texts (a folder, or its address); repeat it for several.",
         unit="DIR|URL",
-    )
-    max_background: float = setting(
-        3.0,
-        help="With `background`, a phrase is common if it occurs there more than N times per "
-        "million words.",
-        unit="N",
-        check=Between(0),
-        tunes="tests",
-    )
-    prior: float | None = setting(
-        None,
-        help="Weight of the prior, in occurrences.",
-        unit="N",
-        check=Between(0, low_open=True),
-        default_text="the number of words in a text",
-        tunes="tests",
     )
     n_listed: int = setting(
         20, help="Show the first N phrases of each group.", check=Between(0), option="top"
@@ -390,8 +341,6 @@ class PhraseSettings(EqualLength):
     seed: int = seed_setting()
 
     def check_together(self) -> None:
-        if self.shortest > self.longest:
-            raise SettingsError("longest", f"must be at least `shortest`, {self.shortest}")
         if self.of is not None and self.of == self.against:
             raise SettingsError("against", "must differ from `of`")
 
@@ -474,7 +423,6 @@ def phrases(
     from fabula.groups.key_phrases import KeynessPlan, find_key_phrases
     from fabula.groups.phrase_list import write_key_phrases
     from fabula.reference.search import is_elsewhere, is_served, open_backend
-    from fabula.text import TextSettings
 
     scipy("special", "the tests of phrases")
     if (b is _NOTHING) == (settings.by is None):
@@ -505,14 +453,9 @@ def phrases(
         plan = KeynessPlan(
             prompt=settings.prompt,
             n_words=settings.n_words,
-            shortest=settings.shortest,
             longest=settings.longest,
             extras=settings.extras,
-            min_ratio=settings.min_ratio,
-            max_background=settings.max_background,
             seed=settings.seed,
-            settings=TextSettings(settings.case, settings.punct),
-            prior_size=settings.prior,
             max_p=settings.max_p or (1.0 if settings.background else 0.05),
         )
         listed = find_key_phrases(*groups, plan, stages, background)

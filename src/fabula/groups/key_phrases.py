@@ -47,8 +47,6 @@ class KeynessPlan:
     longest: int = 5
     settings: TextSettings = TextSettings()
     extras: Sequence[Extra] = ()
-    prior_size: float | None = None
-    """The prior's weight in occurrences; those of one text if None."""
     min_ratio: float = 3.0
     max_p: float = 0.05
     max_background: float = 3.0
@@ -184,7 +182,7 @@ def find_key_phrases(
         draws=f"{cut.pool.design},expected",
         **cut.texts.signature_parts(plan.settings),
         n=f"{plan.shortest}-{plan.longest}",
-        prior="one-text" if plan.prior_size is None else f"{plan.prior_size:g}",
+        prior="one-text",
         test="exact-by-text",
         p=f"{plan.max_p:g}",
         ratio=f"{plan.min_ratio:g}",
@@ -270,7 +268,7 @@ class _Counted:
         self.a, self.b = (ngrams.sums(np.where(is_in, weighed, 0.0)) for is_in in (in_a, in_b))
         totals = groups.weights * ngrams.totals
         n_a, n_b = (float(totals[is_in].sum()) for is_in in (groups.in_a, groups.in_b))
-        size = plan.prior_size or n_a / float(groups.weights[groups.in_a].sum())
+        size = n_a / float(groups.weights[groups.in_a].sum())
         with np.errstate(invalid="ignore", divide="ignore"):
             self.log_odds, self.z = log_odds(self.a, self.b, n_a, n_b, size)
         # The smallest p that the test of each n-gram could give, whichever texts were in A. A

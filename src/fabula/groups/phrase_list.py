@@ -219,8 +219,8 @@ class PhraseInstrument(MeasuredPart):
         sheet = Sheet.of("phrases", uses, columns, about=("list", self.id), many="phrases")
         return ["", sheet, NO_DETECTOR]
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
-        view = super().view(number, text, review, n_marks)
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
+        view = super().view(number, text, review)
         if view is None:
             return None
         uses = self._uses(text)

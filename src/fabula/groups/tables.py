@@ -10,7 +10,7 @@ import numpy as np
 from fabula.core.errors import explain
 from fabula.core.types import Span
 from fabula.groups.comparison import CURVE, INDEX, NOT_SAID, Comparison
-from fabula.groups.diversity import Diversity, Together, reason_of
+from fabula.groups.diversity import RUN_WORDS, Diversity, Together, reason_of
 from fabula.groups.key_phrases import KeyPhrases
 from fabula.groups.shared_ngrams import SimilarPair
 from fabula.show.charts import COLOURS, INK, LINE, MARKERS, SOFT, figure_of
@@ -86,7 +86,8 @@ def diversity_tables(diversity: Diversity, texts: Mapping[str, str]) -> list[Blo
                 columns.pop(-2)
             if phrases:
                 parts += ["", Sheet.of(name, phrases, columns, about=("group", group.name))]
-    parts += _pairs(diversity.pairs, diversity.run_words, texts)
+    if diversity.has_pairs:
+        parts += _pairs(diversity.pairs, texts)
     return [*parts, "", *diversity.remarks, diversity.signature]
 
 
@@ -127,19 +128,16 @@ def together_tables(
         if result.apart:
             parts.append(f"texts with the same {result.apart} were not compared with each other")
         parts += [_UNKNOWN, ""]
-    parts += _pairs(result.pairs, result.run_words, texts, _MOST_WORDS)
+    parts += _pairs(result.pairs, texts, _MOST_WORDS)
     figures = [result.reason] if result.diversity is None else _figures(result.diversity)
     return [*parts, "", *figures, *result.remarks]
 
 
 def _pairs(
-    pairs: Sequence[SimilarPair],
-    run_words: int | None,
-    texts: Mapping[str, str],
-    most_words: int | None = None,
+    pairs: Sequence[SimilarPair], texts: Mapping[str, str], most_words: int | None = None
 ) -> list[Block]:
-    if run_words and not pairs:
-        return ["", f"no two texts share a run of {run_words} words"]
+    if not pairs:
+        return ["", f"no two texts share a run of {RUN_WORDS} words"]
     parts: list[Block] = []
     for pair in pairs:
         columns = [

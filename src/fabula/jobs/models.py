@@ -33,13 +33,6 @@ def temperature_setting(
     )
 
 
-def top_p_setting(default: float) -> Any:
-    """The smallest probability of the words that are sampled from, together."""
-    return setting(
-        default, help="Nucleus sampling threshold (top-p).", check=Between(0, 1), tunes="models"
-    )
-
-
 def max_tokens_setting(default: int | None, default_text: str = "") -> Any:
     """The length of what a model writes."""
     return setting(

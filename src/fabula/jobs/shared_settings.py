@@ -153,8 +153,8 @@ def open_cluster(engine: Engine, progress: Progress, stage: str) -> Iterator[Clu
 
 
 WRITTEN = (
-    "out", "csv", "latex", "html", "plot", "comments", "details", "answers", "points_file",
-    "people_file", "times",
+    "out", "csv", "latex", "html", "plot", "comments", "details", "points_file", "people_file",
+    "times",
 )  # fmt: skip
 """The settings, by the last part of their names, whose files a job writes."""
 
@@ -295,7 +295,7 @@ class TableFiles(Settings):
 
 
 NAME = "fabula.toml"
-_SETS = ("models", "near", "index", "reading", "running", "tools", "tests", "serving")
+_SETS = ("models", "near", "index", "reading", "running", "tools", "tests")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from fabula.core.store import write_rows
 from fabula.core.types import Contrast, Document, Estimate, Measurement, Rubric, by_rater
 from fabula.jobs.given import GivenSource
 from fabula.jobs.job import SILENT, Confirm, Progress, Stream, agreed
-from fabula.jobs.models import ModelSettings, Pricing, confirm_prompts
+from fabula.jobs.models import NoModelSettings, Pricing, confirm_prompts
 from fabula.jobs.result import Result, Row, picked
 from fabula.jobs.shared_settings import page_setting
 from fabula.judging import job as judging
@@ -681,12 +681,12 @@ class ThemeSettings(Settings):
         None,
         help="Write the themes here (.jsonl), to edit their labels; labels edited there are kept.",
     )
-    items: str | None = setting(
-        None, help="Use only these items, separated by commas.", unit="ID,ID"
-    )
     n_themes: int = setting(4, help="Number of themes for each item and side.", check=Between(1))
-    name_with_model: bool = setting(False, help="Have `models` name the themes.")
-    models: ModelSettings = part(ModelSettings)
+    models: NoModelSettings = part(NoModelSettings)
+
+    def check_together(self) -> None:
+        if self.models.n_models > 1:
+            raise SettingsError("models", "must be a single model, which names the themes")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -719,23 +719,24 @@ def themes(
     """Group the reasons that raters gave into themes, separately for passing and failing each test.
 
     A source is a run of `fabula judge`, or the experts' ttcw_annotations.json. Reasons are grouped
-    by the meaning of their sentences; the most typical ones are shown beside each theme.
+    by the meaning of their sentences; the most typical ones are shown beside each theme. With
+    `models`, a model names the themes, which else have the words that are typical of them.
 
     Raises `InputError`, also if a label edited in `out` would be lost, and `ModelError`.
     """
     from fabula.judging.themes import find_themes, keep_labels, read_rationales
 
-    items, out, spec = settings.items, settings.out, settings.models.models[0]
-    rubric, rationales = read_rationales(sources, items.split(",") if items else None)
+    out, spec = settings.out, next(iter(settings.models.models), None)
+    rubric, rationales = read_rationales(sources)
     progress.begin("grouping reasons", len(rationales))
     terms = settings.models.options()
     groups = find_themes(
         rationales,
         rubric,
         n_themes=settings.n_themes,
-        model=spec if settings.name_with_model else None,
+        model=spec,
         options=terms,
-        agree=confirm_prompts(spec, terms.prices, _LABEL_TOKENS, confirm),
+        agree=confirm_prompts(spec or "", terms.prices, _LABEL_TOKENS, confirm),
         meter=progress.advance,
     )
     foreign: list[Row] = []

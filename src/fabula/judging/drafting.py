@@ -71,7 +71,6 @@ def draft_rubric(
     name: str,
     *,
     n_groups: int | None = None,
-    distance: float = 0.55,
     model: str | None = None,
     options: ModelOptions | None = None,
     agree: Callable[[Sequence[str]], None] = lambda _: None,
@@ -89,7 +88,7 @@ def draft_rubric(
     groups = [
         (dimension, [measures[places[k]] for k in members])
         for dimension, places in by_dimension.items()
-        for members in group_vectors(vectors[places], n_groups=n_groups, distance=distance)
+        for members in group_vectors(vectors[places], n_groups=n_groups)
     ]
     texts = [[member.text for member in members] for _, members in groups]
     if model is not None:

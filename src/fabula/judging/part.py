@@ -195,7 +195,7 @@ class VerdictsPart(ReportPart):
             for rater, correction in judged.corrected.items()
         }
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
         judged, verdicts = self._of_all(review), text.results.get(self.id, ())
         if judged.rubric is None:
             return None

@@ -146,11 +146,6 @@ class MakeSettings(Settings):
         default_text="depends on their distances",
         option="n-groups",
     )
-    distance: float = setting(
-        0.55,
-        help="Measures farther apart than this (1 - cosine) go into different groups.",
-        check=Between(0, 2),
-    )
     n_paraphrases: int = setting(
         0,
         help="A rubric: also write N other wordings of each question, for `fabula judge`.",
@@ -207,7 +202,6 @@ def make(
             rows,
             out.stem,
             n_groups=settings.n_groups,
-            distance=settings.distance,
             model=None if spec == "none" else spec,
             options=terms,
             agree=confirm_prompts(spec, terms.prices, _LINE_TOKENS, confirm),

@@ -388,7 +388,7 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> list[str]:
     if lines:
         lines.append(
             "A rationale with several sentences can count under several themes; "
-            "`fabula judge themes --name-with-model` has a model name them."
+            "`fabula judge themes --model` has a model name them."
         )
     # Wrapped as the terminal shows them, without its commands.
     return render(*lines).split("\n")[:-1]

@@ -113,21 +113,12 @@ class Theme:
     reasons: tuple[Mapping[str, str], ...]
 
 
-def read_rationales(
-    sources: Sequence[Path], items: Sequence[str] | None = None
-) -> tuple[Rubric, list[Rationale]]:
-    """The rubric, and the reasons given on its items, or only on `items`. Raises `InputError`."""
+def read_rationales(sources: Sequence[Path]) -> tuple[Rubric, list[Rationale]]:
+    """The rubric, and the reasons given on its yes-no items. Raises `InputError`."""
     rubric = load_rubric("ttcw")
     for source in sources:
         if (source / "rubric.toml").exists():
             rubric = load_rubric(source / "rubric.toml")
-    known = {item.id for item in rubric.items}
-    asked = {item.strip() for item in items} if items else known
-    if not asked <= known:
-        unknown = ", ".join(sorted(asked - known))
-        raise InputError(
-            f"{rubric.id} has no item {unknown}; its items are {', '.join(sorted(known))}"
-        )
     # A mark or a choice is neither a pass nor a fail.
     yes_no = {item.id for item in rubric.items if item.scale.is_test}
     ids = {item.index: item.id for item in rubric.items}
@@ -149,7 +140,6 @@ def read_rationales(
             and each.value != 0.5
             and each.item in yes_no
         ]
-    reasons = [reason for reason in reasons if reason.item in asked]
     if not reasons:
         raise InputError(f"{', '.join(map(str, sources))}: contain no reasons")
     return rubric, reasons

@@ -41,10 +41,10 @@ _FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How answers were drawn; None if an older file does not say."""
+    """How answers were drawn."""
 
-    samples: int | None = None
-    temperature: float | None = None
+    samples: int = 1
+    temperature: float = 0.0
     structured: str = ""
     """`on` or `off` if a JSON schema was requested or disabled."""
     effort: str = ""
@@ -60,8 +60,6 @@ class Mode:
         return cls(**{name: kinds.get(name, str)(parts[name]) for name in names})
 
     def __str__(self) -> str:
-        if self.samples is None or self.temperature is None:
-            return "in an unknown way"
         answers = "1 answer" if self.samples == 1 else f"{self.samples:,} answers"
         held = {"on": ", held to a JSON schema", "off": ", not held to a JSON schema"}
         effort = f", reasoning effort {self.effort}" if self.effort else ""
@@ -89,12 +87,10 @@ class Trust:
     n_missing: int
     balanced_accuracy: float | None
     data: str
-    how: str = ""
-    """How many answers were requested, and at which temperature."""
     always: str = ""
     """Set if one side gives the same answer to everything, so that there is nothing to agree on."""
-    samples: int | None = None
-    temperature: float | None = None
+    samples: int = 1
+    temperature: float = 0.0
     structured: str = ""
     n_documents: int | None = None
     people: float | None = None
@@ -111,7 +107,7 @@ class Trust:
     effort: str = ""
     paraphrases: str = ""
     date: str = ""
-    """The date it was measured, as 2026-05-31; empty if an older file does not say."""
+    """The date it was measured, as 2026-05-31; empty if it is unknown."""
     is_other_mode: bool = False
     """It is shown beside results drawn in another mode. Not stored."""
 
@@ -123,12 +119,12 @@ class Trust:
     def origin(self) -> str:
         """What it was measured on, how and when."""
         when = f"measured on {self.date}" if self.date else ""
-        return "; ".join(filter(None, (self.data, self.how, when)))
+        return "; ".join(filter(None, (self.data, str(self.mode), when)))
 
     @property
     def shown(self) -> str:
         """For a table: `0.12 [-0.05, 0.31], n 36; people 0.20`."""
-        mode = f"; measured in another mode ({self.how or self.mode})" if self.is_other_mode else ""
+        mode = f"; measured in another mode ({self.mode})" if self.is_other_mode else ""
         people = "" if self.people is None else f"; people {self.people:.2f}"
         details = f", n {self.n}{people}{mode}"
         if self.kappa is None:
@@ -236,7 +232,7 @@ def _trust(signature: str, rubric: Rubric, item: str, kappa: Estimate, **figures
     figures |= {"kappa": kappa.value, "low": kappa.low, "high": kappa.high}
     rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}
     named = {name: parts[name] for name in ("model", "style", "prompt")}
-    known = {"rubric": rubric.key, "item": item, "how": str(mode), "data": parts.get("experts")}
+    known = {"rubric": rubric.key, "item": item, "data": parts.get("experts")}
     return Trust(**named | known | asdict(mode) | rounded)
 
 
@@ -299,13 +295,8 @@ def _key(trust: Trust) -> tuple[str | Mode, ...]:
 
 
 def _is_model(name: str, model: str) -> bool:
-    """Whether a stored figure is for this model: the part before `@` is a label for people.
-
-    Older files hold only the label; that of a URL does not identify the model behind it.
-    """
-    label, _, decisive = model.rpartition("@")
-    is_address = name.startswith(("http://", "https://")) and "@" not in name and "#" not in name
-    return not is_address and (name.rpartition("@")[2] == decisive or bool(label and name == label))
+    """Whether a stored figure is for this model: the part before `@` is a label for people."""
+    return name.rpartition("@")[2] == model.rpartition("@")[2]
 
 
 def _read(path: Path) -> list[Trust]:

@@ -167,7 +167,7 @@ class ProfilePart(NumbersPart):
     def compared(self, text: TextReview) -> Mapping[str, tuple[str, float | None]]:
         return {}
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
         profile = text.results.get(self.id)
         if profile is None:
             return None

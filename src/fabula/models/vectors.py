@@ -1,4 +1,4 @@
-"""Word vectors: a language model's input layer, text files such as GloVe's, or spaCy's.
+"""Word vectors: a language model's input layer, or text files such as GloVe's.
 
 Vectors are stored as unit vectors in 16-bit integers: cosines are then within 0.0001 of the exact
 ones, and the same on every machine.
@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,8 +205,6 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
             return value, at
 
 
-K = TypeVar("K")
-
 _Rows = tuple[NDArray[np.int16], NDArray[np.bool_]]
 """Unit vectors in 16 bits by row, and which rows had nonzero length."""
 
@@ -279,8 +277,7 @@ class _LayerVectors(WordVectors):
 
 
 def open_vectors(spec: str = "") -> WordVectors:
-    """Open the vectors that a user names: by default the sentence encoder's input layer, `spacy`
-    for the English pipeline's, or a path.
+    """Open the vectors of a path, or by default those of the sentence encoder's input layer.
 
     A path is a text file of word2vec, fastText or GloVe (`.vec`, `.txt`, also `.gz`; gensim writes
     one by `save_word2vec_format`), or the folder of a Hugging Face model, whose input layer is
@@ -289,17 +286,6 @@ def open_vectors(spec: str = "") -> WordVectors:
     """
     if not spec:
         return _LayerVectors(_packaged_layer(*packaged_encoder()))
-    if spec == "spacy":
-        from fabula.text.pipeline import load_pipeline
-
-        nlp = load_pipeline(())
-        vectors, ids = nlp.vocab.vectors, nlp.vocab.strings
-        name = f"{nlp.meta['name']}-{nlp.meta['version']}"
-        data = quantise(vectors.data)
-        # spaCy prunes the rarer words, which come after those that keep their vectors.
-        rows, remark = _owned(name, dict(vectors.key2row), data[0])
-        owners = np.array(sorted(rows.items()), np.uint64).tobytes() + remark.encode()
-        return WordVectors(name, data, lambda word: int(rows.get(ids[word], -1)), owners, remark)
     path = Path(spec)
     if not path.exists():
         raise InputError(f"`vectors` {spec}: no such file or folder")
@@ -324,11 +310,13 @@ def open_vectors(spec: str = "") -> WordVectors:
     return WordVectors(path.name, found, lambda word: owned.get(word, -1), owners, remark)
 
 
-def _owned(name: str, rows: Mapping[K, int], matrix: NDArray[np.int16]) -> tuple[dict[K, int], str]:
+def _owned(
+    name: str, rows: Mapping[str, int], matrix: NDArray[np.int16]
+) -> tuple[dict[str, int], str]:
     """The words with a vector of their own, as equal vectors belong to the first word; a remark."""
     first_row: dict[bytes, int] = {}
     first = [first_row.setdefault(row.tobytes(), k) for k, row in enumerate(matrix)]
-    owners: dict[int, tuple[K, int]] = {}
+    owners: dict[int, tuple[str, int]] = {}
     for word, row in rows.items():
         owners.setdefault(first[row], (word, row))
     owned = dict(owners.values())

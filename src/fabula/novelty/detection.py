@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from fabula.core.settings import Between, Settings, of_field, seed_setting, setting
 from fabula.jobs.given import Rows, named_parts
@@ -17,8 +17,6 @@ from fabula.jobs.shared_settings import plot_setting, restart_setting, share_of,
 if TYPE_CHECKING:
     from fabula.novelty.detector import Calibration, Label
     from fabula.show.sheet import Block
-
-ScoreName = Literal["creativity_index", "log_likelihood", "log_rank", "curvature"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +101,6 @@ class DetectorSettings(Settings):
         "always count as one.",
         default_text="prompt_id, pair_id or author, whichever exists",
     )
-    names: tuple[ScoreName, ...] = setting(
-        (),
-        help="Calibrate this score only.",
-        unit="NAME",
-        option="score",
-        default_text="all scores in the files",
-    )
     fpr: str = setting(
         "0.01,0.05,0.1",
         help="Shares of human texts that may be called machine-written; a threshold is set for "
@@ -170,13 +161,7 @@ def calibrate(scores: Sequence[Rows], settings: DetectorSettings) -> Detector:
     calibrations = list[Calibration]()
     for rows, name in named_parts(scores):
         calibrations += calibrate_rows(
-            rows,
-            label,
-            name,
-            targets=_rates(settings.fpr),
-            cluster=cluster,
-            scores=settings.names,
-            seed=settings.seed,
+            rows, label, name, targets=_rates(settings.fpr), cluster=cluster, seed=settings.seed
         )
     detector = Detector(calibrations, label, cluster)
     if settings.out is not None:

@@ -437,11 +437,10 @@ def calibrate_rows(
     path: str,
     *,
     cluster: str | None = None,
-    scores: Sequence[str] = (),
     targets: Sequence[float] = (0.01, 0.05, 0.1),
     seed: int = 0,
 ) -> list[Calibration]:
-    """Calibrate each score in rows (those in `scores`, or all known ones); `path` names the rows.
+    """Calibrate each known score in rows; `path` names the rows.
 
     Texts that share the field `cluster` count as one; by default `prompt_id`, `pair_id` or
     `author`, whichever the rows have. Clusters whose texts are copies of each other are joined.
@@ -451,10 +450,9 @@ def calibrate_rows(
     """
     rows = list(_checked(scored, path))
     measured = _measured(rows[0])
-    chosen = [name for name in scores or measured if name in measured]
-    if not chosen:
+    if not measured:
         raise InputError(
-            f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; use files of "
+            f"{path}: no {' or '.join(DIRECTIONS)} in its rows; use files of "
             "`fabula originality --out` or `fabula detect score --out`"
         )
     for k, row in enumerate(rows, 1):
@@ -493,7 +491,7 @@ def calibrate_rows(
     kind = Kind.of(sketches, is_human, clusters.numbers, digests)
     collected = Collected(kind, len(clusters.copies), clusters.n_before, field, layout)
     calibrations = []
-    for name in chosen:
+    for name in measured:
         known = np.array([row.get(name) is not None for row in rows])
         values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
         calibrations.append(

@@ -48,11 +48,6 @@ class HeldOutSettings(Processes, Matching):
         help="auto: also leave out documents that copy or quote the passage, as in a run with "
         "this option.",
     )
-    kind: Literal["people", "models", "other"] | None = setting(
-        None,
-        help="Who wrote the corpus; decides the colours of the page.",
-        default_text="models if models wrote it, else other",
-    )
     seed: int = seed_setting()
     restart: bool = restart_setting()
 
@@ -145,7 +140,7 @@ def measure(
     distributions = {item: Distribution.of(of_item) for item, of_item in values.items()}
     group = GroupNumbers(
         group=f"held-out:{reference.name}",
-        kind=settings.kind or ("models" if reference.written_by else "other"),
+        kind="models" if reference.written_by else "other",
         title=f"{len(rows):,} documents of {reference.name} itself, each against the others",
         signature=signature,
         items={item: dist for item, dist in distributions.items() if dist is not None},

@@ -59,10 +59,6 @@ class NearOptions(Settings):
     threshold: float | None = _near(
         "Minimum similarity of two words.", "0.45", unit="T", check=Between(0, 1, low_open=True)
     )
-    floor: int | None = _near("Minimum number of similar content words.", "4", check=Between(1))
-    ratio: float | None = _near(
-        "Maximum ratio of the spans' lengths in words.", "2", unit="R", check=Between(1)
-    )
     meaning: float | None = _near(
         "Minimum cosine of the spans' sentence vectors; 0 turns the check off.",
         "0.5",
@@ -76,10 +72,9 @@ class NearOptions(Settings):
         "Words that do not count as content words.", "english", unit="english|none|FILE"
     )
     vectors: str | None = _near(
-        "Word vectors: a .vec or GloVe file, or a Hugging Face model's folder; spacy "
-        "for those of the English pipeline.",
+        "Word vectors: a .vec or GloVe file, or a Hugging Face model's folder.",
         "those of the sentence encoder",
-        unit="PATH|spacy",
+        unit="PATH",
     )
 
     def check_together(self) -> None:
@@ -107,7 +102,7 @@ class NearOptions(Settings):
         return opened
 
     def _thresholds(self) -> dict[str, Any]:
-        values = picked(self, "threshold", "floor", "ratio", "meaning", "bits")
+        values = picked(self, "threshold", "meaning", "bits")
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -201,25 +196,10 @@ class OriginalityOptions(Matching):
 
 
 @dataclass(frozen=True, slots=True)
-class Marking(Settings):
-    """How many borrowed passages a page marks."""
-
-    n_marks: int | None = setting(
-        None,
-        help="Page: number of passages marked per 1,000 words, the least probable ones (5 in any "
-        "text); the others are listed.",
-        check=Between(0, 1000),
-        default_text="20",
-        option="marks",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class OriginalitySettings(Settings):
     """What determines the scores, and where they are computed and kept."""
 
     measure: OriginalityOptions = part(None)
-    marking: Marking = part(Marking)
     out: Path | None = setting(
         None, help="Write scores here, one JSON row per text; interrupted runs resume."
     )
@@ -248,8 +228,6 @@ class OriginalityResult(Result):
     keep_texts: bool = False
     kept: list[Row] | None = None
     """All rows, as in `out`, if they are kept."""
-    n_marks: int | None = None
-    """As in `Marking`."""
     texts: list[tuple[Document, dict[str, Any]]] = field(default_factory=list)
     """The first texts with their rows, if they are kept."""
     table: list[tuple[str, int, float | None, float | None, str | None]] = field(
@@ -367,7 +345,7 @@ class OriginalityResult(Result):
     def save_page(self, path: Path) -> None:
         from fabula.novelty.part import write_page
 
-        write_page(path, self.texts, self.n_rows, self.size, self.n_marks)
+        write_page(path, self.texts, self.n_rows, self.size)
 
 
 def younger_remark(ids: Sequence[str], n_texts: int, age: Age) -> str:
@@ -411,8 +389,8 @@ def originality(
             ledger = Ledger(rows_file(settings.share, settings.out), settings.restart)
         terms = settings.spending.options(ledger)
     numbers = groups_of(options.references)
-    keeps_texts, n_marks = each is None or settings.html is not None, settings.marking.n_marks
-    result = OriginalityResult(keeps_texts, [] if each is None else None, n_marks)
+    keeps_texts = each is None or settings.html is not None
+    result = OriginalityResult(keeps_texts, [] if each is None else None)
     how: dict[str, Any] = {"restart": settings.restart, "share": share}
     with ExitStack() as stack:
         cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))

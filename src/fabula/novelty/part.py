@@ -59,17 +59,13 @@ Row = Mapping[str, Any]
 
 
 def write_page(
-    path: Path,
-    texts: Sequence[tuple[Document, dict[str, Any]]],
-    n_texts: int,
-    against: str,
-    n_marks: int | None = None,
+    path: Path, texts: Sequence[tuple[Document, dict[str, Any]]], n_texts: int, against: str
 ) -> None:
     """Write the page of these texts, each with its row of scores; `n_texts` counts all scored,
-    `against` is the size of the reference, `n_marks` as in `passages_of`."""
+    `against` is the size of the reference."""
     articles = []
     for number, (document, row) in enumerate(texts, 1):
-        article = article_of(number, document, row, n_marks)
+        article = article_of(number, document, row)
         articles.append(article | {"paragraphs": cut_text(document.text, article["borrowed"])})
     page = {
         "title": articles[0]["title"] if len(articles) == 1 else f"{n_texts:,} texts",
@@ -81,13 +77,11 @@ def write_page(
     write_page_file(path, "novelty/page.html.j2", page)
 
 
-def article_of(
-    number: int, document: Document, row: dict[str, Any], n_marks: int | None = None
-) -> dict[str, Any]:
+def article_of(number: int, document: Document, row: dict[str, Any]) -> dict[str, Any]:
     """A text with its row of scores, ready to be shown."""
     levels = {int(level): value for level, value in row["uniqueness"].items()}
     low, high = min(levels), max(levels)
-    passages = passages_of(row, document.text, n_marks)
+    passages = passages_of(row, document.text)
     commonplaces = commonplaces_of(row, document.text)
     n_marked = sum(passage.is_marked for passage in passages)
     # The named sources, the one with the most shared words first.
@@ -203,10 +197,9 @@ def _x(level: int, low: int, high: int) -> float:
     return round(40 + 284 * (level - low) / max(1, high - low), 1)
 
 
-def passages_of(row: Row, text: str, n_marks: int | None) -> list[Borrowed]:
-    """The passages of a row of scores by rank; `n_marks` of them are marked per 1,000 words."""
-    per_1000 = MARKS_PER_1000 if n_marks is None else n_marks
-    n_most = max(_MIN_MARKS, math.ceil(row["n_words"] * per_1000 / 1000)) if per_1000 else 0
+def passages_of(row: Row, text: str) -> list[Borrowed]:
+    """The passages of a row of scores by rank; the first are marked in the text."""
+    n_most = max(_MIN_MARKS, math.ceil(row["n_words"] * MARKS_PER_1000 / 1000))
     return [
         _passage(number, passage, text, passage["sources"], is_marked=number <= n_most)
         for number, passage in enumerate(row["passages"] or (), 1)
@@ -450,10 +443,10 @@ class OriginalityPart(NumbersPart):
         if n_common := len(ranked.commonplaces):
             yield Said(f"{counted(n_common, 'common phrase')}, hidden.", self.id)
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
         if self.id not in text.results:
             return None
-        view = article_of(number, text.document, self.row_of(text), n_marks)
+        view = article_of(number, text.document, self.row_of(text))
         groups = review.groups_of(self.id)
         return {
             **view,

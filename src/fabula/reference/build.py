@@ -69,7 +69,7 @@ from fabula.text import TextSettings, check_documents, in_batches
 _BATCH_CHARS, _BLOCK_CHARS = 1 << 20, 1 << 16
 _N_SMALL = 7
 """Up to this number of batches, starting workers is not worthwhile."""
-_N_PARTS, _SAMPLE_WORDS = 64, 24
+_N_PARTS, _SAMPLE_WORDS, _N_SAMPLES = 64, 24, 200
 _RESERVED_BYTES = 400 << 20
 """Reserved for the interpreter, the compiled kernels, and a worker's batch."""
 _BYTES_PER_TOKEN = 18
@@ -365,13 +365,14 @@ def _begin(folder: Path, manifest: Manifest, restart: bool) -> None:
             )
         return
     # Until all old files are deleted, none may be taken for part of this build.
-    write_whole(folder / JOURNAL, dump_json({"clearing": True, "first": plan["first"]}).encode())
+    clearing = seal({"clearing": True, "first": plan["first"]})
+    write_whole(folder / JOURNAL, dump_json(clearing).encode())
     if not manifest.shards:
         (folder / MANIFEST).unlink(missing_ok=True)
     for place in (folder / "shards").glob("*"):
         if place.name.isdecimal() and int(place.name) >= len(manifest.shards):
             shutil.rmtree(place)
-    write_whole(folder / JOURNAL, dump_json(plan).encode())
+    write_whole(folder / JOURNAL, dump_json(seal(plan)).encode())
 
 
 @dataclass(slots=True)
@@ -538,10 +539,8 @@ def make_filter(tokens: NDArray[np.uint32], *, n_threads: int) -> NDArray[np.uin
     return blocks
 
 
-def verify_reference(
-    path: str | Path, *, n_samples: int = 200, report: Report = lambda stage: None
-) -> Manifest:
-    """Compare all checksums, then look up `n_samples` stretches of its own text.
+def verify_reference(path: str | Path, *, report: Report = lambda stage: None) -> Manifest:
+    """Compare all checksums, then look up stretches of its own text, of up to 200 documents.
 
     Raises `CorpusError` that names the shard and the file of the first fault.
     """
@@ -562,7 +561,7 @@ def verify_reference(
     report("searching for its own text")
     n_all = sum(info.n_documents for info in manifest.shards)
     rng = np.random.default_rng(0)
-    numbers = rng.choice(n_all, size=min(n_samples, n_all), replace=False)
+    numbers = rng.choice(n_all, size=min(_N_SAMPLES, n_all), replace=False)
     for number in sorted(map(int, numbers)):
         if reference.about.removed[number]:
             continue

@@ -29,13 +29,13 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from fabula.core.errors import DAMAGE, InputError, without_controls
+from fabula.core.errors import InputError, without_controls
 from fabula.core.types import Document
 from fabula.text import find_files, read_documents
 from fabula.text.sources import FileSource, Meter, open_filesystem
@@ -96,7 +96,6 @@ class Collection:
     n_bytes: int | None = None
     n_download_bytes: int | None = None
     n_tokens: int | None = None
-    tokens_are: str = ""
     youngest: int | None = None
     """The last year in which a document can have been written."""
     youngest_is: str = ""
@@ -206,48 +205,16 @@ class Catalogue:
         return next((i for i in self.indexes.values() if name in (i.name, i.also)), None)
 
 
-def read_catalogue(own: Path | None = None) -> Catalogue:
-    """The built-in entries, with those of the file `own` added or replaced. Raises `InputError`."""
-    shipped = _shipped()
-    if own is None:
-        return shipped
-    more = _read(own)
-    return Catalogue({**shipped.corpora, **more.corpora}, {**shipped.indexes, **more.indexes})
-
-
-def _read(path: Path) -> Catalogue:
-    texts = {"tells": "", "tells_not": "", "language": "", "licence": "unknown", "kind": ""}
-    names = {f.name for f in fields(Collection)}
-    corpora = {}
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-        for row in content.get("corpus", ()):
-            if unknown := row.keys() - names:
-                raise ValueError(f"unknown {', '.join(sorted(unknown))}")
-            if "files" not in row:
-                raise ValueError(f"{row.get('name')}: has no files")
-            files = Files(**row["files"])
-            if sum(map(bool, (files.pattern, files.listing, files.table))) != 1:
-                raise ValueError(
-                    f"{row.get('name')}: files need exactly one of pattern, listing and table"
-                )
-            checked = tuple(row.get("checked", ()))
-            corpus = Collection(**{**texts, **row, "files": files, "checked": checked})
-            corpora[corpus.name] = corpus
-        indexes = [Index(**row) for row in content.get("index", ())]
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except DAMAGE as error:
-        raise InputError(
-            f"{path}: not a catalogue of corpora ({error}); see fabula/reference/catalogue.toml "
-            "for the format"
-        ) from error
-    if not corpora and not indexes:
-        raise InputError(f"{path}: contains no corpora; each starts with [[corpus]]")
-    return Catalogue(corpora, {index.name: index for index in indexes})
-
-
-_shipped = cache(partial(_read, _SHIPPED))
+@cache
+def read_catalogue() -> Catalogue:
+    """The entries that ship with Fabula."""
+    content = tomllib.loads(_SHIPPED.read_text(encoding="utf-8"))
+    corpora = [
+        Collection(**{**row, "files": Files(**row["files"]), "checked": tuple(row["checked"])})
+        for row in content["corpus"]
+    ]
+    indexes = [Index(**row) for row in content["index"]]
+    return Catalogue({c.name: c for c in corpora}, {index.name: index for index in indexes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +224,6 @@ class SampleRule:
     n_words: int | None
     """None for all."""
     seed: int = 0
-    n_files: int | None = None
-    """Minimum number of files to read."""
     author: str = ""
 
 
@@ -396,7 +361,7 @@ def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
         if len(weights) < len(order):
             weights = [1.0] * len(order)
         needed = rule.n_words / whole
-        least = min(max(collection.min_files, rule.n_files or 1), len(order))
+        least = min(collection.min_files, len(order))
         total = math.fsum(weights)
         n_files, held = 0, 0.0
         while n_files < least or (held < needed and n_files < len(order)):

@@ -213,12 +213,16 @@ class Answer(_Message):
 class Limits(_Message):
     """Limits per request, per client, and for the whole service."""
 
-    max_body_bytes: int = Field(32 << 20, ge=1024, description="Bytes per request body.")
-    max_words: int = Field(2_000_000, ge=1, description="Words per request.")
-    max_documents: int = Field(64, ge=1, description="Documents per request.")
-    n_per_s: int = Field(500, ge=0, description="Requests per second and token; 0: unlimited.")
-    n_at_once: int = Field(0, ge=0, description="Requests searched in parallel; 0: one per CPU.")
-    n_waiting: int = Field(64, ge=0, description="Requests that wait in the queue.")
+    max_body_bytes: int = Field(default=32 << 20, ge=1024, description="Bytes per request body.")
+    max_words: int = Field(default=2_000_000, ge=1, description="Words per request.")
+    max_documents: int = Field(default=64, ge=1, description="Documents per request.")
+    n_per_s: int = Field(
+        default=500, ge=0, description="Requests per second and token; 0: unlimited."
+    )
+    n_at_once: int = Field(
+        default=0, ge=0, description="Requests searched in parallel; 0: one per CPU."
+    )
+    n_waiting: int = Field(default=64, ge=0, description="Requests that wait in the queue.")
 
 
 class ErrorAnswer(_Message):

@@ -100,15 +100,14 @@ def seal(row: dict[str, Any]) -> dict[str, Any]:
 def unsealed(data: bytes, file: str) -> dict[str, Any]:
     """The row of JSON in a file of that name, without its checksum.
 
-    Raises `CorpusError` that names the file if it is none, or was changed; rows of versions without
-    checksums are accepted.
+    Raises `CorpusError` that names the file if it is none, or was changed.
     """
     try:
         row = json.loads(data)
         written = {key: value for key, value in row.items() if key != _SEAL}
     except (ValueError, RecursionError, AttributeError) as error:
         raise CorpusError(f"{file}: damaged ({error}); restore it or build it again") from error
-    if _SEAL in row and row != seal(written):
+    if row != seal(written):
         raise CorpusError(
             f"{file}: damaged (changed since it was written); restore it from a copy, or build it "
             "again"

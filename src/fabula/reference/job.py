@@ -79,7 +79,6 @@ def n_words_of(text: str) -> int:
 
 Sources = tuple[Sequence[str], Reading]
 _PRICED_WORDS = 100_000_000
-_CATALOGUE_HELP = "Additional corpora by name, or other locations for known ones (.toml)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +93,11 @@ class SampleSettings(Settings):
         check=is_number_of_words,
     )
     seed: int = seed_setting("Seed of the sample and of models; the same seed, the same bytes.")
-    n_files: int | None = setting(
-        None,
-        help="Spread the sample over at least N of the corpus's files; more files take longer to "
-        "read.",
-        check=Between(1),
-        default_text="depends on the corpus",
-        option="sample-files",
-    )
     author: str | None = setting(
         None,
         help="Read only books by this author, as in 'Austen, Jane' (gutenberg-mirror).",
         unit="NAME",
     )
-    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,22 +154,17 @@ class WriterSettings(calls.ModelSettings):
     models: tuple[str, ...] = setting(
         (),
         help="Have this model continue the sentences of SOURCES, and build the corpus of what it "
-        "writes; named as in `fabula judge --model`; repeat it to ask several.",
+        "writes, which is kept beside it (DIR.jsonl); named as in `fabula judge --model`; repeat "
+        "it to ask several.",
         unit="MODEL",
         option="written-by",
     )
-    answers: Path | None = setting(
-        None,
-        help="Keep the models' texts here (.jsonl; `written_by`).",
-        default_text="beside DIR, DIR.jsonl",
-    )
-    top_p: float = calls.top_p_setting(0.9)
     temperature: float = calls.temperature_setting(1.0)
     max_tokens: int = calls.max_tokens_setting(2048)
 
     def check_together(self) -> None:
         # The others, and prices, may be from the user's configuration.
-        names = ("answers", "top_p", "temperature", "max_tokens", "max_cost")
+        names = ("temperature", "max_tokens", "max_cost")
         for name in changed(self):
             if name in names and not self.models:
                 raise SettingsError(name, "is only for `written_by`")
@@ -301,7 +286,7 @@ def build(
 
     names = sources.names
     before = Manifest.read(settings.out) if settings.add else None
-    catalogue = read_catalogue(sampling.catalogue)
+    catalogue = read_catalogue()
     # A file of that name comes first.
     if len(names) == 1 and names[0] in catalogue.corpora and not Path(names[0]).exists():
         if settings.add:
@@ -314,7 +299,7 @@ def build(
             remedy = "set how many words to read, as in 100M, or all"
             raise SettingsError("sample", f"is required for {names[0]}: {holds}; {remedy}")
         n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
-        rule = SampleRule(n_words, sampling.seed, sampling.n_files, sampling.author or "")
+        rule = SampleRule(n_words, sampling.seed, sampling.author or "")
         progress.say(f"listing the files of {names[0]}")
         sample = choose_sample(collection, rule)
         progress.begin("reading", sample.size_bytes)
@@ -323,7 +308,7 @@ def build(
     if sampling != SampleSettings():
         shown = f", and {names[0]} is not one" if names else ""
         raise InputError(
-            "`sample`, `seed`, `sample_files` and `author` are only for corpora of the catalogue"
+            "`sample`, `seed` and `author` are only for corpora of the catalogue"
             f"{shown}; `fabula reference info` lists them"
         )
     built = _written(sources, settings, (names, sources.how), progress)
@@ -397,13 +382,12 @@ def _build_written(
     from fabula.reference.openings import by_line, draw_sentences, written_documents
     from fabula.text import check_ids
 
-    unfit = picked(sampling, "n_files", "author", "catalogue")
-    others = {"add": settings.add, "share": settings.share, "kind": settings.engine.kind == "ray"}
-    for name, value in {**others, **unfit}.items():
+    unfit = {"add": settings.add, "share": settings.share, "author": sampling.author}
+    for name, value in {**unfit, "kind": settings.engine.kind == "ray"}.items():
         if value:
             raise SettingsError(name, "cannot be used with `written_by`")
-    answers = writing.answers or settings.out.with_name(settings.out.name + ".jsonl")
-    check_kept({"answers": answers}, map(Path, sources.names))
+    answers = settings.out.with_name(settings.out.name + ".jsonl")
+    check_kept({"out": answers}, map(Path, sources.names))
     if not (beginnings := list(sources)):
         raise InputError(f"{', '.join(sources.names) or 'sources'}: contains no sentences")
     check_ids(beginnings)
@@ -411,7 +395,6 @@ def _build_written(
     terms = OpeningSettings(
         out=answers,
         kind="continuation",
-        top_p=writing.top_p,
         temperature=writing.temperature,
         max_tokens=writing.max_tokens,
         seed=sampling.seed,
@@ -467,16 +450,10 @@ class InfoSettings(Settings):
         help="Check every file of a corpus against its checksum, and that searches find its own "
         "text.",
     )
-    n_samples: int = setting(
-        200,
-        help="Number of documents from which a run of words is looked up (with `check`).",
-        check=Between(0),
-    )
     groups: bool = setting(
         False,
         help="Show the reference groups that ship with Fabula: the median and the middle 80 %.",
     )
-    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP)
 
 
 class ReferenceInfo(Result, ABC):
@@ -571,7 +548,7 @@ def info(
     """
     from fabula.reference.catalogue import read_catalogue
 
-    catalogue = read_catalogue(settings.catalogue)
+    catalogue = read_catalogue()
     is_listed = name is None or name in catalogue.corpora or catalogue.index(name) is not None
     is_groups = settings.groups or (name is not None and name.endswith(".jsonl"))
     if name is not None and not is_groups and (Path(name).exists() or not is_listed):
@@ -586,7 +563,7 @@ def info(
 
         place = Path(name)
         if settings.check:
-            checked = verify_reference(place, n_samples=settings.n_samples, report=progress.say)
+            checked = verify_reference(place, report=progress.say)
             n_shards = len(checked.shards)
             intact = f"{place}: {counted(n_shards, 'shard')} intact, and each finds its own text"
             row = {"reference": str(place), "n_shards": n_shards, "is_whole": True}
@@ -714,7 +691,7 @@ def _bytes(n: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings(Settings):
-    """Where corpora are served, to whom, and the limits per client and in total."""
+    """Where corpora are served, and to whom."""
 
     host: str = setting("127.0.0.1", help="Address to listen on.")
     port: int = setting(8100, help="Port to listen on.", check=Between(0, 65535))
@@ -723,45 +700,6 @@ class ServeSettings(Settings):
         help="Tokens that give access, one per line; FABULA_REFERENCE_TOKEN holds another. "
         "Without a token, only this machine has access.",
         unit="FILE",
-    )
-    max_body: str = setting(
-        "32MB", help="Maximum size of a request body.", unit="SIZE", check=is_size, tunes="serving"
-    )
-    max_words: int = setting(
-        2_000_000, help="Maximum number of words in a request.", check=Between(1), tunes="serving"
-    )
-    max_documents: int = setting(
-        64,
-        help="Maximum number of documents that a request fetches.",
-        check=Between(1),
-        tunes="serving",
-    )
-    rate: int = setting(
-        500,
-        help="Maximum requests per second for each token; 0 for no limit.",
-        check=Between(0),
-        tunes="serving",
-    )
-    n_jobs: int | None = setting(
-        None,
-        help="Number of requests searched at a time.",
-        check=Between(1),
-        default_text="one per CPU",
-        tunes="serving",
-    )
-    n_waiting: int = setting(
-        64,
-        help="Number of requests that may wait; excess requests get 503.",
-        check=Between(0),
-        tunes="serving",
-    )
-    check_every: float = setting(
-        5.0,
-        help="How often to check whether the corpora changed; SIGHUP checks at once, and reloads "
-        "the tokens.",
-        unit="SECONDS",
-        check=Between(0.1),
-        tunes="serving",
     )
 
 
@@ -789,14 +727,7 @@ def serve(
         raise InputError(
             "serving a reference needs more packages; run: pip install 'fabula[serve]'"
         ) from error
-    limits = Limits(
-        max_body_bytes=max(1024, n_bytes_of(settings.max_body)),
-        n_per_s=settings.rate,
-        n_at_once=settings.n_jobs or 0,
-        max_words=settings.max_words,
-        max_documents=settings.max_documents,
-        n_waiting=settings.n_waiting,
-    )
+    limits = Limits()
     host, file = settings.host, settings.token_file
     gate = Gate(read_tokens(file), limits)
     if not gate and not is_loopback(host):
@@ -827,7 +758,7 @@ def serve(
             announce(f"served at {url} to this machine only; no token is needed")
         announce(f"  fabula originality TEXTS --reference {url}")
 
-    app = create_app(served, gate, limits, settings.check_every)
+    app = create_app(served, gate, limits)
     web.serve(app, listening, begun, on_hangup=look_again, keep_alive_s=60)
     return Result()
 
@@ -859,7 +790,9 @@ class OpeningSettings(Settings):
         check=Between(1),
         option="sentences",
     )
-    top_p: float = calls.top_p_setting(0.9)
+    top_p: float = setting(
+        0.9, help="Nucleus sampling threshold (top-p).", check=Between(0, 1), tunes="models"
+    )
     temperature: float = calls.temperature_setting(1.0)
     max_tokens: int = calls.max_tokens_setting(288)
     seed: int = seed_setting("Seed for sampling.")

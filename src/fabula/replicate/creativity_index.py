@@ -71,6 +71,11 @@ class Texts:
     """Before joining clusters whose texts are copies of each other."""
 
 
+LEVELS, N_DOCUMENTS, N_WORDS = Levels(5, 12), 50, 256
+"""Appendix B: the L that are summed, the documents over which the spread is followed, and the word
+after which a text ends with its sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is compared. The defaults follow appendix B."""
@@ -83,8 +88,6 @@ class Plan:
     by: str = "model"
     cluster: str | None = None
     """The field that defines clusters; None for the usual ones."""
-    levels: Levels = Levels(5, 12)
-    spread: int = 50
     model: str | None = "local"
     """Model whose log-probabilities are compared; None for none."""
     matches: tuple[Match, ...] = MATCHES
@@ -94,20 +97,8 @@ class Plan:
     """Groups of models before and after alignment, which are compared level by level."""
     release: Path | None = None
     """The authors' folder, if these are their texts."""
-    n_words: int = 256
-    """Where texts were cut."""
     seed: int = 0
     n_threads: int = 1
-
-    def unlike_the_paper(self) -> list[str]:
-        """What differs from appendix B for every set of texts and every reference."""
-        usual = Plan({}, {}, self.label)
-        checks = {
-            f"L {self.levels.low} to {self.levels.high}": self.levels != usual.levels,
-            f"texts cut past word {self.n_words:,}": self.n_words != usual.n_words,
-            f"{self.spread} documents": self.spread != usual.spread,
-        }
-        return [what for what, differs in checks.items() if differs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +169,6 @@ class Analyses:
 
     is_release: bool = False
     """Whether the texts are the authors' own."""
-    unlike: Sequence[str] = ()
-    """What differs from the paper for all."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -205,10 +194,8 @@ class Analyses:
                         # In percentage points.
                         numbers.setdefault((kind, f"gap_11_{entry.match}"), 100 * apart)
             for spread in grouped(self.spreads).get(by, []):
-                # Figure 3h; none if another level or number of documents was requested.
-                is_printed = spread.level == 5 and len(spread.curves["human"]) == 51
                 for side, curve in spread.curves.items():
-                    if spread.match == "near" and is_printed:
+                    if spread.match == "near":  # Figure 3h
                         numbers[kind, f"{side}_uniqueness_50"] = curve[-1]
                         numbers[kind, f"{side}_to_half"] = spread.to_half[side][0]
             differs = [] if self.is_release else ["other texts (the paper's are novels)"]
@@ -219,10 +206,10 @@ class Analyses:
                 "creativity_index",
                 tables,
                 numbers,
-                missing="not asked for, people and one group of machines in no cluster, not "
-                "5-uniqueness over 50 documents, or no text that falls below a half",
+                missing="not asked for, people and one group of machines in no cluster, or no "
+                "text that falls below a half",
                 why=f"{scored[0].texts} against {scored[0].reference} differs from the paper: "
-                f"{'; '.join([*differs, *self.unlike])}. What can agree is which side stands "
+                f"{'; '.join(differs)}. What can agree is which side stands "
                 "above.",
                 by=by,
             )
@@ -307,17 +294,17 @@ def made_of(texts: Sequence[Document], label: Label, cluster: str | None) -> Tex
     )
 
 
-def release_plan(folder: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
+def release_plan(folder: Path, cluster: str | None = None) -> Plan:
     """Compare the authors' texts, from a copy of their repository. Raises `InputError`.
 
-    Texts end with the sentence that passes `n_words`, the paper's 256 (appendix B.2), and what a
+    Texts end with the sentence that passes 256 words (appendix B.2), and what a
     pair has in common is dropped, so that neither length nor prompt tells them apart. They are
     compared with machine texts of other prompts, unless other references are given, and documents
     that copy or quote a text are excluded for it (appendix A.3).
     """
     label = Label("label", "human")
     whole = read_release(folder)
-    texts = {kind: cluster_set(some, n_words, label, cluster) for kind, some in whole.items()}
+    texts = {kind: cluster_set(some, N_WORDS, label, cluster) for kind, some in whole.items()}
     machine = machines(label, (cluster_set(some, None, label, cluster) for some in whole.values()))
     return Plan(texts, {"machine": machine}, label, exclude=CopyRule(), release=folder)
 
@@ -341,6 +328,7 @@ def run_analyses(
             raise InputError(f"{name}: no group {unknown[0]} by {plan.by}; the groups are {listed}")
     scored: list[Scored] = []
     detectors: list[Detector] = []
+    how: Any = {"cluster": CLUSTER, "seed": plan.seed}
     for name, reference, match, file in _score_files(plan, out, report):
         report(f"{name} against {reference}, {match}: comparing")
         groups = _grouped(file, plan.by, plan)
@@ -373,7 +361,6 @@ def run_analyses(
         for row in rows:
             sides[str(row[plan.label.field]) == plan.label.human].append(row)
         by = sorted({str(row[plan.by]) for row in sides[False] if row.get(plan.by) is not None})
-        how: Any = {"cluster": CLUSTER, "scores": ["creativity_index"], "seed": plan.seed}
         for group in [None, *(by if len(by) > 1 else [])]:
             some = [row for row in sides[False] if group is None or str(row.get(plan.by)) == group]
             fits = calibrate_rows([*sides[True], *some], plan.label, str(file), **how)
@@ -385,7 +372,6 @@ def run_analyses(
                 rated = run_measure(ProbabilityMeasure(model), texts, file, row_of=probability_row)
                 for k, _ in enumerate(rated, 1):
                     report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
-                how = {"cluster": CLUSTER, "seed": plan.seed}
                 for calibrated in calibrate_rows(read_rows(file), plan.label, str(file), **how):
                     detectors.append(Detector(name, "a language model", None, calibrated))
     return Analyses(
@@ -395,7 +381,6 @@ def run_analyses(
         tuple(detectors),
         plan.label.human,
         plan.release is not None,
-        plan.unlike_the_paper(),
     )
 
 
@@ -430,12 +415,12 @@ def _score_files(
             for match in plan.matches:
                 measure = OriginalityMeasure(
                     reference,
-                    levels=plan.levels,
+                    levels=LEVELS,
                     exclude=plan.exclude,
                     exclude_same=same,
                     near=near if match == "near" else None,
                     n_sources=0,
-                    spread=plan.spread,
+                    spread=N_DOCUMENTS,
                     n_threads=plan.n_threads,
                 )
                 file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
@@ -444,7 +429,7 @@ def _score_files(
                     report(f"{what}: {k:,} of {len(texts):,} texts")
                 yield name, reference_name, match, file
     if plan.release is not None:
-        for name, match, rows in read_outputs(plan.release, plan.texts, plan.levels):
+        for name, match, rows in read_outputs(plan.release, plan.texts, LEVELS):
             file = out / "scores" / f"{name}-theirs-{match}.jsonl"
             write_rows(file, rows, are_results=True)
             yield name, "their search", match, file
@@ -472,7 +457,7 @@ def _level_differences(
     pairs += [(plan.by, human, group) for group in machines if group not in sides]
     pairs += [(plan.by, before, after) for before, after in plan.aligned]
     for field, a, b in pairs:
-        for level in plan.levels:
+        for level in LEVELS:
             cells: dict[str, dict[str, list[float]]] = {a: {}, b: {}}
             for row in rows:
                 value, name = row["uniqueness"][str(level)], str(row.get(field))
@@ -505,7 +490,7 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         signature = row["signature"]
         side = "human" if str(row[plan.label.field]) == plan.label.human else "machine"
         left = spread["uniqueness"]
-        curve = left + left[-1:] * (plan.spread + 1 - len(left))
+        curve = left + left[-1:] * (N_DOCUMENTS + 1 - len(left))
         curves[side].setdefault(row[CLUSTER], []).append(curve)
         halves[side].append(spread["n_to_half"])
     if not (curves["human"] and curves["machine"]):
@@ -530,10 +515,10 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         n={side: len(rows) for side, rows in means.items()},
         curves={side: _mean_curve(list(rows.values())) for side, rows in means.items()},
         difference=compare_clusters(
-            f"uniqueness_{plan.levels.low}", last, seed=plan.seed, signature=signature
+            f"uniqueness_{LEVELS.low}", last, seed=plan.seed, signature=signature
         ),
         to_half=to_half,
-        level=plan.levels.low,
+        level=LEVELS.low,
         signature=signature,
     )
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fabula.continuation.job import n_shown
 from fabula.core.settings import (
     Between,
     Settings,
@@ -17,7 +16,7 @@ from fabula.core.settings import (
     seed_setting,
     setting,
 )
-from fabula.feedback.job import open_encoder, tokens_setting
+from fabula.feedback.job import open_encoder
 from fabula.jobs.job import SILENT, Progress
 from fabula.jobs.result import Result
 from fabula.jobs.shared_settings import Processes, page_setting, plot_setting
@@ -47,22 +46,13 @@ class Replicated(Result):
 
 @dataclass(frozen=True, slots=True)
 class TtcwSettings(Settings):
-    """Which judges to show beside the experts."""
+    """What is drawn."""
 
-    judges: tuple[Path, ...] = setting(
-        (),
-        help="Answers by a judge, as in llm_judges/.",
-        option="judge",
-        default_text="all of DIR/llm_judges",
-    )
-    preferences: Path | None = setting(
-        None, help="Measurements of the rubric `preference`, for Figure 4; the release has none."
-    )
     plot: Path | None = plot_setting("Draw Figure 3 here (.svg, .pdf or .png).")
 
 
 def ttcw(folder: Annotated[Path, "DIR"], settings: TtcwSettings) -> Replicated:
-    """Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
+    """Tables 5 and 6 and Figure 3 of "Art or Artifice?" (Chakrabarty et al. 2024).
 
     DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval.
 
@@ -70,7 +60,7 @@ def ttcw(folder: Annotated[Path, "DIR"], settings: TtcwSettings) -> Replicated:
     """
     from fabula.replicate.ttcw import replica_tables, replicate_ttcw, save_distribution
 
-    replica = replicate_ttcw(folder, judges=settings.judges, preferences=settings.preferences)
+    replica = replicate_ttcw(folder)
     if settings.plot is not None:
         save_distribution(replica, settings.plot)
     return Replicated(replica_tables(replica), replica.to_json())
@@ -95,18 +85,7 @@ class LinguisticMetricsSettings(Settings):
     stride: int = setting(
         5, help="Number of sentences from the start of one passage to the next.", check=Between(1)
     )
-    n_epochs: int = setting(
-        3,
-        help="Number of passes of the recurrent network over the training texts.",
-        check=Between(1),
-    )
     recurrent: bool = setting(True, help="Train the recurrent network (needs torch).")
-    n_examples: int | None = setting(
-        None,
-        help="Show N passages with every system's sentence and scores.",
-        check=Between(0),
-        default_text="2 with `html`",
-    )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with our version of the table here.")
     processes: Processes = part(Processes)
@@ -140,10 +119,8 @@ def linguistic_metrics(
         settings.train,
         settings.out,
         stride=settings.stride,
-        n_epochs=settings.n_epochs,
         recurrent=settings.recurrent,
         seed=settings.seed,
-        n_examples=n_shown(settings.n_examples, settings.html),
         n_jobs=settings.processes.n_processes,
         report=report,
     )
@@ -182,17 +159,6 @@ class CreativityIndexSettings(Settings):
         "Count texts that share this field, and near-duplicates, as one; in the reference "
         "they are left out.",
         default_text="prompt_id, pair_id or author, whichever exists",
-    )
-    levels: str = setting(
-        "5-12", help="Values of L that the Creativity Index sums.", unit="LOW-HIGH"
-    )
-    n_words: int = setting(
-        256,
-        help="Cut each text at the end of the sentence in which it has more words than this.",
-        check=Between(12),
-    )
-    spread: int = setting(
-        50, help="Number of documents over which the spread is followed.", check=Between(1, 1000)
     )
     model: str = setting(
         "local",
@@ -238,13 +204,12 @@ def creativity_index(
     """
     from fabula.core.store import dump_json, write_whole
     from fabula.novelty.detector import Label
-    from fabula.novelty.measure import Levels
     from fabula.reference.exclude import CopyRule
     from fabula.replicate import creativity_index as paper
     from fabula.show.charts import check_matplotlib
 
     check_matplotlib()
-    out, n_words, cluster = settings.out, settings.n_words, settings.cluster
+    out, cluster = settings.out, settings.cluster
     if folder is None and not settings.texts:
         raise SettingsError(
             "texts",
@@ -254,23 +219,20 @@ def creativity_index(
     label = Label.parse(settings.label)
     plan = paper.Plan({}, {}, label)
     if settings.texts:
-        texts = {p.stem: paper.read_set(p, n_words, label, cluster) for p in settings.texts}
+        texts = {p.stem: paper.read_set(p, paper.N_WORDS, label, cluster) for p in settings.texts}
         whole = (paper.read_set(p, None, label, cluster) for p in settings.texts)
         references = {} if settings.references else {"machine": paper.machines(label, whole)}
         plan = paper.Plan(texts, references, label)
     elif folder is not None:
-        plan = paper.release_plan(folder, n_words, cluster)
+        plan = paper.release_plan(folder, cluster)
     plan = replace(
         plan,
         references={path.name: path for path in settings.references} or plan.references,
         label=label,
         by=settings.by,
         cluster=settings.cluster,
-        spread=settings.spread,
         matches=settings.matches,
-        n_words=settings.n_words,
         seed=settings.seed,
-        levels=Levels.parse(settings.levels),
         model=None if settings.model == "none" else settings.model,
         exclude={"auto": CopyRule(), "none": None}.get(settings.exclude or "", plan.exclude),
         aligned=tuple((a, b) for a, _, b in (pair.partition("=") for pair in settings.aligned)),
@@ -307,7 +269,12 @@ class StoryFeedbackSettings(Settings):
         unit="packaged|DIR",
         option="bertscore",
     )
-    tokens: Literal["words", "authors"] = tokens_setting()
+    tokens: Literal["words", "authors"] = setting(
+        "words",
+        help="What trigrams are made of: words, or what the authors' one public row suggests that "
+        "they counted (Penn Treebank tokens without single punctuation marks).",
+        tunes="tests",
+    )
     seed: int = seed_setting()
 
     def check_together(self) -> None:

@@ -27,7 +27,7 @@ from fabula.continuation.scores import (
     sample_examples,
     score_rows,
 )
-from fabula.continuation.tables import SystemTable, compare_systems, example_blocks, system_tables
+from fabula.continuation.tables import SystemTable, compare_systems, system_tables
 from fabula.core.resume import kept_rows
 from fabula.linguistic.metrics import METRICS, Metric, ToolChoice
 from fabula.replicate.tables import Claim, agreement_lines, claim_sheet, claims_of, printed_table
@@ -107,9 +107,7 @@ def replicate_table(
     out: Path,
     *,
     stride: int = 5,
-    n_epochs: int = 3,
     recurrent: bool = True,
-    n_examples: int = 0,
     seed: int = 0,
     n_jobs: int = 1,
     report: Callable[[str, int, int], None] = lambda *_: None,
@@ -130,10 +128,13 @@ def replicate_table(
     if recurrent:
         from fabula.continuation.recurrent import Progress, Training, train_recurrent
 
-        def show(progress: Progress) -> None:
-            report("training the recurrent network", progress.window, n_epochs * progress.n_windows)
+        plan = Training(seed=seed)
 
-        train_recurrent(corpus, Training(n_epochs=n_epochs, seed=seed), report=show)
+        def show(progress: Progress) -> None:
+            n_windows = plan.n_epochs * progress.n_windows
+            report("training the recurrent network", progress.window, n_windows)
+
+        train_recurrent(corpus, plan, report=show)
     kinds = {system: kind for system, kind in _KINDS.items() if recurrent or kind != "recurrent"}
     continuations: list[Continuation] = []
     with kept_rows(out / "systems.jsonl", CONTINUATIONS) as kept:
@@ -157,7 +158,7 @@ def replicate_table(
     known = frozenset(corpus.vocabulary.words[1:])
     compare = partial(compare_systems, rows, [*kinds, GOLD], vocabulary=known, seed=seed)
     table = compare()
-    examples = sample_examples(stories, continuations, rows, table.systems, n_examples, seed)
+    examples = sample_examples(stories, continuations, rows, table.systems, seed)
     return Replica(table, compare(design="two-sample"), corpus, len(stories), examples)
 
 
@@ -184,7 +185,6 @@ def beside_paper(replica: Replica) -> list[Block]:
     return [
         *system_tables(replica.table),
         "",
-        *example_blocks(replica.table, replica.examples),
         "Table 2 (printed)",
         "",
         claim_sheet("paper", titles, systems, claims, form=".3f"),

@@ -17,7 +17,6 @@ import numpy as np
 
 from fabula.core.errors import InputError
 from fabula.core.scales import Scale
-from fabula.core.store import read_measurements
 from fabula.core.types import Item, Measurement, Rubric
 from fabula.models.base import Answer
 from fabula.models.verdicts import read_verdict
@@ -154,13 +153,10 @@ def _keys(table: Any) -> Any:
     return {str(key): _keys(value) for key, value in table.items()}
 
 
-def replicate_ttcw(
-    folder: Path, *, judges: Sequence[Path] = (), preferences: Path | None = None
-) -> Replica:
-    """All results from the released files of `folder`.
+def replicate_ttcw(folder: Path) -> Replica:
+    """All results from the released files of `folder`; judges from its `llm_judges`.
 
-    `judges` are files of answers; by default those in `folder/llm_judges`. `preferences` are
-    measurements of the rubric `preference`, which the release lacks. Raises `InputError`.
+    Raises `InputError`.
     """
     rubric = load_rubric("ttcw")
     if not (folder / EXPERTS_FILE).exists():
@@ -169,9 +165,8 @@ def replicate_ttcw(
             f"github.com/salesforce/creativity_eval"
         )
     panel = read_experts(folder / EXPERTS_FILE, rubric)
-    files = list(judges) or sorted((folder / "llm_judges").glob("annotations_*.jsonl"))
-    preferred = list(read_measurements(preferences)) if preferences else []
-    return panel_replica(panel, rubric, preferred, judges=files)
+    judges = sorted((folder / "llm_judges").glob("annotations_*.jsonl"))
+    return panel_replica(panel, rubric, judges=judges)
 
 
 def panel_replica(
@@ -367,8 +362,8 @@ def replica_tables(replica: Replica) -> list[Block]:
         parts += section("Figure 4b: taken for", by_author("origins", "", replica.origins))
     if not replica.ranks and not replica.origins:
         parts.append(
-            "Figure 4 (ranking and supposed origin): the release has no such data; give "
-            "measurements of the rubric `preference` with `preferences`"
+            "Figure 4 (ranking and supposed origin): the release has no such data; `fabula study "
+            "analyse` shows those of a study"
         )
     return [*parts, NOT_MADE]
 

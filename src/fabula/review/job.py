@@ -27,7 +27,7 @@ from fabula.jobs.models import NoModelSettings, temperature_setting
 from fabula.jobs.result import Result, Row, flat, picked
 from fabula.jobs.shared_settings import Processes, TableFiles, grammar_setting, page_setting
 from fabula.judging.job import Labels, Run, labels_of_some
-from fabula.novelty.job import Marking, Matching
+from fabula.novelty.job import Matching
 from fabula.reference.search import is_elsewhere
 from fabula.show.parts import LeftOut, Review, bibtex_of, methods_of, numbers_of_review
 from fabula.stats.norms import GroupKind, GroupNumbers, measure_group, read_groups, write_groups
@@ -162,7 +162,7 @@ class ReportSettings(InstrumentSettings):
     """All instruments, and the models that judge and advise."""
 
     sets: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("levels", "match", "exclude", "exclude_same", "n_marks"), "matching"),
+        **dict.fromkeys(("levels", "match", "exclude", "exclude_same"), "matching"),
         **dict.fromkeys(("rubric", "style", "labels", "judge", "by"), "verdicts"),
         **dict.fromkeys(("n_points", "by_chapter", "since", "points_file", "n_samples"), "advice"),
     }
@@ -202,7 +202,6 @@ class ReportSettings(InstrumentSettings):
         help="Mark the phrases in this list: the file that `fabula phrases --out` wrote, "
         "or a JSON list of phrases, or of [phrase, count]; repeat it for several.",
     )
-    marking: Marking = part(Marking)
     labels: Labels | None = setting(
         None,
         help="People's labels for some of the texts, drawn at random: shows an estimate of what "
@@ -346,8 +345,6 @@ class Reported(Result):
     documents: Sequence[Document]
     review: Review | None
     """None if one instrument ran alone and no page was asked for."""
-    n_marks: int | None = None
-    """Borrowed passages that the page marks per 1,000 words; None for its own default."""
     alone: Result | None = None
     """What one instrument has to say, if it has more than the page shows."""
     page: Path | None = None
@@ -360,7 +357,7 @@ class Reported(Result):
         from fabula.show.page import check_page_path
 
         check_page_path(path)
-        write_review_page(path, self._whole(path), n_marks=self.n_marks)
+        write_review_page(path, self._whole(path))
 
     def write_comments(self, path: str | Path, source: str | Path | None = None) -> int:
         """Write the findings as comments in a copy of the draft; returns how many had no place.
@@ -485,7 +482,7 @@ def report(
         review = corrected(review, settings.by)
     usual = page if files.out is None else None
     source = sources[0] if sources else None
-    result = Reported(texts, review, settings.marking.n_marks, alone, usual, source)
+    result = Reported(texts, review, alone, usual, source)
     if review is not None and page is not None:
         result.write_page(page)
     if files.comments is not None and (n_lost := result.write_comments(files.comments)):

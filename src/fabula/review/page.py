@@ -30,18 +30,15 @@ _MAX_WHOLE = 40
 _MAX_ROWS = 1_000
 
 
-def write_review_page(path: Path, review: Review, *, n_marks: int | None = None) -> None:
+def write_review_page(path: Path, review: Review) -> None:
     """Write the page; the same review gives the same bytes."""
-    write_page_file(path, "review/page.html.j2", page_of(review, n_marks=n_marks))
+    write_page_file(path, "review/page.html.j2", page_of(review))
 
 
-def page_of(review: Review, *, n_marks: int | None = None) -> dict[str, Any]:
-    """What the template shows; `n_marks` borrowed passages are marked per 1,000 words."""
+def page_of(review: Review) -> dict[str, Any]:
+    """What the template shows."""
     parts = sorted(parts_of(review), key=lambda part: part.page_order)
-    texts = [
-        _text(k, text, review, parts, n_marks)
-        for k, text in enumerate(review.texts[:_MAX_WHOLE], 1)
-    ]
+    texts = [_text(k, text, review, parts) for k, text in enumerate(review.texts[:_MAX_WHOLE], 1)]
     is_single = len(review.texts) == 1
     remarks = [f"{remark}." for remark in review.remarks]
     for part in parts_of(review):
@@ -100,10 +97,10 @@ def left_out_of(review: Review) -> list[dict[str, Any]]:
 
 
 def _text(
-    number: int, text: TextReview, review: Review, parts: Sequence[ReportPart], n_marks: int | None
+    number: int, text: TextReview, review: Review, parts: Sequence[ReportPart]
 ) -> dict[str, Any]:
     document = text.document
-    views = {part.id: view for part in parts if (view := part.view(number, text, review, n_marks))}
+    views = {part.id: view for part in parts if (view := part.view(number, text, review))}
     marks = {part.id: part.marks(views[part.id]) for part in parts if part.id in views}
     borrowed = next((m for m in marks.values() if m.borrowed), Marks())
     notes = [note for m in marks.values() for note in m.notes]

@@ -70,11 +70,6 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
     for item in shown["items"]:
         # Runs that use paraphrases have their digest in the signature.
         del item["paraphrases"]
-    # Fields that were added later count only if they are used, so that older digests stay valid.
-    tables = [(shown, "facts"), *((item, "reveals") for item in shown["items"])]
-    for table, name in [*tables, *((item["scale"], "values") for item in shown["items"])]:
-        if not table[name]:
-            del table[name]
     digest = hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:8]
     return replace(rubric, digest=digest)
 

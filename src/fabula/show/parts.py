@@ -275,11 +275,8 @@ class ReportPart:
         """Its sentences on the first screen."""
         return ()
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
-        """What its template shows for the text, of this number on the page; None for nothing.
-
-        n_marks: borrowed passages that are marked per 1,000 words; None for the default.
-        """
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
+        """What its template shows for the text, of this number on the page; None for nothing."""
         return None
 
     def view_of_all(self, review: Review, n_linked: int) -> Any:
@@ -378,7 +375,7 @@ class MeasuredPart(ReportPart):
             for sentence in listed if isinstance(listed, list | tuple) else ():
                 yield Said(str(sentence), self.id)
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
         """Its figures among groups, and the places it names."""
         if self.id not in text.results:
             return None

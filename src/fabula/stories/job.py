@@ -180,16 +180,9 @@ class StorySettings(Settings):
         check=Between(1),
         default_text="n_words of its row, the length of the human story",
     )
-    within: int | None = setting(
-        None,
-        help="Maximum difference from the target length, in words.",
-        check=Between(0),
-        default_text="200, or a fifth of the length if that is less",
-    )
     attempts: int = setting(20, help="Rewrite a story up to N times.", check=Between(0))
     verified_only: bool = setting(False, help="Use only plots that a person has verified.")
     temperature: float = calls.temperature_setting(1.0)
-    top_p: float = calls.top_p_setting(1.0)
     seed: int = seed_setting(_SEED_HELP)
     share: str | None = share_setting()
     restart: bool = restart_setting()
@@ -235,9 +228,9 @@ def write(
     """Have models write a story for each plot, close to a target length.
 
     PLOTS is a file from `fabula stories plot`, or any .jsonl with id, plot and n_words. A story is
-    rewritten until it is within `within` words of its target length, up to `attempts` times;
-    stories that never come close are reported and left out. All rounds are kept in
-    FILE.rounds.jsonl.
+    rewritten until it is within 200 words of its target length, or a fifth of it if that is less,
+    up to `attempts` times; stories that never come close are reported and left out. All rounds are
+    kept in FILE.rounds.jsonl.
 
     Raises `InputError`, `ModelError`, `BusyError`.
     """
@@ -255,10 +248,8 @@ def write(
     if n_unverified:
         progress.tell(f"note: {n_unverified} of {len(wanted)} plots are not verified")
     plan = story_writing.WritePlan(
-        settings.within,
         settings.attempts,
         temperature=settings.temperature,
-        top_p=settings.top_p,
         seed=settings.seed,
         effort=settings.models.reasoning_effort,
     )

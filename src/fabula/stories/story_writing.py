@@ -49,20 +49,16 @@ class Plot:
 class WritePlan:
     """How stories are written. The defaults are those of the paper."""
 
-    within: int | None = None
-    """Tolerance in words; None is 200, or a fifth of the length where that is less. (The paper's
-    stories have 1,000 words or more, and its 200 is for these.)
-    """
     max_rounds: int = 20
     temperature: float = 1.0
-    top_p: float = 1.0
     seed: int = 0
     effort: Effort | None = None
 
     def tolerance(self, n_words: int) -> int:
-        """The tolerance in words for a story of this length."""
-        if self.within is not None:
-            return self.within
+        """The tolerance in words: 200, or a fifth of this length where that is less.
+
+        The paper's stories have 1,000 words or more, and its 200 is for these.
+        """
         return min(_PAPER_WITHIN, round(_SHARE_WITHIN * n_words))
 
 
@@ -167,14 +163,14 @@ async def write_stories(
 async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> Row:
     row: Row | None = None
     effort = f"|effort:{plan.effort}" if plan.effort else ""
-    drawn = f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}{effort}"
+    drawn = f"temperature:{plan.temperature:g}|seed:{plan.seed}{effort}"
     n_most = _TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words))
     for number in range(plan.max_rounds + 1):
         key = {"id": plot.id, "model": model.name, "round": number}
         kept = rows.find(key | {"plot": plot.text, "target_words": plot.n_words, "sampling": drawn})
         if kept is None:
             n_tokens = max(_MIN_TOKENS, round(n_most))
-            sampling = Sampling(plan.temperature, plan.top_p, n_tokens, plan.seed + number)
+            sampling = Sampling(plan.temperature, 1.0, n_tokens, plan.seed + number)
             if row is None:
                 prompt = Prompt(
                     "",

@@ -76,7 +76,7 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
     current_default_thread_limiter().total_tokens = 8
     study = app.state.study
     async with checkpointed(study.store):
-        with followed(study.store, study.statuses, study.design.people.entry.every_s):
+        with followed(study.store, study.statuses):
             yield
 
 

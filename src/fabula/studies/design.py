@@ -22,7 +22,7 @@ from fabula.core.errors import InputError
 from fabula.core.scales import Scale
 from fabula.core.types import Item, Rubric
 from fabula.rubrics.load import load_rubric
-from fabula.studies.labels import ENGLISH, Labels, load_labels
+from fabula.studies.labels import ENGLISH, Labels, Language, load_labels
 
 Kind = Literal["ttcw", "feedback", "pairs"]
 NewKind = Literal["ttcw", "feedback", "pairs", "best-worst"]
@@ -68,8 +68,6 @@ class Entry(Strict):
     """URL to which the platform sends people; signed URLs must be issued for it."""
     joins_per_address: Annotated[int, Field(ge=0)] = 20
     """Maximum number of people per IP address and day; 0 for no limit."""
-    every_s: Annotated[float, Field(ge=10)] = 60
-    """Interval at which a running server fetches statuses, in seconds."""
     api: str = _PROLIFIC
 
 
@@ -229,8 +227,7 @@ class _File(Recruiting):
     group_field: str = "group"
     seed: Annotated[int, Field(ge=0)] = 0
     reason_words: Annotated[int, Field(ge=0, le=200)] = 4
-    completion_code: str = ""
-    language: str = "en"
+    language: Language = "en"
     at_once: Literal[2, 4] = 2
     ties: bool = False
     max_pairs: Annotated[int, Field(ge=1)] | None = None
@@ -261,7 +258,6 @@ class StudyDesign:
     seed: int
     reason_words: int
     """Minimum number of words in a reason; 0 makes reasons optional."""
-    completion_code: str
     texts: Texts
     quiz: tuple[QuizQuestion, ...]
     quiz_pass: int
@@ -284,9 +280,7 @@ class StudyDesign:
     def code(self, outcome: Outcome) -> str:
         """Return the code or link for participants with this outcome; empty if there is none."""
         code: str = getattr(self.people.codes, outcome)
-        if not code and outcome == "attention":
-            return self.code("done")
-        return code or (self.completion_code if outcome == "done" else "")
+        return self.people.codes.done if not code and outcome == "attention" else code
 
     @property
     def digest(self) -> str:
@@ -294,7 +288,7 @@ class StudyDesign:
         group_digest, labels = self.group_rubric and self.group_rubric.digest, self.labels
         shown: tuple[object, ...] = (self.id, self.kind, self.rubric.digest, group_digest)
         shown += (self.reason_words, self.seed, self.texts, self.quiz, self.quiz_pass)
-        shown += (self.ties, self.at_once, labels.language, labels.digest)
+        shown += (self.ties, self.at_once, labels.language)
         return hashlib.sha256(f"{shown}{self.people.questions_digest}".encode()).hexdigest()[:8]
 
 
@@ -324,10 +318,7 @@ def load_study(path: Path) -> StudyDesign:
     if needed > len(file.quiz):
         raise InputError(f"{path}: quiz_pass: there are only {len(file.quiz)} questions")
     file.check(str(path))
-    try:
-        labels = load_labels(file.language, path.parent)
-    except InputError as error:
-        raise InputError(f"{path}: language: {error}") from error
+    labels = load_labels(file.language)
     left = {"contact", "thanks"} - file.texts.model_fields_set
     texts = file.texts.model_copy(update={name: labels(name) for name in sorted(left)})
     rubric_file = path.parent / file.rubric if file.rubric.endswith(".toml") else None
@@ -393,9 +384,7 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path:
         raise InputError(f"{path}: rubric: {rubric.id} has no yes-no item, which ttcw counts")
 
 
-def new_study(
-    path: Path, design: NewKind, documents: Path, *, title: str = "", group_field: str = "group"
-) -> None:
+def new_study(path: Path, design: NewKind, documents: Path, *, group_field: str = "group") -> None:
     """Write a ready-to-run study for the researcher to edit. Raises `InputError`."""
     if path.exists():
         raise InputError(f"{path}: already exists; choose another name, or edit it")
@@ -408,9 +397,6 @@ def new_study(
     name = (name if name[:1].isalpha() else f"study-{name}")[:61].strip("-")
     text = text.replace("ID", _quoted(name), 1).replace("DOCUMENTS", _quoted(shown.as_posix()), 1)
     text = text.replace('group_field = "group"', f"group_field = {_quoted(group_field)}")
-    if title:
-        first, _, rest = text.partition("\ntitle = ")
-        text = f"{first}\ntitle = {_quoted(title)}\n{rest.partition(chr(10))[2]}"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 

@@ -179,20 +179,20 @@ def _signature(design: StudyDesign, rubric: str) -> str:
     return str(Signature.of("study", id=design.id, rubric=rubric, design=asked, v=__version__))
 
 
-def write_measurements(found: Sequence[Measurement], path: Path, format_: str) -> None:
-    """Write complete measurements, one per row.
+def write_measurements(found: Sequence[Measurement], path: Path) -> None:
+    """Write complete measurements, one per row, in the format of the file's ending.
 
     Outside JSON, details are JSON; in CSV and Parquet, whose columns have a type, values are text.
     """
     rows = [measurement_row(measurement) for measurement in found]
-    if format_ != "jsonl":
+    if path.suffix != ".jsonl":
         rows = [row | {"details": dump_json(row["details"])} for row in rows]
-    if format_ in ("csv", "parquet"):
+    if path.suffix in (".csv", ".parquet"):
         rows = [row | {"value": _text(row["value"])} for row in rows]
-    _write(rows, _COLUMNS, path, format_, frozenset({"value", "rationale"}))
+    _write(rows, _COLUMNS, path, frozenset({"value", "rationale"}))
 
 
-def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
+def write_wide(found: Sequence[Measurement], path: Path) -> None:
     """Write a row for each person and document, with a column for each item and each reason.
 
     Missing values are empty or null; the reasons are only in the other format.
@@ -205,15 +205,15 @@ def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
         begin |= {"place": details.get("place"), "state": details["state"]}
         row = rows.setdefault((mark.rater, str(details["unit"]), mark.document_id), begin)
         items[mark.item] = None
-        row[mark.item] = mark.value if format_ == "xlsx" else _text(mark.value)
+        row[mark.item] = mark.value if path.suffix == ".xlsx" else _text(mark.value)
         if mark.rationale is not None:
             items[f"{mark.item}.why"] = None
             row[f"{mark.item}.why"] = mark.rationale
     columns = ("rater", "unit", "id", "place", "state", *items)
-    _write(list(rows.values()), columns, path, format_, frozenset(items))
+    _write(list(rows.values()), columns, path, frozenset(items))
 
 
-def write_people(standings: Sequence[Standing], path: Path, format_: str) -> None:
+def write_people(standings: Sequence[Standing], path: Path) -> None:
     """Write a row for each participant: when they came, what they did, how long it took."""
     rows = []
     for person in standings:
@@ -224,12 +224,12 @@ def write_people(standings: Sequence[Standing], path: Path, format_: str) -> Non
         rows.append({"rater": person.name, **kept, **facts, **checks, **about_self})
     columns = tuple(dict.fromkeys(name for row in rows for name in row)) or ("rater",)
     words = {"note", *(name for name in columns if name.startswith("about."))}
-    _write(rows, columns, path, format_, frozenset(words))
+    _write(rows, columns, path, frozenset(words))
 
 
-def write_times(times: Sequence[PageTime], path: Path, format_: str) -> None:
+def write_times(times: Sequence[PageTime], path: Path) -> None:
     """Write a row for each opened page: how long the participant spent on it."""
-    _write([asdict(row) for row in times], tuple(PageTime.__slots__), path, format_, frozenset())
+    _write([asdict(row) for row in times], tuple(PageTime.__slots__), path, frozenset())
 
 
 def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:
@@ -238,15 +238,13 @@ def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:
     return _csv(rows, ("participant", "note", "link"), frozenset({"note"}))
 
 
-def _write(
-    rows: Sequence[Row], columns: Sequence[str], path: Path, format_: str, words: frozenset[str]
-) -> None:
+def _write(rows: Sequence[Row], columns: Sequence[str], path: Path, words: frozenset[str]) -> None:
     """words: columns of participants' text, never formulas; escaping others would alter ids."""
-    if format_ == "jsonl":
+    if path.suffix == ".jsonl":
         data = json_lines(rows)
-    elif format_ == "csv":
+    elif path.suffix == ".csv":
         data = _csv(rows, columns, words)
-    elif format_ == "xlsx":
+    elif path.suffix == ".xlsx":
         # Return a workbook of one sheet: numbers as numbers, all else as text, never formulas.
         import xlsxwriter
 

@@ -133,7 +133,6 @@ class NewStudySettings(Settings):
         help="Stories (ttcw, pairs, best-worst), or what `feedback elicit` wrote (feedback).",
         check=lambda path: None if path.exists() else f"{path} does not exist",
     )
-    title: str = setting("", help="What participants see.")
     group_field: str | None = setting(
         None,
         help="Field that groups the stories (ttcw, pairs, best-worst).",
@@ -227,8 +226,7 @@ def new(file: StudyFile, settings: NewStudySettings) -> DesignedStudy:
     field = settings.group_field
     if field is None and settings.design != "feedback":
         field = group_field_of(settings.documents)
-    title, field = settings.title, field or "group"
-    new_study(file, settings.design, settings.documents, title=title, group_field=field)
+    new_study(file, settings.design, settings.documents, group_field=field or "group")
     try:
         design = load_study(file)
         units = read_units(design)
@@ -356,23 +354,30 @@ def serve(
     return Result()
 
 
+_TABLES = (".jsonl", ".csv", ".xlsx", ".parquet")
+
+
+def _is_table(path: Path) -> str | None:
+    ends = path.suffix in _TABLES
+    return None if ends else f"must end with {', '.join(_TABLES)}, got {path.name!r}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings(Settings):
-    """Which answers are exported, and in what format."""
+    """Which answers are exported, and to which files; each has the format of its ending."""
 
-    format: Literal["jsonl", "csv", "xlsx", "parquet"] = setting(
-        "jsonl", help="Format of the files."
+    out: Path = setting(
+        help="Write the measurements here (.jsonl, .csv, .xlsx or .parquet).", check=_is_table
     )
-    out: Path = setting(help="Write the measurements here.")
     unfinished: bool = setting(False, help="Include answers that were not handed in.")
     wide: bool = setting(
         False, help="Write a row for each person and text, with a column for each item."
     )
     people_file: Path | None = setting(
-        None, help="Write a table of participants here, in the same format.", option="people"
+        None, help="Write a table of participants here.", check=_is_table, option="people"
     )
     times: Path | None = setting(
-        None, help="Write the time each person took over each page here, in the same format."
+        None, help="Write the time each person took over each page here.", check=_is_table
     )
 
 
@@ -418,11 +423,11 @@ def export(file: StudyFile, settings: ExportSettings, place: StudyPlace) -> Expo
             pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
             spent = page_times(connection, pages) if times else []
     write = exporting.write_wide if settings.wide else exporting.write_measurements
-    write(marks, settings.out, settings.format)
+    write(marks, settings.out)
     if people is not None:
-        exporting.write_people(everybody, people, settings.format)
+        exporting.write_people(everybody, people)
     if times is not None:
-        exporting.write_times(spent, times, settings.format)
+        exporting.write_times(spent, times)
     valid = [mark for mark in marks if mark.value is not None]
     n_people = len({mark.rater for mark in valid})
     return Exported([path for path in files.values() if path], len(valid), n_people)
@@ -521,7 +526,6 @@ def _can_be_read(path: Path) -> str | None:
 class InviteSettings(LinkSettings):
     """Notes on those who are invited, and where their links are written."""
 
-    note: str = setting("", help="A note on these people, for your own use.")
     notes: Path | None = setting(
         None,
         help="File with one note per line: makes one invitation for each, in place of N.",
@@ -577,7 +581,7 @@ def invite(
         raise SettingsError("notes", f"and N ({n:,}) cannot be used together")
     if n is not None and (problem := _N_PEOPLE(n)):
         raise SettingsError("n", problem)
-    notes = [forms.clean_text(settings.note)] * (n or 0)
+    notes = [""] * (n or 0)
     if settings.notes is not None:
         lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
         if not (notes := [forms.clean_text(line) for line in lines if line.strip()]):
@@ -602,7 +606,7 @@ def _tell_if_local(settings: LinkSettings, progress: Progress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PeopleSettings(LinkSettings):
-    """What is done: one of four."""
+    """What is done: one of three."""
 
     reissue: bool = setting(
         False, help="Print a new link for each PARTICIPANT; the old link stops working."
@@ -613,10 +617,6 @@ class PeopleSettings(LinkSettings):
         "cannot be undone; the answers stay in the database.",
     )
     forget: bool = setting(False, help="Delete all answers of each PARTICIPANT permanently.")
-    statuses: bool = setting(
-        False,
-        help="Fetch the status of the study's submissions from Prolific, as a running server does.",
-    )
     status: str | None = setting(
         None,
         help="With `remove`: everybody whose submission has this status on the platform: RETURNED, "
@@ -625,9 +625,9 @@ class PeopleSettings(LinkSettings):
     )
 
     def check_together(self) -> None:
-        if self.reissue + self.remove + self.forget + self.statuses != 1:
+        if self.reissue + self.remove + self.forget != 1:
             raise SettingsError(
-                "reissue", "or `remove`, `forget` or `statuses` must be given, and only one of them"
+                "reissue", "or `remove` or `forget` must be given, and only one of them"
             )
         if self.status is not None and not self.remove:
             raise SettingsError("status", "is only for `remove`")
@@ -660,40 +660,18 @@ def people(
 ) -> PeopleDone:
     """Look after the participants of a study; each PARTICIPANT is a name such as p0007.
 
-    A new link is shown once and not kept. The API token for `statuses` is read from the environment
-    variable FABULA_PROLIFIC_TOKEN; places of people who returned their submission, or timed out,
-    are given to others.
+    A new link is shown once and not kept.
 
     Raises `InputError`.
     """
-    for name in ("statuses", "status"):
-        if participants and getattr(settings, name):
-            raise SettingsError(name, "and participants cannot be used together")
+    if participants and settings.status:
+        raise SettingsError("status", "and participants cannot be used together")
     if not participants and settings.remove and not settings.status:
         raise SettingsError("status", "or participants (such as p0007) must be given")
     for name in ("reissue", "forget"):
         if not participants and getattr(settings, name):
             raise SettingsError(name, "needs participants (such as p0007)")
     with open_study(file, place) as study:
-        if settings.statuses:
-            from fabula.studies.platforms import Prolific, Statuses
-
-            token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
-            if not token:
-                need = "is not set; set it to a token for Prolific's API"
-                raise InputError(f"{PLATFORM_TOKEN}: {need}")
-            if not entry.studies:
-                need = "`studies` is missing; list the study's ids at Prolific"
-                raise InputError(f"{study.design.path}: entry: {need}")
-            done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
-            assert done is not None
-            lines = [
-                f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
-                f"{done.n_returned:,} units given back"
-            ]
-            if done.n_unknown:
-                lines.append(f"{done.n_unknown:,} people have no submission at Prolific")
-            return PeopleDone(asdict(done), lines)
         if not settings.reissue:
             return _left_out(study, participants, settings, agree)
         from fabula.studies.participants import number_of, reissue

@@ -439,8 +439,8 @@ class Statuses:
 
 
 @contextmanager
-def followed(store: Store, statuses: Statuses | None, every_s: float) -> Iterator[None]:
-    """Fetch statuses every `every_s` seconds on a thread. Failures are recorded and retried."""
+def followed(store: Store, statuses: Statuses | None) -> Iterator[None]:
+    """Fetch statuses every minute on a thread. Failures are recorded and retried."""
     if statuses is None:
         yield
         return
@@ -453,7 +453,7 @@ def followed(store: Store, statuses: Statuses | None, every_s: float) -> Iterato
             # The error is in `problem`.
             with suppress(PlatformFailed, StoreFailed):
                 statuses.fetch(store, stop)
-            stop.wait(every_s)
+            stop.wait(60)
 
     thread = threading.Thread(target=run, name="statuses", daemon=True)
     thread.start()

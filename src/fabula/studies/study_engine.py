@@ -159,7 +159,7 @@ def _check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where:
         "ties": design.ties,
         "at_once": design.at_once,
         "quiz": (design.quiz, design.quiz_pass),
-        "language": (design.labels.language, design.labels.digest),
+        "language": design.labels.language,
         "tutorial, about, attention or repeat": design.people.questions_digest,
     }
     contents |= {f"texts.{name}": text for name, text in design.texts.model_dump().items()}

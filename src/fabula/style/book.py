@@ -709,12 +709,12 @@ class BookInstrument(MeasuredPart):
         row = self._row(text)
         return {} if row is None else {"by_chapter": by_chapter(text, row["chapters"])}
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
         row = self._row(text)
         if row is None:
             return None
         book = book_view(number, row, by_chapter(text, row["chapters"]))
-        return super().view(number, text, review, n_marks) | {"book": book}
+        return super().view(number, text, review) | {"book": book}
 
     def _row(self, text: TextReview) -> dict[str, Any] | None:
         measured = text.results.get(self.id, ())

@@ -78,7 +78,7 @@ class FluencyPart(NumbersPart):
             if s.n_words >= _MIN_SENTENCE_WORDS
         ]
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
         """The sentences of a text that a model has scored, by novelty and surprisal."""
         fluency: Fluency | None = text.results.get(self.id)
         if fluency is None:
@@ -167,7 +167,7 @@ class LinesPart(NumbersPart):
         if lines is not None and lines.missing_reason is None and not notes:
             yield Said("No notes on lines.", self.id)
 
-    def view(self, number: int, text: TextReview, review: Review, n_marks: int | None) -> Any:
+    def view(self, number: int, text: TextReview, review: Review) -> Any:
         """The notes on the lines of a text, by kind; None if they were not read."""
         lines: LineReview | None = text.results.get(self.id)
         if lines is None:

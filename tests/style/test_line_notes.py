@@ -118,6 +118,10 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "was’nt", "It was’nt the last of the boats."),
         ("doubled", "lent me one of lent me one of", "He lent me one of lent me one of his."),
         ("unclosed", "“Get out, he said.", "“Get out, he said.\n\n“Why?” she asked.\n\nIt rained."),
+        ("unclosed", "“I wish I could catch one!", "“Fish,” he said. “I wish I could catch one!\n\n"
+         "“Not everyone can,” said Joe.\n\nThey sat down."),
+        ("unclosed", "‘I have crossed worse.", "‘Stop,’ he said.\n\n‘I have crossed worse.\n\n"
+         "‘You have not,’ said Joe. ‘Nor have I.’"),
         ("grammar", "longer then", "The road was longer then they had thought it was."),
         ("grammar", "a", "They waited a hour for the boat."),
         ("grammar", "an", "In an quiet room the clock was heard."),
@@ -165,7 +169,16 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
             "unclosed",
             "“Dear Ann,\n\n“It rained.\n\n“Yours most cordially,\n\nAGNES.\n\nShe read it.",
         ),
-        ("unclosed", "“It lay, it is said, by the sea.\n\n“Nobody found it.”"),
+        (
+            "unclosed",
+            "“It lay, it is said, by the sea, and nobody found it in all the years after the war.\n\n"
+            "“Nobody looked.”",
+        ),
+        (
+            "unclosed",
+            "‘Stop,’ he said. The ‘Poop-poop’ of it rang.\n\n‘I waited for an hour and then for "
+            "two more, and the boat did not come in with the tide.\n\n‘So I went home,’ he said.",
+        ),
         ("sentence", "“Who has it now, and where?” he asked. “Who has it now, and where?”"),
         ("spelling", "He went wanderin’ about, and wanderin’ he fell."),
         ("grammar", "“He go to the harbour in the morning,” she said."),

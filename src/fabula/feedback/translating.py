@@ -214,7 +214,7 @@ def open_translator(
     if not is_model(spec):
         raise InputError(
             f"`translator` {spec}: must be marian (optionally with :THERE,BACK) or a model: "
-            " local, a path to a .gguf file, a URL, or provider/model"
+            "local, a path to a .gguf file, a URL, or provider/model"
         )
     from fabula.models.model_spec import open_model
 

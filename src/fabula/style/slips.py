@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from itertools import pairwise
 from typing import NamedTuple
 
 from fabula.text.sentences import overlaps
@@ -88,6 +89,11 @@ _MARKS = re.compile("[“”\"]|(?<!`)``(?!`)|''|’’")
 _OPENING, _CLOSING = ("“", "``"), "”"
 """Marks that tell their side; the others open a quotation if none is open."""
 _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
+_SINGLE = re.compile(r"(?<![\w.,!?…—-])‘(?=[A-Z])")
+_CLOSES = re.compile(r"’(?!\w)")
+_ENDS = (".", "!", "?")
+_MIN_SAID, _MAX_SAID = 3, 15
+"""Words of a short speech."""
 _TURNED = ("--“’", "—“’", "—“", "--“", ":", ":-", ":--")
 """Ends of paragraphs after which speech goes on, or whose last mark a typesetter turned round."""
 _WORDS = re.compile(r"\w+")
@@ -105,6 +111,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     spans = [(a, b) for a, b in paragraphs if not _is_verse(text, a, b)]
     yield from _repeated_paragraphs(text, spans)
     yield from _unclosed(text, spans)
+    yield from _unclosed_single(text, spans)
     yield from _marks(text, spans)
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
@@ -215,9 +222,10 @@ def _repeated_paragraphs(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
 def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
     """Paragraphs with a double quotation mark that is never closed, or never opened.
 
-    An open one is sound if the next paragraph begins with a mark, unless a speech tag stands soon
-    after the mark, and the paragraph before was not open too (a story told by someone in the
-    story). So is a letter of several paragraphs that is opened and closed once.
+    An open one is sound if the next paragraph begins with a mark, unless the paragraph before was
+    closed (a story told by someone in the story), and a speech tag stands soon after the mark, or
+    it is short and the next one is closed. So is a letter of several paragraphs that is opened and
+    closed once.
     """
     was_open = False
     last_of_letter = -1
@@ -242,13 +250,38 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
             spoken = text[open_at : min(end, open_at + 150)]
             is_tagged = _TAG.search(spoken) and not re.search(r" ['‘]", spoken) and not is_story
             goes_on = k + 1 < len(spans) and _OPENS.match(text, *spans[k + 1])
-            if last_of_letter > k or (goes_on and not is_tagged):
+            is_short = goes_on and not is_story and _is_said(text, open_at, end, spans[k + 1])
+            if last_of_letter > k or (goes_on and not (is_tagged or is_short)):
                 continue
             amiss = open_at
         at = start if amiss is None else amiss
         last = end if end <= at + _SHOWN else text.rfind(" ", at, at + _SHOWN)
         why = "A quotation in this paragraph is never closed, or never opened."
         yield Slip("unclosed", (at, max(last, at + 1)), why)
+
+
+def _is_said(text: str, open_at: int, end: int, after: Place) -> bool:
+    """Whether what begins with a mark is a short speech, and the next paragraph another one."""
+    n_words = len(_WORDS.findall(text, open_at, end))
+    marks = _MARKS.findall(text, *after)
+    is_closed = len(marks) % 2 == 0 and not any(mark in _OPENING for mark in marks[1::2])
+    return _MIN_SAID <= n_words <= _MAX_SAID and text[open_at:end].endswith(_ENDS) and is_closed
+
+
+def _unclosed_single(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
+    """Paragraphs whose last single mark is never closed, in a text that quotes speech by them; an
+    open one is sound as in `_unclosed`."""
+    if text.count("‘") <= text.count("“") + text.count('"') // 2:
+        return
+    for (start, end), after in pairwise([*spans, (len(text), len(text))]):
+        opening = [match.start() for match in _SINGLE.finditer(text, start, end)][-1:]
+        if not opening or _CLOSES.search(text, opening[0], end):
+            continue
+        n_words = len(_WORDS.findall(text, opening[0], end))
+        is_short = _MIN_SAID <= n_words <= _MAX_SAID and _CLOSES.search(text, *after)
+        goes_on = text.startswith("‘", after[0])
+        if text[opening[0] : end].endswith(_ENDS) and (is_short or not goes_on):
+            yield Slip("unclosed", (opening[0], end), "A quotation here is never closed.")
 
 
 def _last_of_letter(text: str, spans: Sequence[Place], first: int) -> int:

@@ -171,7 +171,7 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ),
         (
             "unclosed",
-            "“It lay, it is said, by the sea, and nobody found it in all the years after the war.\n\n"
+            "“It lay, it is said, by the sea, and nobody found it in all the years of the war.\n\n"
             "“Nobody looked.”",
         ),
         (

@@ -193,7 +193,7 @@ def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
         elif first is not None and first[0].islower() and _ENDED.search(text, *spans[k - 1]):
             found["A sentence begins in lower case."].append(first.span())
     for why, places in found.items():
-        if len(places) <= min(_MAX_MARKS, max(1, sum(long) // 10)):
+        if len(places) <= min(_MAX_MARKS, max(1, long.count(True) // 10)):
             yield from (Slip("grammar", place, why) for place in places)
 
 

@@ -154,10 +154,10 @@ def _threads() -> ThreadPoolExecutor:
 
 @functools.cache
 def _ready() -> Future[object]:
-    """When a linter is open, which takes a second, and its tables are made."""
+    """When a linter is open, which takes a second."""
     import harper
 
-    return _threads().submit(lambda: _linter(harper.Dialect.AMERICAN).lint("A hosue."))
+    return _threads().submit(_linter, harper.Dialect.AMERICAN)
 
 
 def _forget() -> None:

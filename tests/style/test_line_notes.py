@@ -206,6 +206,12 @@ def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):
     assert kind not in {name for name, _ in found(text)}
 
 
+def test_what_the_checker_finds_too_is_noted_once():
+    text = "It was infront of us everytime. It could of been anyone, and they had alot to say."
+    wanted = ["infront", "everytime", "could of", "alot"]
+    assert [place for kind, place in found(text) if kind == "grammar"] == wanted
+
+
 def test_straight_quotation_marks_give_the_same_notes():
     text = PLAIN + " “I never saw him,” she said. It would of been there, she thought."
     straight = text.replace("“", '"').replace("”", '"')

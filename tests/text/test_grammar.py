@@ -85,13 +85,13 @@ def parsed_as(text: str) -> Parsed:
 def test_what_is_checked_beside_the_parser_is_in_its_order():
     n = 700
     texts = [f"text {k}" for k in range(n)]
-    parsed, faults = parsed_and_checked(map(parsed_as, texts), Slow(), n)
+    parsed, faults = parsed_and_checked(map(parsed_as, texts), Slow())
     assert [one.text for one in parsed] == texts
     assert [fault.message for [fault] in faults] == texts
-    assert parsed_and_checked(map(parsed_as, texts[:2]), None, 2)[1] == [(), ()]
+    assert parsed_and_checked(map(parsed_as, texts[:2]), None)[1] == [(), ()]
     # An error of the checker is raised as it is.
     with pytest.raises(ModelError, match="not responding"):
-        parsed_and_checked(map(parsed_as, ["first", "away", *map(str, range(200))]), Slow(), 202)
+        parsed_and_checked(map(parsed_as, ["first", "away", *map(str, range(200))]), Slow())
 
 
 def test_an_interrupt_of_the_parser_waits_for_current_batches_only():
@@ -101,6 +101,6 @@ def test_an_interrupt_of_the_parser_waits_for_current_batches_only():
 
     checker, n_threads = Slow(), threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        parsed_and_checked(interrupted(), checker, 1000)
+        parsed_and_checked(interrupted(), checker)
     assert checker.n < 500
     assert threading.active_count() == n_threads

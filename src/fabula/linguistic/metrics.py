@@ -202,11 +202,11 @@ class TextTools:
         self.frequencies = frequencies()
         self._nlp = load_pipeline(SENTENCES)
         self.checker: Checker | None = open_checker(grammar)
-        self._last = Reading("")
+        self._last: Reading | None = None
 
     def read(self, text: str) -> Reading:
         """A text, with its sentences when they are asked for; the last one is kept."""
-        if self._last.text != text or not text:
+        if self._last is None or self._last.text != text:
             self._last = Reading(text, self._nlp, self.parser, self.checker)
         return self._last
 

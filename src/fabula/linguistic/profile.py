@@ -170,7 +170,8 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         return Profile(document, values, missing, (), (), (), (), signature)
     breaks = [match.start() for match in re.finditer("\n\n", text)]
     again = _n_repeated([sentence.parsed.words for sentence in sentences])
-    zipf = {word: tools.frequencies.zipf(word) for s in sentences for word in s.parsed.words}
+    words = {word for sentence in sentences for word in sentence.parsed.words}
+    zipf = {word: tools.frequencies.zipf(word) for word in words}
     rare = {word for word in zipf if tools.frequencies.log(word) < math.log(1e-6)}
     rhythm = tuple(
         Sentence(

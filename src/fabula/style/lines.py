@@ -300,7 +300,6 @@ _MIN_DIALECT = 3
 _MANY_UNKNOWN = 3
 """Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
 _WORD = re.compile(r"\w+")
-_MIN_AS_NAME = 2
 _MAX_SLIPS = 2
 """A word that occurs more often is meant."""
 _PUBLISHED = word_set(
@@ -310,7 +309,7 @@ _PUBLISHED = word_set(
     "wrapt yourn",
 )
 """Words that are in no dictionary of the checker, and in at least three of 35 published books."""
-_SLIPS = word_set("alot noone")
+_SLIPS = word_set("abit alot aswell atleast eachother everytime infact infront noone")
 """Words that are noted with what is meant (`style.slips`)."""
 _DERIVED = re.compile(
     r"(?:un|out|over|under)(\w{5,})|(\w{3,})(?:man|men|kind|less|like)"
@@ -325,15 +324,11 @@ _OBJECTS = word_set("me us him her it them you")
 _AFTER_IT_IS = word_set("no not a an the been all only just so very too my your his her our their")
 
 
-def _is_in_dialect(read: Reading) -> bool:
-    """Whether the narration is."""
-    narration = (read.text[s.start : s.end] for s in read.parsed if s.is_narration)
-    return sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
-
-
 def errors(read: Reading) -> Iterator[LineNote]:
     """A note for each error that is likely to be one."""
-    is_dialect = _is_in_dialect(read)
+    narration = (read.text[s.start : s.end] for s in read.parsed if s.is_narration)
+    is_dialect = sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
+    yield from _forms(read, is_dialect=is_dialect)
     counts = Counter(_WORD.findall(read.text))
     unknown: set[str] = set()
     likely: list[LineNote] = []
@@ -355,7 +350,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
                 fault.is_spelling
                 and word.islower()
                 and counts[word] == 1
-                and counts[word.capitalize()] >= _MIN_AS_NAME
+                and counts[word.capitalize()] > 1
             ):
                 why = f"“{word}” here, but “{word.capitalize()}” elsewhere in this text."
                 yield note_of("spelling", place, why)
@@ -660,9 +655,8 @@ _OWNERS = word_set(
 )
 
 
-def _forms(read: Reading) -> Iterator[LineNote]:
+def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
     """Wrong forms in narration, "had went", and possessives without their apostrophe."""
-    is_dialect = _is_in_dialect(read)
     for sentence in read.parsed:
         tokens = sentence.tokens
         for k, token in enumerate(tokens):
@@ -683,13 +677,7 @@ def _forms(read: Reading) -> Iterator[LineNote]:
                 yield note_of("grammar", sentence.at(token), why)
 
 
-RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (
-    names,
-    _slips,
-    errors,
-    _forms,
-    _echoes,
-)
+RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (names, _slips, errors, _echoes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -762,7 +750,13 @@ def read_lines(tools: TextTools, document: Document) -> LineReview:
         return LineReview(0, (), signature, "no_words")
     notes = [note for rule in RULES for note in rule(reading)]
     notes.sort(key=lambda note: (note.start, note.end, note.kind))
-    return LineReview(count_words(document.text), tuple(notes), signature)
+    # The checker finds some of what a rule here does: "infront".
+    found: list[LineNote] = []
+    for note in notes:
+        same = (n for n in found[-2:] if n.kind == note.kind == "grammar")
+        if not any(note.start < other.end for other in same):
+            found.append(note)
+    return LineReview(count_words(document.text), tuple(found), signature)
 
 
 Wanted = Literal["profile", "lines"]

@@ -54,7 +54,7 @@ _OWN = (
     "money|clothes|luggage|promises?|turn|idea|job)"
 )
 _END = r"""(?=\s*(?:[.,!?;:)”"’—]|$))"""
-_MARK = re.compile(r"\b[a-z]{2,}([.!?])[A-Z][a-z]+\b(?![./])|\b[a-z]+(,)[a-z]{2,}\b")
+_MARK = re.compile(r"\b[a-z]{2,}[.!?][A-Z][a-z]+\b(?![./])|\b[a-z]+,[a-z]{2,}\b")
 """A mark of punctuation without a space after it."""
 _MARKS_TWICE = re.compile(r",\s?,|,\.(?!\.)|(?<=[a-z])\.\.(?!\.)|;;")
 _SMALL = re.compile(r"(?<=[a-z]{3}[.])(?<!\betc[.])(?<!\besq[.])(?<!\bviz[.])\s+([a-z]{2,})")

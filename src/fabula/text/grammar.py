@@ -7,11 +7,10 @@ import importlib.metadata
 import json
 import os
 import re
-import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -61,8 +60,6 @@ _REMEMBERED_CHARS = 2_000_000
 _BATCH = 256
 _CHECKED_AT_ONCE = 64
 """Sentences, which take half a second."""
-_MANY = 500
-"""Texts for which a second linter is worth the seconds that it takes to open."""
 # LanguageTool's own categories of the same kind.
 _TASTE_CATEGORIES = word_set(
     "CASING PLAIN_ENGLISH REDUNDANCY STYLE TYPOGRAPHY REGIONALISMS WIKIPEDIA"
@@ -94,7 +91,7 @@ class Harper:
             ) from error
         self.name = f"harper-{importlib.metadata.version('harper-py')},{_RULES}"
         self._dialects = harper.Dialect
-        open_beside(_ready)
+        open_beside(_open_first)
 
     def faults(
         self, text: str, names: Sequence[tuple[int, int]] = (), past: Sequence[tuple[int, int]] = ()
@@ -103,8 +100,7 @@ class Harper:
 
         A name is never misspelt, and a verb in the `past` never disagrees with its subject.
         """
-        _ready().result()
-        return _threads().submit(self._faults, text, names, past).result()
+        return _thread().submit(self._faults, text, names, past).result()
 
     def _faults(
         self, text: str, names: Sequence[tuple[int, int]], past: Sequence[tuple[int, int]]
@@ -142,38 +138,22 @@ class Harper:
         return sorted(faults, key=lambda fault: fault.place)
 
 
-_opened = threading.local()
-
-
 @functools.cache
-def _threads() -> ThreadPoolExecutor:
-    """Each has its linters: they look for corrections of a word by tables that a thread makes for
-    its first one, in two seconds."""
-    return ThreadPoolExecutor(2, thread_name_prefix="harper")
-
-
-@functools.cache
-def _ready() -> Future[object]:
-    """When a linter is open, which takes a second."""
-    import harper
-
-    return _threads().submit(_linter, harper.Dialect.AMERICAN)
-
-
-def _forget() -> None:
-    _threads.cache_clear()
-    _ready.cache_clear()
+def _thread() -> ThreadPoolExecutor:
+    """Harper's own: it looks for corrections of a word by tables that a thread makes for its first
+    one, in two seconds. It holds Python's lock, so a second thread would not help."""
+    return ThreadPoolExecutor(1, thread_name_prefix="harper")
 
 
 # A forked process has no threads but the one that forked.
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_thread.cache_clear)
 
 
-def _linter(dialect: Any) -> Any:
-    """That of this thread."""
-    if "linter" not in _opened.__dict__:
-        _opened.linter = functools.cache(linter_of)
-    return _opened.linter(dialect)
+def _open_first() -> None:
+    """Open the first linter, which takes a second."""
+    import harper
+
+    _thread().submit(_linter, harper.Dialect.AMERICAN)
 
 
 def linter_of(dialect: Any) -> Any:
@@ -187,6 +167,10 @@ def linter_of(dialect: Any) -> Any:
     off = (_NOISE | _PRINTS | set(_rules(taste))) - _ERRORS_OF_STYLE
     linter.set_lint_config({**linter.get_lint_config(), **dict.fromkeys(off, False)})
     return linter
+
+
+_linter = functools.cache(linter_of)
+"""Those that are open."""
 
 
 def _rules(tree: Any) -> Iterator[str]:
@@ -277,18 +261,18 @@ def faults_each(checker: Checker, parsed: Iterable[Parsed]) -> Iterator[tuple[Fa
 
 
 def parsed_and_checked(
-    parsed: Iterable[Parsed], checker: Checker | None, n_texts: int
+    parsed: Iterable[Parsed], checker: Checker | None
 ) -> tuple[list[Parsed], list[tuple[Fault, ...]]]:
     """All parsed texts, and the errors of each; none without a checker.
 
-    A thread (two if many) checks while the next are parsed; an interrupt waits for their batches.
+    Two threads check while the next are parsed; an interrupt waits for their batches.
     """
     if checker is None:
         parsed = list(parsed)
         return parsed, [()] * len(parsed)
     stream = iter(parsed)
     batches, futures = [], []
-    pool = ThreadPoolExecutor(1 + (n_texts >= _MANY))
+    pool = ThreadPoolExecutor(2)
     try:
         while batch := list(islice(stream, _CHECKED_AT_ONCE)):
             batches.append(batch)

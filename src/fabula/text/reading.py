@@ -115,7 +115,7 @@ class Reading:
         assert self._parser is not None
         plain = encodable(_SPACE.sub(" ", self.text))
         stream = self._parser.parse(plain[start:end] for start, end in self.sentences)
-        both = parsed_and_checked(stream, self._checker, len(self.sentences))
+        both = parsed_and_checked(stream, self._checker)
         return [
             ReadSentence(start, end, part, faults, tuple(flags_within(places, self.speech)))
             for (start, end), part, faults in zip(self.sentences, *both, strict=True)

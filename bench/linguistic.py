@@ -27,6 +27,7 @@ from fabula.linguistic.coreference import in_context
 from fabula.linguistic.metrics import ToolChoice, Tools, open_tools, type_token_ratio
 from fabula.stats.paired import Tokens, compare_pairs
 from fabula.text import find_files, read_documents
+from fabula.text.grammar import Piece
 
 N_ITEMS = corpora.sized(18_000, 100)
 N_WORDS = corpora.sized(80_000, 1000)
@@ -81,7 +82,7 @@ def stages(tools: Tools, stories: list[Story], others: list[str]) -> dict[str, f
     timed("encode", tools.encoder.encode, texts)
     assert tools.checker is not None
     checker = tools.checker
-    timed("grammar", lambda: [checker.faults(text) for text in texts])
+    timed("grammar", checker.faults, map(Piece, texts))
     timed(
         "coreference",
         lambda: [

@@ -9,7 +9,7 @@ from tests.commands import rows_of
 from fabula.core.types import Document
 from fabula.linguistic.metrics import TextTools, alone
 from fabula.linguistic.profile import profile_text
-from fabula.text.grammar import Harper
+from fabula.text.grammar import Harper, Piece
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import sentence_spans, sentences_of
 
@@ -64,7 +64,7 @@ def test_edited_prose_is_left_alone(tools: TextTools, text: str):
 
 def test_errors_keep_their_places_in_the_document(tools: TextTools):
     text = "  A day.\n\nI could of\n   gone, 🙂 but she don't\tlike  it.\n\n- -\n\nHe saw a apple."
-    assert ",rules2," in dict(tools.profile_signature.parts)["grammar"]
+    assert ",rules3," in dict(tools.profile_signature.parts)["grammar"]
     profile = profile_text(tools, Document("d", text))
     assert [text[span.start : span.end] for span in profile.errors] == ["could of", "don't", "a"]
     (grammar,) = [m for m in profile.measurements() if m.item == "grammaticality"]
@@ -83,7 +83,7 @@ def test_a_word_of_a_hundred_thousand_letters_is_one_error_at_its_place():
     """Harper itself aborts the process over it."""
     pytest.importorskip("harper")
     text = f"He saw {'x' * 100_000} there."
-    (fault,) = Harper().faults(text)
+    [[fault]] = Harper().faults([Piece(text)])
     found = fault.place
     assert found[0] == 7
     assert found[1] <= 7 + 100_000
@@ -101,10 +101,24 @@ def test_a_line_longer_than_the_pipeline_takes_is_read_in_parts(monkeypatch: pyt
     assert words == text.split()
 
 
-def test_two_threads_find_what_one_finds():
+def test_what_is_found_in_a_sentence_depends_on_no_other():
+    """Harper reads them as paragraphs of one text, where a mark of Markdown hides what follows."""
     checker = Harper()
-    texts = [f"He go to the {word} and saw teh dog." for word in ("mill", "sea", "fair", "town")]
-    alone = [checker.faults(text) for text in texts]
+    marks = ("```", "~~~", "<!--", "<script>", "“", "(", "`", "# ", "    ", "P.S.", "😀", "")
+    texts = [
+        Piece(text)
+        for mark in marks
+        for text in (f"{mark}He go to teh mill.", f"The color, the colour, the colur. {mark}")
+    ]
+    alone = [checker.faults([text])[0] for text in texts]
     assert all(alone)
+    assert checker.faults(texts) == alone
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(checker.faults, texts * 8)) == alone * 8
+        assert list(pool.map(checker.faults, [texts] * 8)) == [alone] * 8
+
+
+def test_initials_are_no_misspelt_words():
+    texts = map(
+        Piece, ("P.S.", "It was the work of C.S.", "Back in State v.", "I asked W. B. Yeats.")
+    )
+    assert Harper().faults(texts) == [[]] * 4

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from tests.http_serving import Handler, on_loopback
 
 from fabula.core.errors import ModelError
-from fabula.text.grammar import Fault, LanguageTool, parsed_and_checked
+from fabula.text.grammar import Fault, LanguageTool, Piece, parsed_and_checked
 from fabula.text.parsing import Parsed
 
 
@@ -51,9 +51,9 @@ def test_its_errors_are_found_where_they_stand_and_taste_is_left_out():
         tool = LanguageTool(url)
         assert tool.name == "languagetool-6.4"
         text = "😀 see teh  dog, he go"
-        found = [fault.place for fault in tool.faults(text)]
-        assert [text[a:b] for a, b in found] == ["teh", "he go"]
-        assert tool.faults("Teh ran.", names=[(0, 3)]) == []
+        faults, of_name = tool.faults([Piece(text), Piece("Teh ran.", names=[(0, 3)])])
+        assert [text[slice(*fault.place)] for fault in faults] == ["teh", "he go"]
+        assert of_name == []
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"matches": 3}'])
@@ -70,12 +70,13 @@ class Slow:
     def __init__(self) -> None:
         self.name, self.n = "slow", 0
 
-    def faults(self, text: str, *_: Sequence[tuple[int, int]]) -> list[Fault]:
-        self.n += 1
-        time.sleep(0.001)
-        if text == "away":
-            raise ModelError("not responding")
-        return [Fault((len(text) - 1, len(text)), text, False)]
+    def faults(self, pieces: Iterable[Piece]) -> Iterator[list[Fault]]:
+        for text, _, _ in pieces:
+            self.n += 1
+            time.sleep(0.001)
+            if text == "away":
+                raise ModelError("not responding")
+            yield [Fault((len(text) - 1, len(text)), text, False)]
 
 
 def parsed_as(text: str) -> Parsed:

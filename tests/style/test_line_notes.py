@@ -138,6 +138,22 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "there", "It was late. there had been a good deal of rain."),
         ("grammar", "flask", f"He had started to take his own flask\n\n{PASTED}".replace(
             "He had", "He was a careful man, and in the second winter he had")),
+        ("grammar", "by it’s", "She caught it by it’s string, and held on."),
+        ("grammar", "on Thursday’s", "They had a band in on Thursday’s and the place was full."),
+        ("grammar", "didn’t went", "He didn’t went to the harbour."),
+        ("grammar", "in the middle", "She fell asleep in the middle a verse."),
+        ("grammar", "wanted", "They wanted go home before the rain."),
+        ("grammar", "there was", "At the back there was only six rooms left."),
+        ("grammar", "tiers has", "The top three tiers has slid toward the river."),
+        ("grammar", "nurse’s", "Two of the nurse’s were laughing, and the nurse’s were late."),
+        ("grammar", "He", "The rain had not stopped for a week He was tired of it."),
+        ("grammar", "a", "“I gave him a urn for it,” said Ann."),
+        ("unclosed", "Biscuits,’",
+         "‘Stop,’ he said.\n\nBiscuits,’ said Ann, and went.\n\n‘What for?’ he asked."),
+        ("unclosed", "'Nobody came.",
+         "'I waited,' she said.\n\n'Nobody came.\n\nThe bell rang twice. 'Go,' he said."),
+        ("name", "Delores", "Dolores sang, and so did I. I saw Dolores go home. " * 5
+         + "Delores had not sung since."),
         ("spelling", "penrith", "The way to Penrith is long, and Penrith is dull. He saw penrith."),
         ("name", "Cecilly", "Then Cecily came, and so did I. " * 20 + "Cecilly began to cry."),
         ("placeholder", "[CITY NAME]", "He lived in a nursing home in [CITY NAME], with a view."),
@@ -183,6 +199,16 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("spelling", "He went wanderin’ about, and wanderin’ he fell."),
         ("grammar", "“He go to the harbour in the morning,” she said."),
         ("grammar", "She held him out to be an honest man, and found an urn in an hotel."),
+        (
+            "grammar",
+            "He knew that God was good and that He was near, and it’s a thing they knew of.",
+        ),
+        ("grammar", "“If you had a old coat ye ain’t wearin’,” she said, “I’d take it.”"),
+        (
+            "grammar",
+            "The boat he came in was old. In the end the men had come home, as they ought.",
+        ),
+        ("grammar", "One of the lights was out. The cement works has been quiet for three days."),
         ("grammar", "They stood at the fire, longing for the re-entrance of her elder cousin."),
         ("grammar", "He took the mill, and so he ground meat and drink to last all winter."),
         ("grammar", "She told her her own name, and no no, it was not hers."),
@@ -264,7 +290,7 @@ def test_a_kind_is_on_unless_it_is_known_to_be_wrong_more_often_than_right():
     off = [kind.id for kind in kinds if not kind.is_on]
     assert off == [kind.id for kind in kinds if 2 * kind.n_right < kind.n_labelled]
     assert off == ["echo"]
-    assert (LINE_KINDS["grammar"].shown, LINE_KINDS["name"].shown) == ("right 89 %", "")
+    assert (LINE_KINDS["grammar"].shown, LINE_KINDS["name"].shown) == ("right 90 %", "")
     # They stand in the order of how much they matter.
     assert sorted((kind.weight for kind in kinds), reverse=True) == [kind.weight for kind in kinds]
 

@@ -15,6 +15,7 @@ Thresholds are heuristics; `LINE_RULES` names them in signatures.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from bisect import bisect_right
@@ -33,12 +34,13 @@ from fabula.style.slips import slips
 from fabula.text import check_documents, count_words
 from fabula.text.chapters import CHAPTER_RULES, line_of, where_of, without_headings
 from fabula.text.grammar import Fault
+from fabula.text.parsing import Token
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
-LINE_RULES = "9"
+LINE_RULES = "10"
 """Version: changes with any rule or threshold below."""
 
 _ECHO_WORDS = 20
@@ -104,7 +106,7 @@ LINE_KINDS: dict[str, LineKind] = {
         LineKind("unclosed", "Quotation mark", 0.92, 30, 33),
         LineKind("spelling", "Spelling", 0.9, 16, 21),
         LineKind(CONFUSED, "Wrong word?", 0.88),
-        LineKind("grammar", "Grammar", 0.85, 33, 37),
+        LineKind("grammar", "Grammar", 0.85, 38, 42),
         LineKind("echo", "Echo", 0.5, 1, 9),
     )
 }
@@ -136,6 +138,7 @@ def note_of(
 
 _MIN_NAME = 5
 """Minimum letters: many shorter names differ from others by one letter."""
+_MIN_KNOWN = 5
 MIN_NAMED = 20
 """Minimum mentions before a change of name, and after it."""
 _MIN_REACH = 0.05
@@ -167,7 +170,7 @@ def names(read: Reading) -> Iterator[LineNote]:
                 lower[token.text] += 1
     yield from _taken_over(read, places, lower)
     # A misspelt name at the start of a sentence may look like another word: Cecilly, an adverb.
-    often = [name for name in places if len(places[name]) >= MIN_NAMED]
+    often = [name for name in places if len(places[name]) >= _MIN_KNOWN]
     for word in first.keys() - lower.keys() - places.keys():
         if any(is_misspelt(name, word) for name in often) and not read.is_accepted(word):
             places[word] = first[word]
@@ -335,6 +338,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
     n_common = 0
     disagreeing: list[LineNote] = []
     for sentence in read.parsed:
+        at = len(disagreeing)
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
             word = read.text[slice(*place)]
@@ -373,6 +377,10 @@ def errors(read: Reading) -> Iterator[LineNote]:
                     disagreeing.append(note)
                 else:
                     yield note
+        if not is_dialect:
+            noted = [(note.start, note.end) for note in disagreeing[at:]]
+            more = _plurals_with_singular(sentence)
+            disagreeing += (one for one in more if not overlaps((one.start, one.end), noted))
     # So many are dialect.
     if len(disagreeing) <= _MAX_SLIPS:
         yield from disagreeing
@@ -649,6 +657,11 @@ _PASTS = {
     "spoke": "spoken", "stole": "stolen", "swam": "swum", "threw": "thrown", "took": "taken",
     "tore": "torn", "went": "gone", "wore": "worn", "wrote": "written",
 }  # fmt: skip
+_SINGULAR = word_set(
+    "barracks crossroads days feet gallows headquarters hours inches means mews miles minutes",
+    "months news nights others pounds seconds series species things times weeks works years",
+)
+"""Nouns that are singular with this ending, and amounts: "three nights has the same thing"."""
 _OWNERS = word_set(
     "aunts bosses brothers cousins daughters doctors fathers friends grandfathers grandmothers "
     "husbands mothers neighbors neighbours sisters sons teachers uncles wifes"
@@ -675,6 +688,28 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
             if is_owner and is_of_noun and tokens[k + 1].lower != "side":
                 why = f"“{token.text}” probably lacks an apostrophe."
                 yield note_of("grammar", sentence.at(token), why)
+
+
+def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
+    """Plural subjects right before the singular of a verb, in narration: "the lights was"."""
+    tokens = sentence.tokens
+    for k, (token, verb) in enumerate(itertools.pairwise(tokens)):
+        is_subject = token.tag == "NNS" and token.dep in ("nsubj", "nsubjpass")
+        if not is_subject or sentence.is_spoken[k] or verb.lower not in ("was", "has", "is"):
+            continue
+        is_of_verb = k + 1 in (token.head, *_auxiliaries(tokens, token.head))
+        first = next((j for j, other in enumerate(tokens[:k]) if other.head == k), k)
+        before = tokens[first - 1] if first else None
+        # "One of the lights was", "the number of years is", "a chair and tables was".
+        is_part = before is not None and (before.tag in ("IN", "CC") or before.lower == "of")
+        if is_of_verb and first < k and not is_part and token.lower not in _SINGULAR:
+            plural = {"was": "were", "has": "have", "is": "are"}[verb.lower]
+            why = f"“{token.text}” is plural: “{plural}” was probably meant."
+            yield note_of("grammar", (sentence.at(token)[0], sentence.at(verb)[1]), why)
+
+
+def _auxiliaries(tokens: Sequence[Token], head: int) -> list[int]:
+    return [k for k, one in enumerate(tokens) if one.head == head and one.dep in ("aux", "auxpass")]
 
 
 RULES: tuple[Callable[[Reading], Iterator[LineNote]], ...] = (names, _slips, errors, _echoes)

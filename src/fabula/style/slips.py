@@ -8,6 +8,7 @@ its notes are right.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ class Slip(NamedTuple):
 _DOUBLED = re.compile(
     r"(?<![\w'’-])(the|a|an|at|of|to|and|for|on|with|she|he|they|was|were|is|are|be|from|by|as|"
     r"but|or|if|my|your|our|their|we|i|this|than|into|its|it|his|me|us|them|because|when|been|"
-    r"about)\s+\1(?![\w'’-])",
+    r"about|can|could|would|should|not|him|which|where|has|have)\s+\1(?![\w'’-])",
     re.I,
 )
 """Words that are hardly ever doubled on purpose."""
@@ -53,6 +54,7 @@ _OWN = (
     "husband|sons?|daughters?|brothers?|sisters?|children|friends?|house|car|dog|room|bed|phone|"
     "money|clothes|luggage|promises?|turn|idea|job)"
 )
+_START = r"""(?:(?<![^\n])|[.!?][”’"]*\s+|[“‘"])"""
 _END = r"""(?=\s*(?:[.,!?;:)”"’—]|$))"""
 _MARK = re.compile(r"\b[a-z]{2,}[.!?][A-Z][a-z]+\b(?![./])|\b[a-z]+,[a-z]{2,}\b")
 """A mark of punctuation without a space after it."""
@@ -66,13 +68,33 @@ _MISPLACED = re.compile(
 )
 """Contractions whose apostrophe stands before the n."""
 _AN = re.compile(
-    r"(?<!\ban )\b(a)\s+(?=[aeio]\w)(?!eu|ewe|one|once\b|oui|(?:in|on|at|of|and|is|as|or)\b)"
+    r"(?<!\ban )\b(a)\s+(?=[aeio]\w|u(?!n[aio]|s[eau]|til|ku|ro|ran|bi|vu))"
+    r"(?!eu|ewe|one|once\b|oui|(?:in|on|at|of|and|is|as|or)\b)"
     r"|\b(a)\s+(?=(?:hours?|honest|heirs?|honou?rs?)\b)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
 )
+_BROAD = re.compile(
+    r"\bain['’]t\b|in['’](?!\w)|(?<!\w)[’'](?:im|er|ave|ad|is|ere|ow|em)\b|\b(?:ye|yer|yeh|th|dat|dem|"
+    r"dis|wi|reckon|mebbe|nowt|summat|feller)\b|\b(?:we|they|you) was\b",
+    re.I,
+)
+"""Marks of dialect."""
+_SENTENCE = re.compile(
+    r"(?<=[a-z]{2}\s)(?:He|She|They|We|It|His|Her|Their|Then|There|But|When)"
+    r"(?=\s(?:was|were|had|has|is|could|would|did|said|looked|went|took|turned|came|knew|felt|saw|"
+    r"will|can|never|just|he|she|they|it|I|the|a|his|her)\b)"
+)
+"""A capital in the middle of a sentence."""
+_DIVINE = re.compile(r"\b(?:God|Lord|Christ|Jesus|Heaven|Providence|Goddess)\b")
+_SAID = re.compile(
+    r"[^“”‘\"'«»\n]+?[,!?](’) (?:said|asked|cried|replied|answered|shouted|whispered|muttered|"
+    r"murmured|(?:I|he|she|they|we|[A-Z][a-z]+) (?:said|asked|cried|replied|whispered))\b"
+)
+"""Speech that is closed but was not opened."""
 _PLURAL = re.compile(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|several|many|both|[Tt]here (?:were|are))\s+"
     r"(?!wo?men|children|people)([a-z]{3,}['’]s)"
     r"(?=\s+(?:and|or|in|on|at|with|from|who|that|parked)\b|\s*[.,;!?])"
+    r"|\b(?:the|these|those|some|all|his|her|my|our|their)\s+([a-z]{3,}['’]s)(?=\s+(?:were|are|have)\b)"
 )
 """A plural with an apostrophe."""
 _MIN_PARAGRAPH = 20
@@ -90,8 +112,10 @@ _MARKS = re.compile("[“”\"]|(?<!`)``(?!`)|''|’’")
 _OPENING, _CLOSING = ("“", "``"), "”"
 """Marks that tell their side; the others open a quotation if none is open."""
 _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
-_SINGLE = re.compile(r"(?<![\w.,!?…—-])‘(?=[A-Z])")
-_CLOSES = re.compile(r"’(?!\w)")
+_SINGLE = re.compile(
+    r"(?<![\w.,!?…—-])['‘](?!(?:T(?:is|was|were|will|would)|Em|Cause|Til)\b)(?=[A-Z])"
+)
+_CLOSES = re.compile(r"['’](?!\w)")
 _ENDS = (".", "!", "?")
 _MIN_SAID, _MAX_SAID = 3, 15
 """Words of a short speech."""
@@ -114,6 +138,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     yield from _unclosed(text, spans)
     yield from _unclosed_single(text, spans)
     yield from _marks(text, spans)
+    articles: list[re.Match[str]] = []
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
             yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
@@ -126,15 +151,22 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             meant = f"{match[1][:-3]}n{match[2]}t"
             yield Slip("grammar", match.span(), f"It is written “{meant}”.")
         for match in _PLURAL.finditer(text, start, end):
-            yield Slip("grammar", match.span(1), "A plural has no apostrophe.")
-        for match in _AN.finditer(text, start, end):
+            yield Slip("grammar", match.span(match.lastindex or 0), "A plural has no apostrophe.")
+        articles += (
+            match
+            for match in _AN.finditer(text, start, end)
+            if text[match.end() : match.end() + 2].islower()
+        )
+    # In speech it may be dialect.
+    said = [match for match in articles if overlaps(match.span(), speech)]
+    is_dialect = len(said) > _MAX_MARKS or any(
+        _BROAD.search(text, max(0, match.start() - 200), match.end() + 200) for match in said
+    )
+    for match in articles:
+        if not (is_dialect and match in said):
             word = match[match.lastindex or 0]
-            after = text[match.end() : match.end() + 2]
-            # In speech it may be dialect.
-            if after.islower() and not overlaps(match.span(), speech):
-                meant = "an" if word.lower() == "a" else "a"
-                why = f"Before this sound it is “{meant}”."
-                yield Slip("grammar", (match.start(), match.start() + len(word)), why)
+            why = f"Before this sound it is “{'an' if word.lower() == 'a' else 'a'}”."
+            yield Slip("grammar", (match.start(), match.start() + len(word)), why)
     for match in _PLACEHOLDER.finditer(text):
         if not (match[0][0] == "X" and _ROMAN_BEFORE.search(text[: match.start()][-12:])):
             yield Slip("placeholder", match.span(), "A placeholder is still here.")
@@ -145,12 +177,15 @@ def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
     for match in _SPELT.finditer(text, start, end):
         for before, after, meant in _wrong_words().get(match[0].lower().replace("’", "'"), ()):
             left = before.search(text, max(start, match.start() - _REACH), match.start())
-            # A name may be capitalized: the Isle.
-            is_name = left is not None and left[0] != "" and match[0][0].isupper()
-            if left is None or is_name or not after.match(text, match.end(), end):
+            if left is None or not after.match(text, match.end(), end):
                 continue
+            is_after_word = _WORDS.search(left[0]) is not None
+            # A name may be capitalized: the Isle.
+            if is_after_word and match[0][0].isupper() and meant[0].islower():
+                continue
+            begin = left.start() if is_after_word else match.start()
             why = f"“{match[0]}” does not fit here; “{meant}” was probably meant."
-            yield Slip("grammar", (left.start(), match.end()), why)
+            yield Slip("grammar", (begin, match.end()), why)
             break
 
 
@@ -160,16 +195,17 @@ def _wrong_words() -> Mapping[str, Sequence[tuple[re.Pattern[str], re.Pattern[st
     listed = files("fabula.style").joinpath("wrong_words.txt").read_text(encoding="utf-8")
     words: dict[str, list[tuple[re.Pattern[str], re.Pattern[str], str]]] = {}
     for line in (line for line in listed.splitlines() if not line.startswith("#")):
-        word, before, after, meant = map(str.strip, line.split(" | "))
+        wrong, before, after, meant = map(str.strip, line.split(" | "))
         # A part of a word is not it, but the end of a contraction may be.
         begin = r"(?:(?<![\w’\x27])|(?=[’\x27.!?]))"
-        before = rf"{begin}(?:{before})\s+\Z" if before else r"\Z"
+        before = rf"{begin}(?:{before})\s+\Z" if before not in ("", "START") else rf"{before}\Z"
         after = after.replace("OWN", _OWN)
         space = r"\s+" if after and not after.startswith(("END", "(?=", "(?!")) else ""
         after = f"{space}(?:{after})(?!\\w)".replace("END", _END)
         sides = (side.replace("'", "['’]").replace(" ", r"\s+") for side in (before, after))
-        left, right = (re.compile(side, re.I) for side in sides)
-        words.setdefault(word, []).append((left, right, meant))
+        left, right = (re.compile(side.replace("START", _START), re.I) for side in sides)
+        for word, other in zip(wrong.split("|"), itertools.cycle(meant.split("|"))):
+            words.setdefault(word, []).append((left, right, other.replace("~", word)))
     return words
 
 
@@ -182,6 +218,9 @@ def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
             found["A space is missing after the mark."].append(match.span())
         for match in _MARKS_TWICE.finditer(text, start, end):
             found["One mark is too many here."].append(match.span())
+        for match in _SENTENCE.finditer(text, start, end):
+            if not (match[0] in ("He", "His") and _DIVINE.search(text)):
+                found["A full stop is probably missing before this."].append(match.span())
         for match in _SMALL.finditer(text, start, end):
             found["A sentence begins in lower case."].append(match.span(1))
         # Not where a title, verses or an example stand between.
@@ -269,17 +308,19 @@ def _is_said(text: str, open_at: int, end: int, after: Place) -> bool:
 
 
 def _unclosed_single(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
-    """Paragraphs whose last single mark is never closed, in a text that quotes speech by them; an
-    open one is sound as in `_unclosed`."""
-    if text.count("‘") <= text.count("“") + text.count('"') // 2:
+    """Paragraphs whose last single mark is never closed, or whose first was never opened, in a text
+    that quotes speech by them; an open one is sound as in `_unclosed`."""
+    if len(_SINGLE.findall(text)) <= text.count("“") + text.count('"') // 2:
         return
     for (start, end), after in pairwise([*spans, (len(text), len(text))]):
+        if (said := _SAID.match(text, start, end)) is not None:
+            yield Slip("unclosed", (start, said.end(1)), "A quotation here is never opened.")
         opening = [match.start() for match in _SINGLE.finditer(text, start, end)][-1:]
         if not opening or _CLOSES.search(text, opening[0], end):
             continue
         n_words = len(_WORDS.findall(text, opening[0], end))
         is_short = _MIN_SAID <= n_words <= _MAX_SAID and _CLOSES.search(text, *after)
-        goes_on = text.startswith("‘", after[0])
+        goes_on = text.startswith(("‘", "'"), after[0])
         if text[opening[0] : end].endswith(_ENDS) and (is_short or not goes_on):
             yield Slip("unclosed", (opening[0], end), "A quotation here is never closed.")
 

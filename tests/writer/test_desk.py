@@ -26,8 +26,10 @@ from fabula.core.workers import Child
 from fabula.models.available import check_key
 from fabula.reference.search import Reference
 from fabula.writer.changes import moved_numbers
+from fabula.writer.choices import Choices
 from fabula.writer.desk_pages import changed_words
 from fabula.writer.start import _door, _key, create_app, desk_name
+from fabula.writer.stored import load
 from fabula.writer.work import Asked, Desk, chosen_model, where_to
 
 KEY = "the-key"
@@ -55,13 +57,10 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def spares(small_model: Path) -> Iterator[list[Child]]:
+def spares() -> Iterator[list[Child]]:
     """Processes that one desk after another uses, since opening all instruments takes seconds."""
     children: list[Child] = []
-    with pytest.MonkeyPatch.context() as patched:
-        # How surprising a sentence is, is not the point here.
-        patched.setenv("FABULA_LOCAL_MODEL", str(small_model))
-        yield children
+    yield children
     for child in children:
         child.close()
 
@@ -228,6 +227,22 @@ def test_numbers_are_listed_only_where_they_moved_by_more_than_chance(
     assert "No number moved by more than chance." in comma
     titles = re.findall(r'<th scope="row">([^<]*)', halves)
     assert titles == ["Sentences", "Sentence length", "Spread of sentence length"]
+
+
+def test_a_short_draft_is_proofread_unless_its_notes_are_hidden(client: TestClient, desk: Desk):
+    text = "The street was quiet.\n\nShe wanted to by some bread, but there was no money left."
+    draft(client, desk, text=text)
+    when_over(client)
+    (version,) = desk.drafts.pieces()[0].versions
+    assert [text[one.start : one.end] for one in version.findings] == ["by"]
+    Choices(version.folder.parent).switch({"grammar"})
+    draft(client, desk, "/piece/0001/versions", text=f"{text} It rained.")
+    when_over(client, "/piece/0001/2")
+    read = [load(one) for one in desk.drafts.pieces()[0].versions]
+    assert ["proofreading" in one.review.signatures["lines"] for one in read if one] == [
+        True,
+        False,
+    ]
 
 
 def test_few_paragraphs_are_compared_by_sentence():

@@ -378,7 +378,7 @@ class Reviewer:
             return review
         if "lines" not in review.signatures:
             reason = "its notes stand among the notes on lines, which are missing"
-            return _left_out(review, "proofreading", reason, _NLP_EXTRA, is_failure=True)
+            return _left_out(review, "proofreading", reason, _NLP_EXTRA)
         progress.begin("proofreading", sum(len(text.document.text) for text in review.texts))
         try:
             model, texts = self._opened_model("local"), []

@@ -80,9 +80,9 @@ def test_what_is_missing_is_fetched_after_consent_and_drafts_can_be_measured_aga
     n_asked = len(bare.asked)
     send(client, "/models")
     assert len(bare.asked) == n_asked
-    assert not (version.folder / "report.html").exists()
+    assert not (version.folder / "place.html").exists()
     send(client, "/models/again")
-    waiting((version.folder / "report.html").exists)
+    waiting((version.folder / "place.html").exists)
 
 
 def test_fetching_stops_and_says_what_went_wrong(client: TestClient, bare: Host):

@@ -19,6 +19,8 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from fabula.core.instruments import Figure
 from fabula.core.types import Document, Measurement, Span
 from fabula.core.workers import InOrder, in_order
@@ -211,13 +213,22 @@ def profile_text(tools: TextTools, document: Document) -> Profile:
         values={k: None if isinstance(value, str) else value for k, value in outcomes.items()},
         missing={k: value for k, value in outcomes.items() if isinstance(value, str)},
         sentences=rhythm,
-        # Whole words: the pipeline's are "do" and "n't".
-        repeated=tuple(_repeated([tuple(TextSettings().words(part.text)) for part in parsed])),
+        repeated=tuple(_repeated(_whole_words(text, spoken))),
         rarest=tuple(sorted(rarest, key=lambda w: (tools.frequencies.log(w), w))[:_N_SHOWN]),
         zipf=tuple(zipf[word] for part in parsed for word in part.words),
         signature=signature,
         errors=tuple(errors),
     )
+
+
+def _whole_words(text: str, sentences: Sequence[ReadSentence]) -> list[tuple[str, ...]]:
+    """The words of each sentence; the pipeline's are "do" and "n't"."""
+    words, starts, _ = TextSettings().locate(encodable(text))
+    firsts, lasts = (
+        np.searchsorted(starts, places).tolist()
+        for places in ([s.start for s in sentences], [s.end for s in sentences])
+    )
+    return [tuple(words[first:last]) for first, last in zip(firsts, lasts, strict=True)]
 
 
 def spaced(text: str) -> str:

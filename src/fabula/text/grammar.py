@@ -291,11 +291,23 @@ def faults_each(checker: Checker, parsed: Iterable[Parsed]) -> Iterator[tuple[Fa
     Cached, also on disk: profile, line notes and the next draft check the same sentences.
     """
 
+    return _checked_each(checker, (part.checked for part in parsed))
+
+
+def is_misspelt_in(checker: Checker, text: str) -> bool:
+    """Whether a text without names has a misspelt word; cached, as `faults_each`."""
+    (faults,) = _checked_each(checker, [f"[[], []]\n{text}"])
+    return any(fault.is_spelling for fault in faults)
+
+
+def _checked_each(checker: Checker, pieces: Iterable[str]) -> Iterator[tuple[Fault, ...]]:
+    """The errors of each piece, which is as `Parsed.checked`."""
+
     def check(pieces: Iterable[str]) -> Iterable[tuple[Fault, ...]]:
         parts = (piece.partition("\n") for piece in pieces)
         return map(tuple, checker.faults(Piece(text, *json.loads(at)) for at, _, text in parts))
 
-    return _faults_memo(checker).each((part.checked for part in parsed), check, _BATCH)
+    return _faults_memo(checker).each(pieces, check, _BATCH)
 
 
 def parsed_and_checked(

@@ -11,7 +11,7 @@ from typing import Any
 
 from fabula.core.types import Document
 from fabula.text.chapters import Chapter, chapters_of
-from fabula.text.grammar import Checker, Fault, Piece, parsed_and_checked, share_correct
+from fabula.text.grammar import Checker, Fault, is_misspelt_in, parsed_and_checked, share_correct
 from fabula.text.parsing import Parsed, Parser, Token
 from fabula.text.sentences import (
     Spans,
@@ -127,8 +127,7 @@ class Reading:
         if self._checker is None:
             return False
         text = f"He saw {word} there." if as_name else f"the {word.lower()}"
-        [faults] = self._checker.faults([Piece(text)])
-        return not any(fault.is_spelling for fault in faults)
+        return not is_misspelt_in(self._checker, text)
 
     @cached_property
     def docs(self) -> list[tuple[int, Any]]:

@@ -109,13 +109,8 @@ class TextSettings:
         return words
 
     def locate(self, text: str) -> TextWords:
-        """The words of `text` in normal form, with their character offsets."""
-        matches = list(_pattern(self.punct, bool(_needs_all_rules(text))).finditer(text))
-        # Every text passes here, so the loops run in C.
-        places = chain.from_iterable(map(regex.Match.span, matches))
-        spans = np.fromiter(places, np.int64, 2 * len(matches)).reshape(-1, 2)
-        starts, ends = np.ascontiguousarray(spans.T)
-        return TextWords(self.normalise(list(map(regex.Match.group, matches))), starts, ends)
+        """The words of `text` in normal form, with their offsets; shared, not to be changed."""
+        return _located(self, text)
 
     def places(self, text: str, n_words: int) -> NDArray[np.int64]:
         """Where the first `n_words` words of `text` begin and end: int64, shape (n_found, 2)."""
@@ -126,6 +121,17 @@ class TextSettings:
     def normalise(self, words: Sequence[str]) -> list[str]:
         """The normal form of each word. Normalising twice changes nothing."""
         return list(map(_NORMAL_FORMS[self.case].__getitem__, words))
+
+
+@functools.lru_cache(2)
+def _located(settings: TextSettings, text: str) -> TextWords:
+    """The words of a text: several instruments ask for those of the same text in turn."""
+    matches = list(_pattern(settings.punct, bool(_needs_all_rules(text))).finditer(text))
+    # Every text passes here, so the loops run in C.
+    places = chain.from_iterable(map(regex.Match.span, matches))
+    spans = np.fromiter(places, np.int64, 2 * len(matches)).reshape(-1, 2)
+    starts, ends = np.ascontiguousarray(spans.T)
+    return TextWords(settings.normalise(list(map(regex.Match.group, matches))), starts, ends)
 
 
 def word_set(*lines: str) -> frozenset[str]:

@@ -163,7 +163,9 @@ def show(owner: Owner, group: Named) -> Response:
 
 @router.get("/classes/{id_}/report.html")
 def download(group: Named) -> Response:
-    return report_file(group.folder, f"class-{group.id}")
+    path = group.folder / "report.html"
+    report = path.read_text(encoding="utf-8") if path.exists() else None
+    return report_file(report, f"class-{group.id}")
 
 
 @router.post("/classes/{id_}/remove")

@@ -96,13 +96,12 @@ def files_in(form: FormData) -> list[UploadFile]:
     return [f for f in form.getlist("files") if isinstance(f, UploadFile) and f.filename]
 
 
-def report_file(folder: Path, name: str) -> Response:
-    """The report in this folder, to download under this name. Raises 404."""
-    path = folder / "report.html"
-    if not path.exists():
+def report_file(report: str | None, name: str) -> Response:
+    """A report, to download under this name. Raises 404 if there is none."""
+    if report is None:
         raise HTTPException(404)
     headers = {"content-disposition": f'attachment; filename="{name}.html"'}
-    return Response(path.read_bytes(), media_type="text/html", headers=headers)
+    return Response(report.encode(errors="replace"), media_type="text/html", headers=headers)
 
 
 def visit(request: Request) -> Visit:
@@ -282,8 +281,7 @@ def state(owner: Owner, named: Named) -> Response:
 def download(owner: Owner, named: Named) -> Response:
     """The report as a file to download or send."""
     piece, version = named
-    owner.desk.renew(version)
-    return report_file(version.folder, f"report-{piece.id}-{version.number}")
+    return report_file(owner.desk.report(version), f"report-{piece.id}-{version.number}")
 
 
 @router.post("/piece/{id_}/{number}/answer")

@@ -6,8 +6,7 @@ pieces/0001/1/draft.txt     the version as it was given
 pieces/0001/1/draft.docx    the Word file that it was read from, if it was one
 pieces/0001/1/form.json     the places of its headings and italics, if any are known
 pieces/0001/1/asked.json    how it was to be measured
-pieces/0001/1/report.html   the report so far
-pieces/0001/1/place.html    the same, with room for the desk's bar
+pieces/0001/1/place.html    the report so far, with room for the desk's bar
 pieces/0001/1/found.json    the numbers and the findings that are shown, for comparing
 pieces/0001/1/words.json    names and words of its own, to be offered for the dictionary
 pieces/0001/1/review.pickle all results, to make the pages again; it may be deleted

@@ -440,10 +440,7 @@ class Desk:
     def renew(self, version: Version) -> None:
         """Show a version's report by the writer's present choices."""
         found = version.found
-        is_current = found.get("choices", "") == Choices(version.folder.parent).state
-        # While it is measured, the report as a file is made last.
-        is_file = (version.folder / "report.html").exists() or not self.state(version).is_over
-        if not found or (is_current and is_file):
+        if not found or found.get("choices", "") == Choices(version.folder.parent).state:
             return
         made = None
         # Again if more was measured meanwhile.
@@ -452,6 +449,12 @@ class Desk:
             made = stored.made
         if stored is None and self.state(version).is_over:
             self.begin(version)
+
+    def report(self, version: Version) -> str | None:
+        """A version's report as a file; None until there is one."""
+        stored = load(version)
+        review = None if stored is None else _as_chosen(version, stored.review)
+        return None if review is None else render_report(page_of(review))
 
     def changes(self, before: Version, after: Version) -> findings.Changes | None:
         """The status of a version's findings in a later one; None until both are complete."""
@@ -506,15 +509,12 @@ def _key(version: Version) -> tuple[str, int]:
     return version.piece, version.number
 
 
-def show_review(version: Version, review: Review, *, is_whole: bool, has_file: bool = True) -> None:
-    """Keep a version's pages and its findings, without those that the writer does not want.
-
-    has_file: also the report as a file, which takes as long as the page.
-    """
+def _as_chosen(version: Version, review: Review) -> Review | None:
+    """A version's review without what the writer does not want; None if its piece was removed."""
     choices, piece = Choices(version.folder.parent), piece_in(version.folder.parent)
     if piece is None:
-        return
-    state, off_and_on, (text,) = choices.state, choices.line_kinds(), review.texts
+        return None
+    off_and_on, (text,) = choices.line_kinds(), review.texts
     if (lines := text.results.get("lines")) is not None:
         lines = lines.without(*off_and_on)
         lines = without_words(lines, text.document.text, choices.folded_words())
@@ -522,7 +522,16 @@ def show_review(version: Version, review: Review, *, is_whole: bool, has_file: b
         text = text.having("lines", lines)
         review = replace(review, texts=(text,), signatures=signatures)
     hidden = choices.hidden(piece, version, findings.marked_findings(text))
-    review = findings.without_findings(review, hidden)
+    return findings.without_findings(review, hidden)
+
+
+def show_review(version: Version, review: Review, *, is_whole: bool) -> None:
+    """Keep a version's page and its findings, without those that the writer does not want."""
+    state = Choices(version.folder.parent).state
+    chosen = _as_chosen(version, review)
+    if chosen is None:
+        return
+    review = chosen
     numbers, (row,) = numbers_of_review(review)
     noted = [asdict(f) for f in findings.marked_findings(review.texts[0])]
     for finding in noted:
@@ -540,15 +549,13 @@ def show_review(version: Version, review: Review, *, is_whole: bool, has_file: b
             for n in numbers
         ],
     }
-    marks = Told(version.folder.parents[2]).of_piece(piece.id)
-    page = page_of(review)
+    marks = Told(version.folder.parents[2]).of_piece(version.piece)
     place = render_place(
-        review, page, told=lambda kind, words: marks.get(told_key(piece.id, kind, words))
+        review,
+        page_of(review),
+        told=lambda kind, words: marks.get(told_key(version.piece, kind, words)),
     )
-    pages = {"place.html": place}
-    if has_file:
-        pages["report.html"] = render_report(page)
-    for name, shown in {**pages, "found.json": dump_json(content)}.items():
+    for name, shown in {"place.html": place, "found.json": dump_json(content)}.items():
         version.keep(name, shown.encode(errors="replace"))
 
 
@@ -679,7 +686,7 @@ def _keep(version: Version, review: Review, *, is_whole: bool = False) -> None:
     store(version, review, is_whole=is_whole)
     if not _has_opening_only(review):
         keep_words(version, review.texts[0])
-    show_review(version, review, is_whole=is_whole, has_file=is_whole)
+    show_review(version, review, is_whole=is_whole)
 
 
 def _has_opening_only(review: Review) -> bool:

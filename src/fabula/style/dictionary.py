@@ -9,6 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from fabula.core.errors import InputError
@@ -69,7 +70,9 @@ def own_words(read: Reading) -> OwnWords:
             elif token.text.istitle():
                 names[token.text] += 1
     often = [name for name, n in names.most_common() if n >= _MIN_NAME and not words[name.lower()]]
+    # Asked of no more than are offered: the checker looks for corrections of each that it lacks.
+    unlisted = (name for name in often if not read.is_accepted(name, as_name=True))
     return OwnWords(
-        tuple(name for name in often if not read.is_accepted(name, as_name=True))[:_MAX_OFFERED],
+        tuple(islice(unlisted, _MAX_OFFERED)),
         tuple(w for w, n in words.most_common() if n >= _MIN_WORD and w in unknown)[:_MAX_OFFERED],
     )

@@ -156,6 +156,8 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
          + "Delores had not sung since."),
         ("spelling", "penrith", "The way to Penrith is long, and Penrith is dull. He saw penrith."),
         ("name", "Cecilly", "Then Cecily came, and so did I. " * 20 + "Cecilly began to cry."),
+        ("placeholder", "(CHECK)", "It was in the hall in Leeds (CHECK), eleven miles off."),
+        ("grammar", "had to asked", "He had to asked her to lower the price."),
         ("placeholder", "[CITY NAME]", "He lived in a nursing home in [CITY NAME], with a view."),
     ],
 )  # fmt: skip
@@ -170,6 +172,9 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("echo", "“A lantern!” he said. “Give me the lantern and go.”"),
         ("spelling", "Then the doxing began, and the prepper in his haute couture went home."),
         ("spelling", "A tri-colored flag hung there, unearthly in the light."),
+        ("spelling", "I saw Grandad wave, and Grandad saw me, for my grandad never sleeps."),
+        ("grammar", "I send you 3 B of it.\n\nYours,\n\nB"),
+        ("renamed", told_of("Henry", "Indians")),
         ("spelling", "We asked for Zorvath at the gate, and old Zorvath came."),
         # The first name recurs; two names could follow it; the second begins much later.
         ("renamed", told_of("Henry", "Victor") + " Then Henry came back."),

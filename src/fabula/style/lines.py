@@ -139,6 +139,7 @@ def note_of(
 _MIN_NAME = 5
 """Minimum letters: many shorter names differ from others by one letter."""
 _MIN_KNOWN = 5
+"""Minimum mentions of a name that a word at the start of a sentence may be a misspelling of."""
 MIN_NAMED = 20
 """Minimum mentions before a change of name, and after it."""
 _MIN_REACH = 0.05
@@ -157,8 +158,10 @@ def names(read: Reading) -> Iterator[LineNote]:
     nouns: dict[str, list[Place]] = defaultdict(list)
     lower: Counter[str] = Counter()
     first: dict[str, list[Place]] = defaultdict(list)
+    plural: Counter[str] = Counter()
     for sentence in read.parsed:
         for k, token in enumerate(sentence.tokens):
+            plural[token.text] += token.tag == "NNPS"
             is_capitalized = token.text[:1].isupper() and token.text[1:].islower()
             if is_capitalized and token.text.isalpha() and token.pos == "PROPN":
                 places[token.text].append(sentence.at(token))
@@ -168,7 +171,9 @@ def names(read: Reading) -> Iterator[LineNote]:
                 first[token.text].append(sentence.at(token))
             elif token.is_word and k and token.text.islower():
                 lower[token.text] += 1
-    yield from _taken_over(read, places, lower)
+    # The Indians are no person.
+    people = {name: of_name for name, of_name in places.items() if 2 * plural[name] < len(of_name)}
+    yield from _taken_over(read, people, lower)
     # A misspelt name at the start of a sentence may look like another word: Cecilly, an adverb.
     often = [name for name in places if len(places[name]) >= _MIN_KNOWN]
     for word in first.keys() - lower.keys() - places.keys():
@@ -288,7 +293,7 @@ _DOUBTFUL = (
     "`of` here", "`than`", "`there`", "long time ago", "definite article", "determiner", "`second`",
     "noun should be", "thereupon", "subjunctive", "present participle (e.g",
     "preceded by the preposition", "Use the adjective", "only one instance", "to modify",
-    "present progressive",
+    "present progressive", "bytes", "Underneath of",
 )  # fmt: skip
 """Message fragments of rules that are more often wrong than right about fiction."""
 _ALSO_PAST = word_set("bore bound fell felt found ground lay left rent saw spat wound")
@@ -319,6 +324,8 @@ _DERIVED = re.compile(
     r"|(\w{3,}[^y])ness|(?P<noun>\w{3,}[^aeioulry])y"
 )
 """Words that are formed from others at will: unbrimmed, foemen, fadeless, kelpy."""
+_KIN = word_set("auntie aunty dad gran grandad grandma grandpa granny mom mum nan nana papa")
+"""What is a name without a possessive only: Grandad, my grandad."""
 _COINED_ZIPF = 2.0
 """One word in ten million: misspellings that many people make are more frequent."""
 _AGREEMENT = ("agree with its subject", "agree in grammatical number")
@@ -336,6 +343,12 @@ def errors(read: Reading) -> Iterator[LineNote]:
     unknown: set[str] = set()
     likely: list[LineNote] = []
     n_common = 0
+    # What the checker says of the same words again and again is the writer's way.
+    said = Counter(
+        (part.parsed.text[slice(*fault.place)], fault.message)
+        for part in read.parsed
+        for fault in part.faults
+    )
     disagreeing: list[LineNote] = []
     for sentence in read.parsed:
         at = len(disagreeing)
@@ -355,6 +368,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
                 and word.islower()
                 and counts[word] == 1
                 and counts[word.capitalize()] > 1
+                and word not in _KIN
             ):
                 why = f"“{word}” here, but “{word.capitalize()}” elsewhere in this text."
                 yield note_of("spelling", place, why)
@@ -368,7 +382,9 @@ def errors(read: Reading) -> Iterator[LineNote]:
                     yield note
                 else:
                     likely.append(note)
-            elif not fault.is_spelling and not is_dialect and _is_error(read, sentence, fault):
+            elif is_dialect or fault.is_spelling or said[word, fault.message] > _MAX_SLIPS:
+                continue
+            elif _is_error(read, sentence, fault):
                 # The checker's message as a sentence, with quotation marks for its code marks.
                 why = re.sub("`([^`]*)`", "“\\1”", fault.message)
                 why = why if why.endswith(("?", "!")) else f"{why.rstrip('.')}."
@@ -701,7 +717,7 @@ def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
         first = next((j for j, other in enumerate(tokens[:k]) if other.head == k), k)
         before = tokens[first - 1] if first else None
         # "One of the lights was", "the number of years is", "a chair and tables was".
-        is_part = before is not None and (before.tag in ("IN", "CC") or before.lower == "of")
+        is_part = before is not None and before.tag in ("IN", "CC")
         if is_of_verb and first < k and not is_part and token.lower not in _SINGULAR:
             plural = {"was": "were", "has": "have", "is": "are"}[verb.lower]
             why = f"“{token.text}” is plural: “{plural}” was probably meant."

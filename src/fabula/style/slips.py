@@ -41,7 +41,7 @@ _PASTED = re.compile(r"(?<![\w'’-])((?:[\w'’-]+\s+){2,7}[\w'’-]+)\s+\1(?![
 """Three to eight words that are written twice in a row."""
 _PLACEHOLDER = re.compile(
     r"\bTK(?:TK)*\b|\b(?:TODO|FIXME|TBD|TBC)\b|\bX{3,}\b|(?i:\blorem ipsum\b)|@@+|\[\?+\]"
-    r"|\(\?{2,}\)|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date"
+    r"|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY)\b[^)\n]{0,60}\)|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date"
     r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
     r"|\[[A-Z]{2,}(?: [A-Z]{2,})+\]|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)"
     r"|(?i:\[\.{3} ?(?:to come|more)\])"
@@ -70,7 +70,7 @@ _MISPLACED = re.compile(
 _AN = re.compile(
     r"(?<!\ban )\b(a)\s+(?=[aeio]\w|u(?!n[aio]|s[eau]|til|ku|ro|ran|bi|vu))"
     r"(?!eu|ewe|one|once\b|oui|(?:in|on|at|of|and|is|as|or)\b)"
-    r"|\b(a)\s+(?=(?:hours?|honest|heirs?|honou?rs?)\b)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
+    r"|\b(a)\s+(?=(?:hour|honest|heir|honou?r)[a-z]*\b)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
 )
 _BROAD = re.compile(
     r"\bain['’]t\b|in['’](?!\w)|(?<!\w)[’'](?:im|er|ave|ad|is|ere|ow|em)\b|\b(?:ye|yer|yeh|th|dat|dem|"

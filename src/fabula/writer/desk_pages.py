@@ -281,7 +281,12 @@ def state(owner: Owner, named: Named) -> Response:
 def download(owner: Owner, named: Named) -> Response:
     """The report as a file to download or send."""
     piece, version = named
-    return report_file(owner.desk.report(version), f"report-{piece.id}-{version.number}")
+    report = owner.desk.report(version)
+    if report is None and version.found and owner.desk.state(version).is_over:
+        # Its results were of another version of Fabula, or were deleted.
+        owner.desk.begin(version)
+        return RedirectResponse(f"/piece/{piece.id}/{version.number}", 303)
+    return report_file(report, f"report-{piece.id}-{version.number}")
 
 
 @router.post("/piece/{id_}/{number}/answer")

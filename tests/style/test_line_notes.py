@@ -175,6 +175,9 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("spelling", "I saw Grandad wave, and Grandad saw me, for my grandad never sleeps."),
         ("grammar", "I send you 3 B of it.\n\nYours,\n\nB"),
         ("renamed", told_of("Henry", "Indians")),
+        ("spelling", "He calls it pax. 'Pax then,' she said. 'Pax,' they all said."),
+        ("doubled", "When you say it it sounds like her. They dug and they dug and they dug."),
+        ("grammar", "Lending ears was common in Roman times."),
         ("spelling", "We asked for Zorvath at the gate, and old Zorvath came."),
         # The first name recurs; two names could follow it; the second begins much later.
         ("renamed", told_of("Henry", "Victor") + " Then Henry came back."),

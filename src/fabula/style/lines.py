@@ -340,6 +340,13 @@ def errors(read: Reading) -> Iterator[LineNote]:
     is_dialect = sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
     yield from _forms(read, is_dialect=is_dialect)
     counts = Counter(_WORD.findall(read.text))
+    # Where no sentence begins.
+    named = Counter(
+        after.text
+        for part in read.parsed
+        for token, after in itertools.pairwise(part.tokens)
+        if token.is_word
+    )
     unknown: set[str] = set()
     likely: list[LineNote] = []
     n_common = 0
@@ -367,7 +374,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
                 fault.is_spelling
                 and word.islower()
                 and counts[word] == 1
-                and counts[word.capitalize()] > 1
+                and named[word.capitalize()] > 1
                 and word not in _KIN
             ):
                 why = f"“{word}” here, but “{word.capitalize()}” elsewhere in this text."
@@ -716,8 +723,9 @@ def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
         is_of_verb = k + 1 in (token.head, *_auxiliaries(tokens, token.head))
         first = next((j for j, other in enumerate(tokens[:k]) if other.head == k), k)
         before = tokens[first - 1] if first else None
-        # "One of the lights was", "the number of years is", "a chair and tables was".
+        # "One of the lights was", "a chair and tables was", "lending ears was".
         is_part = before is not None and before.tag in ("IN", "CC")
+        is_part = is_part or tokens[first].lower.endswith("ing")
         if is_of_verb and first < k and not is_part and token.lower not in _SINGULAR:
             plural = {"was": "were", "has": "have", "is": "are"}[verb.lower]
             why = f"“{token.text}” is plural: “{plural}” was probably meant."

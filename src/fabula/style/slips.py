@@ -37,6 +37,7 @@ _DOUBLED = re.compile(
     re.I,
 )
 """Words that are hardly ever doubled on purpose."""
+_VERB = re.compile(r"\s+(?:is|was|will|would|had|has|can|could|\w+s|\w+ed)\b")
 _PASTED = re.compile(r"(?<![\w'’-])((?:[\w'’-]+\s+){2,7}[\w'’-]+)\s+\1(?![\w'’-])", re.I)
 """Three to eight words that are written twice in a row."""
 _PLACEHOLDER = re.compile(
@@ -141,10 +142,15 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     articles: list[re.Match[str]] = []
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
+            # "When you say it it sounds like her name."
+            if match[1].lower() == "it" and _VERB.match(text, match.end(), end):
+                continue
             yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         for match in _PASTED.finditer(text, start, end):
-            # On and on and on and on.
-            if len(set(match[1].casefold().split())) == len(match[1].split()):
+            words = match[1].casefold().split()
+            # On and on and on and on; they dug and they dug and they dug.
+            goes_on = text[match.end() : end].lstrip().casefold().startswith(words[0])
+            if len(set(words)) == len(words) and not goes_on:
                 yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         yield from _instead(text, start, end)
         for match in _MISPLACED.finditer(text, start, end):

@@ -157,6 +157,7 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("spelling", "penrith", "The way to Penrith is long, and Penrith is dull. He saw penrith."),
         ("name", "Cecilly", "Then Cecily came, and so did I. " * 20 + "Cecilly began to cry."),
         ("placeholder", "(CHECK)", "It was in the hall in Leeds (CHECK), eleven miles off."),
+        ("grammar", "tried to breath", "He tried to breath. It was dark."),
         ("grammar", "had to asked", "He had to asked her to lower the price."),
         ("placeholder", "[CITY NAME]", "He lived in a nursing home in [CITY NAME], with a view."),
     ],

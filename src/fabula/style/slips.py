@@ -206,7 +206,7 @@ def _wrong_words() -> Mapping[str, Sequence[tuple[re.Pattern[str], re.Pattern[st
         begin = r"(?:(?<![\w’\x27])|(?=[’\x27.!?]))"
         before = rf"{begin}(?:{before})\s+\Z" if before not in ("", "START") else rf"{before}\Z"
         after = after.replace("OWN", _OWN)
-        space = r"\s+" if after and not after.startswith(("END", "(?=", "(?!")) else ""
+        space = r"(?:\s+|END)" if after and not after.startswith(("END", "(?=", "(?!")) else ""
         after = f"{space}(?:{after})(?!\\w)".replace("END", _END)
         sides = (side.replace("'", "['’]").replace(" ", r"\s+") for side in (before, after))
         left, right = (re.compile(side.replace("START", _START), re.I) for side in sides)

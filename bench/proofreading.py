@@ -4,10 +4,10 @@
 
 Notes on edited books, novels and children's books by turns, are false but for the books' own
 errors: their number in 10,000 words, with Garwood's interval. In other passages of the same books,
-one word of each is exchanged for another of its confusion set, drawn with a seed: the share that is
-noted, and the share of these notes that name the right word. Both for the sets, the sets of slips,
-and the same word twice, with the margins that the product has and with higher ones. `--skip` leaves
-out so many books of each kind, for a round on others; `--show` prints the notes.
+one word of each is exchanged for another of its confusion set, another form, or a word a letter
+away, is left out, or is doubled, drawn with a seed: the share that is noted, and the share of these
+notes that name the right word. With the margins that the product has and with higher ones. `--skip`
+leaves out so many books of each kind, for a round on others; `--show` prints the notes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ from fabula.text import count_words, read_documents
 BOOKS = corpora.SHARED / "reference" / "gutenberg_novels.jsonl.gz", corpora.CHILDREN
 EVERY, PART_CHARS, SEED = 11, 6000, 1
 MARGINS = {
-    "set": (proofreading.MARGIN, 4, 5),
+    "set": (proofreading.MARGIN, 5, 6),
     "slip": (proofreading.SLIP_MARGIN, 10, 11),
     "doubled": (proofreading.DOUBLED_MARGIN, 7, 8),
+    "other": (proofreading.OTHER_MARGIN, 9, 10),
+    "missing": (proofreading.MISSING_MARGIN, 8, 9),
 }
 MIN_WORDS = 60
 
@@ -48,23 +50,37 @@ def parts(skip: int) -> Iterator[Document]:
             yield Document(one.id, one.text[max(0, begin) : end if end > 0 else None].strip())
 
 
-def kind_of(written: str, other: str) -> str:
+def kind_of(text: str, one: WrongWord) -> str:
+    written, other = text[one.start : one.end], one.other
     if not other:
         return "doubled"
-    least = alternatives()[written.lower()][other.lower()]
+    if other.endswith(f" {written}"):
+        return "missing"
+    least = alternatives().get(written.lower(), {}).get(other.lower(), proofreading.OTHER_MARGIN)
+    if least == proofreading.OTHER_MARGIN:
+        return "other"
     return "set" if least == proofreading.MARGIN else "slip"
 
 
 def planted(text: str, kind: str, rng: random.Random) -> tuple[str, tuple[int, str]] | None:
-    """The text with a wrong word, and its place and the right one; None if it has no such word."""
+    """The text with an error, and its place and what is right; None if it has no such word."""
+    if kind in ("doubled", "missing"):
+        words = list(re.finditer(r"(?<= )([a-z]+) (?=([a-z]+))", text))
+        if kind == "missing":
+            words = [match for match in words if match[1] in proofreading._SMALL]
+        match = rng.choice(words or [None])
+        if match is None or kind == "doubled":
+            return match and (
+                text[: match.end()] + match[0] + text[match.end() :],
+                (match.end(), ""),
+            )
+        without = text[: match.start()] + text[match.end() :]
+        return without, (match.start(), f"{match[1]} {match[2]}")
     pairs = [
         (one, one.other)
         for one, _ in proofreading._swaps(text)
-        if one.other and kind_of(text[one.start : one.end], one.other) == kind
+        if one.other and kind_of(text, one) == kind
     ]
-    if kind == "doubled":
-        match = rng.choice(list(re.finditer(r"(?<= )([a-z]+) (?=[a-z])", text)) or [None])
-        return match and (text[: match.end()] + match[0] + text[match.end() :], (match.end(), ""))
     # A set as likely as another, however frequent its words are.
     sets = sorted({text[one.start : one.end].lower() for one, _ in pairs})
     if not sets:
@@ -96,7 +112,7 @@ def show(text: str, one: WrongWord, what: str) -> None:
 def main() -> None:
     given = corpora.options(
         __doc__, words=(corpora.sized(20_000, 300), "of edited books"), skip=0, show=False,
-        planted=(corpora.sized(150, 6), "words, two of three in sets"),
+        planted=(corpora.sized(150, 9), "errors, of each kind"),
     )  # fmt: skip
     texts = parts(given.skip)
     clean: dict[str, list[float]] = {kind: [] for kind in MARGINS}
@@ -111,7 +127,7 @@ def main() -> None:
             seconds += time.process_time() - begin
             n_words += count_words(document.text)
             for one in found:
-                clean[kind_of(document.text[one.start : one.end], one.other)].append(one.gain)
+                clean[kind_of(document.text, one)].append(one.gain)
                 if given.show:
                     show(document.text, one, "edited")
             if n_words >= given.words:
@@ -122,7 +138,7 @@ def main() -> None:
         rng = random.Random(SEED)
         right: dict[str, list[tuple[float, bool]]] = {kind: [] for kind in MARGINS}
         n_planted = dict.fromkeys(MARGINS, 0)
-        order = ("set", "set", "set", "set", "slip", "doubled")
+        order = ("set", "set", "slip", "doubled", "other", "other", "missing", "missing")
         for document in texts:
             whole, wanted = "", {}
             for text in passages(document):

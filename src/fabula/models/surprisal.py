@@ -7,6 +7,7 @@ from llama.cpp (`models/llama.py`). Needs the extra `[local]`.
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import math
 import re
@@ -34,6 +35,7 @@ Doubles = NDArray[np.float64]
 _CHUNK_FLOATS = 1 << 24
 # Numbers per step of a softmax: 8 MiB, so that several arrays fit into the processor's cache.
 _STEP_FLOATS = 1 << 21
+_STEP_ROWS = 1 << 11
 # exp of this is 0 in float32; the -inf of a token that cannot come would give 0 times -inf.
 _LOWEST = np.float32(-1e4)
 # llama.cpp scales the last hidden states or logits of these, without a setting in the file.
@@ -72,12 +74,18 @@ class OutputLayer:
         chunks = self._in_chunks(_likelihoods, states, tokens, n_threads)
         return np.concatenate([np.empty((0, 4)), *chunks])
 
-    def difference(self, state: Floats, token: int, other: int) -> float:
-        """log p of another token minus that of `token`, after a state: without a soft cap."""
-        logits = np.einsum("ij,j->i", self.matrix[[token, other]], state, dtype=np.float64)
+    def differences(self, states: Floats, tokens: Sequence[int], others: Sequence[int]) -> Doubles:
+        """log p of another token minus that of each token, after the state before it: float64,
+        shape (n_tokens,), without a soft cap. `states` float32, shape (n_tokens, n_dimensions).
+        """
+        gains = np.empty(len(states))
+        for k in range(0, len(states), _STEP_ROWS):
+            part = slice(k, k + _STEP_ROWS)
+            apart = self.matrix[others[part]] - self.matrix[tokens[part]]
+            gains[part] = np.einsum("ij,ij->i", apart, states[part], dtype=np.float64)
         if self.bias is not None:
-            logits += self.bias[[token, other]]
-        return float(logits[1] - logits[0])
+            gains += self.bias[others] - self.bias[tokens]
+        return gains
 
     def _in_chunks(
         self,
@@ -208,9 +216,8 @@ _CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048
 # Tokens whose surprisals are computed together: with fewer, BLAS repacks the matrix more often.
 _SCORED_TOKENS = 512
 # Tokens after a swap that count, and the share of their surprisal that another word may take away:
-# a swap that needs more is not read, nor one whose first token lacks more nats than
-# the last figure.
-_SWAP_TOKENS, _SWAP_HOPE, _SWAP_LACKS = 8, 0.35, 7.0
+# a swap that needs more is not read, nor an added word that does not make up for its own nats.
+_SWAP_TOKENS, _SWAP_HOPE, _ADDED_COSTS = 8, 0.35, 5.0
 # Swaps that are read together: no more tokens than those of a step.
 _SWAPS_READ = 16
 # Windows whose figures are cached: those of two drafts of a book, 6 MB.
@@ -236,13 +243,15 @@ class TokenSurprisal:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Other characters for some of a text, half-open; none, if these would be left out."""
+    """Other characters for some of a text, half-open, or none; or more at a place of the text."""
 
     start: int
     end: int
     other: str
     least: float
     """What it must gain to be of interest, in nats."""
+    first: float = -math.inf
+    """What its first token alone must gain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,39 +466,45 @@ class SurprisalModel:
         swaps: Sequence[Swap],
     ) -> list[_Branch]:
         """The swaps that may gain as much as they must, by the reading of the text itself."""
-        layer, begun = self._layer, []
+        tokens_of = functools.cache(lambda other: engine.tokenise(other)[0] if other else [])
+        located: list[tuple[int, int, int, list[int]]] = []
         for number, swap in enumerate(swaps):
             first, last = place_of.get(swap.start), place_of.get(swap.end)
-            if first is None or last is None or first >= last:
-                continue
-            other = engine.tokenise(swap.other)[0] if swap.other else []
-            # Both tokens are after the same ones, so the sum over the vocabulary is not needed.
-            gain = layer.difference(states[first - 1], window[first], other[0]) if other else 0.0
-            if last > first + 1 or gain >= swap.least - _SWAP_LACKS:
-                begun.append((number, first, last, other, gain))
+            if first is not None and last is not None and (first < last or swap.other):
+                located.append((number, first, last, tokens_of(swap.other)))
+        # Both first tokens are after the same ones, so the sum over the vocabulary is not needed.
+        gains = self._layer.differences(
+            states[[first - 1 for _, first, _, _ in located]],
+            [window[first] for _, first, _, _ in located],
+            [(other or window[last:])[0] for _, _, last, other in located],
+        ).tolist()
+        begun = [
+            (*one, gain)
+            for one, gain in zip(located, gains, strict=True)
+            if one[2] > one[1] + 1 or gain >= swaps[one[0]].first
+        ]
         places = sorted({
             k
-            for _, first, last, other, _ in begun
-            for k in range(first + bool(other), min(last + _SWAP_TOKENS, len(window)))
+            for _, first, last, _, _ in begun
+            for k in range(first + 1, min(last + _SWAP_TOKENS, len(window)))
         })  # fmt: skip
         before = states[[k - 1 for k in places]]
         targets = [window[k] for k in places]
         nats = dict(
-            zip(places, layer.surprisals(before, targets, n_threads=n_threads()), strict=True)
+            zip(places, self._layer.surprisals(before, targets, n_threads=n_threads()), strict=True)
         )
         branches = []
         for number, first, last, other, gain in begun:
-            end = min(last + _SWAP_TOKENS, len(window))
-            so_far = math.fsum([gain, *(nats[k] for k in range(first + bool(other), last))])
-            after = [nats[k] for k in range(last, end)]
-            hope = so_far + _SWAP_HOPE * math.fsum(after[: _SWAP_TOKENS // 2])
-            if other and hope < swaps[number].least + 1:
-                continue
-            # If nothing takes their place, the token before predicts what follows.
-            own = [*(other or [window[first - 1]]), *window[last : end - 1]]
-            targets = [*other[1:], *window[last:end]]
-            so_far = math.fsum([so_far, *after])
-            branches.append(_Branch(number, first - (not other), own, targets, so_far))
+            swap, end = swaps[number], min(last + _SWAP_TOKENS, len(window))
+            begin = max(first + 1, last)
+            replaced = math.fsum(nats[k] for k in range(first + 1, last))
+            after = math.fsum(nats[k] for k in range(begin, min(begin + _SWAP_TOKENS // 2, end)))
+            least = swap.least + (1 if first < last else _ADDED_COSTS)
+            own = [*other, *window[last:end]]
+            is_hopeful = gain + replaced >= max(swap.first, least - _SWAP_HOPE * after)
+            if len(own) > 1 and is_hopeful:
+                so_far = math.fsum([gain, *(nats[k] for k in range(first + 1, end))])
+                branches.append(_Branch(number, first, own[:-1], own[1:], so_far))
         return branches
 
     def _read(self, text: str) -> tuple[str, list[int], list[bytes]]:

@@ -40,7 +40,7 @@ from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
-LINE_RULES = "10"
+LINE_RULES = "11"
 """Version: changes with any rule or threshold below."""
 
 _ECHO_WORDS = 20
@@ -680,11 +680,16 @@ _PASTS = {
     "spoke": "spoken", "stole": "stolen", "swam": "swum", "threw": "thrown", "took": "taken",
     "tore": "torn", "went": "gone", "wore": "worn", "wrote": "written",
 }  # fmt: skip
+_PARTICIPLES = {
+    done: past for past, done in _PASTS.items() if done not in ("become", "come", "run")
+}
 _SINGULAR = word_set(
-    "barracks crossroads days feet gallows headquarters hours inches means mews miles minutes",
-    "months news nights others pounds seconds series species things times weeks works years",
+    "barracks cents crossroads days dollars euros feet gallows headquarters hours inches means",
+    "mews miles minutes months news nights others pounds seconds series species things times weeks",
+    "works years",
 )
 """Nouns that are singular with this ending, and amounts: "three nights has the same thing"."""
+_PLURALS = ("s", "men", "children", "people", "feet", "teeth")
 _OWNERS = word_set(
     "aunts bosses brothers cousins daughters doctors fathers friends grandfathers grandmothers "
     "husbands mothers neighbors neighbours sisters sons teachers uncles wifes"
@@ -705,6 +710,12 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
             if form and is_helping and is_near and not is_meant:
                 why = f"After “{token.text}” it is “{form}”."
                 yield note_of("grammar", sentence.at(tokens[token.head]), why)
+            is_bare = token.lower in ("i", "he", "she", "we", "they") and token.dep == "nsubj"
+            after = tokens[k + 1].lower if k + 1 < len(tokens) else ""
+            is_asked = k and tokens[k - 1].lower in ("had", "has", "have")
+            if is_bare and after in _PARTICIPLES and not (is_asked or is_meant):
+                why = f"“{after}” does not stand alone; “{_PARTICIPLES[after]}” was probably meant."
+                yield note_of("grammar", sentence.at(tokens[k + 1]), why)
             is_owner = token.lower in _OWNERS and k and tokens[k - 1].tag == "PRP$"
             is_of_noun = k + 1 < len(tokens) and tokens[k + 1].tag == "NN"
             # "My cousins side by side."
@@ -724,9 +735,11 @@ def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
         first = next((j for j, other in enumerate(tokens[:k]) if other.head == k), k)
         before = tokens[first - 1] if first else None
         # "One of the lights was", "a chair and tables was", "lending ears was".
-        is_part = before is not None and before.tag in ("IN", "CC")
+        is_joined = first > 1 and tokens[first - 1].tag == "CC" and tokens[first - 2].is_word
+        is_part = is_joined or (before is not None and before.tag == "IN")
         is_part = is_part or tokens[first].lower.endswith("ing")
-        if is_of_verb and first < k and not is_part and token.lower not in _SINGULAR:
+        is_plural = token.lower.endswith(_PLURALS) and token.lower not in _SINGULAR
+        if is_of_verb and first < k and not is_part and is_plural:
             plural = {"was": "were", "has": "have", "is": "are"}[verb.lower]
             why = f"“{token.text}” is plural: “{plural}” was probably meant."
             yield note_of("grammar", (sentence.at(token)[0], sentence.at(verb)[1]), why)

@@ -42,7 +42,8 @@ _PASTED = re.compile(r"(?<![\w'’-])((?:[\w'’-]+\s+){2,7}[\w'’-]+)\s+\1(?![
 """Three to eight words that are written twice in a row."""
 _PLACEHOLDER = re.compile(
     r"\bTK(?:TK)*\b|\b(?:TODO|FIXME|TBD|TBC)\b|\bX{3,}\b|(?i:\blorem ipsum\b)|@@+|\[\?+\]"
-    r"|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY)\b[^)\n]{0,60}\)|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date"
+    r"|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY)\b[^)\n]{0,60}\)|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date|"
+    r"street|city|country|title|year|age|song|look up|find out|research|expand|rewrite"
     r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
     r"|\[[A-Z]{2,}(?: [A-Z]{2,})+\]|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)"
     r"|(?i:\[\.{3} ?(?:to come|more)\])"
@@ -85,6 +86,25 @@ _SENTENCE = re.compile(
     r"will|can|never|just|he|she|they|it|I|the|a|his|her)\b)"
 )
 """A capital in the middle of a sentence."""
+_TAGS = "said|asked|replied|whispered|shouted|cried|answered|muttered|murmured"
+_MARKS_OF_SPEECH = {
+    "A mark of punctuation is missing at the end of this speech.": re.compile(
+        rf"(?<!\w)[“\"][A-Z][^“”\"\n]+?([a-z]+[”\"]) (?:(?:I|he|she|they|we) (?:{_TAGS})|"
+        rf"(?:{_TAGS}) (?:[A-Z]\w*|he|she|they))\b"
+    ),
+    "The sentence goes on after this speech, which ends with a comma then.": re.compile(
+        rf"([a-z]+\.[”\"]) (?:(?:{_TAGS}) (?:[A-Z]|he\b|she\b|they\b|the\b)|"
+        rf"(?:he|she|they|we) (?:{_TAGS})\b)"
+    ),
+    "After the comma the sentence goes on in lower case.": re.compile(
+        r",[”\"] (He|She|They|We|It|His|Her|The|My) [a-z]"
+    ),
+    "A sentence begins in lower case.": re.compile(rf"\b(?:{_TAGS})\. [“\"]([a-z]+)"),
+    "This is written with a capital.": re.compile(
+        r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|july|september|october|"
+        r"november|december)\b"
+    ),
+}
 _DIVINE = re.compile(r"\b(?:God|Lord|Christ|Jesus|Heaven|Providence|Goddess)\b")
 _SAID = re.compile(
     r"[^“”‘\"'«»\n]+?[,!?](’) (?:said|asked|cried|replied|answered|shouted|whispered|muttered|"
@@ -112,6 +132,8 @@ _TAG = re.compile(
 _MARKS = re.compile("[“”\"]|(?<!`)``(?!`)|''|’’")
 _OPENING, _CLOSING = ("“", "``"), "”"
 """Marks that tell their side; the others open a quotation if none is open."""
+_PLAIN_OPENING = re.compile(r"(?<![^\s—(\[])\"(?=\w)")
+"""A straight mark that can only open."""
 _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
 _SINGLE = re.compile(
     r"(?<![\w.,!?…—-])['‘](?!(?:T(?:is|was|were|will|would)|Em|Cause|Til)\b)(?=[A-Z])"
@@ -229,6 +251,8 @@ def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
                 found["A full stop is probably missing before this."].append(match.span())
         for match in _SMALL.finditer(text, start, end):
             found["A sentence begins in lower case."].append(match.span(1))
+        for why, pattern in _MARKS_OF_SPEECH.items():
+            found[why] += (match.span(1) for match in pattern.finditer(text, start, end))
         # Not where a title, verses or an example stand between.
         if not (long[k] and k and not text[spans[k - 1][1] : start].strip()):
             continue
@@ -279,6 +303,8 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
         amiss: int | None = None
         for mark in _MARKS.finditer(text, start, end):
             is_opening = mark[0] in _OPENING or (mark[0] != _CLOSING and open_at is None)
+            if open_at is not None and _PLAIN_OPENING.match(text, mark.start()):
+                is_opening = _TAG.search(text, open_at, mark.start()) is not None
             if is_opening == (open_at is not None) and amiss is None:
                 # One that opens while another is open, or closes while none is.
                 amiss = mark.start() if open_at is None else open_at

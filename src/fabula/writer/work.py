@@ -62,7 +62,7 @@ _OFF = tuple(kind.id for kind in LINE_KINDS.values() if not kind.is_on)
 _WHOLE = ("name", "sentence", CONFUSED)
 """Notes that need the whole text, or the model: they stay as long as their words do."""
 _PROOFREAD_WORDS = 5_000
-"""A draft of so many words is proofread unless the writer hides these notes: in 40 seconds, last of
+"""A draft of so many words is proofread unless the writer hides these notes: in a minute, last of
 all."""
 _MAX_CHARS = 30_000
 _MAX_COMPARED = 1_000_000

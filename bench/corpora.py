@@ -75,6 +75,9 @@ def _write_texts(folder: Path) -> None:
             for k in range(10)
             for label in ("human", "machine")
         ])  # fmt: skip
+    write("readers/hanna_rated.jsonl", [
+        {"id": f"r{k}", "label": "machine", "text": text(15)} for k in range(4)
+    ])  # fmt: skip
     (folder / "ttcw").mkdir()
     stories = [
         {"story_id": f"{k}_GPT4", "story_name": f"Story {k}", "plot": "A plot.", "content": text(9)}

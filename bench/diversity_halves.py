@@ -27,14 +27,13 @@ from fabula.text import TextSettings
 N_WORDS = corpora.sized(150, 40)
 N_TEXTS = 48
 """At most, of each group."""
-FOLDER = corpora.SHARED / "human_vs_machine"
 
 
 def groups() -> Iterator[tuple[str, list[list[str]], list[str] | None]]:
     """The name of each group, the words of its texts, and their prompts if halves share them."""
     settings = TextSettings()
-    for name in ("hanna_writingprompts", "fastdetect_writing"):
-        rows = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").open(encoding="utf-8")]
+    for path in (corpora.HANNA, corpora.FAST_DETECT):
+        rows = [json.loads(line) for line in path.open(encoding="utf-8")]
         # The same text by a person is in Fast-DetectGPT's set once for each model.
         rows = list({row["text"]: row for row in rows}.values())
         found = []
@@ -44,14 +43,14 @@ def groups() -> Iterator[tuple[str, list[list[str]], list[str] | None]]:
                 found.append((row.get("model") or row["label"], row["pair_id"], words[:N_WORDS]))
         found.sort(key=lambda one: one[0])
         for group, own in groupby(found, key=lambda one: one[0]):
-            yield f"{name}: {group}", [words for _, _, words in own][:N_TEXTS], None
+            yield f"{path.stem}: {group}", [words for _, _, words in own][:N_TEXTS], None
         machines = [one for one in found if one[0] != "human"]
         times = Counter(prompt for _, prompt, _ in machines)
         several = [one for one in machines if times[one[1]] > 1]
         several = sorted(several, key=lambda one: str(one[1]))[:N_TEXTS]
         if len(several) >= 20:
             texts, prompts = [one[2] for one in several], [str(one[1]) for one in several]
-            yield f"{name}: all models, halved within prompts", texts, prompts
+            yield f"{path.stem}: all models, halved within prompts", texts, prompts
 
 
 def halved(

@@ -24,7 +24,6 @@ from fabula.groups.diversity import Plan, measure_diversity
 from fabula.groups.grouped_texts import Resampling
 from fabula.text import TextSettings
 
-FOLDER = corpora.SHARED / "human_vs_machine"
 MEASURES = {
     "shared_ngrams.4": 1, "self_bleu": 1, "self_repetition": 1, "compression": 1, "distinct.4": -1,
 }  # fmt: skip
@@ -34,9 +33,8 @@ RUN_WORDS = 12
 
 def sets() -> Iterator[tuple[str, list[Document]]]:
     """For each model its stories and those of people on the same prompts."""
-    for name in ("hanna_writingprompts", "fastdetect_writing"):
-        with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as file:
-            rows = [json.loads(line) for line in file]
+    for path in (corpora.HANNA, corpora.FAST_DETECT):
+        rows = [json.loads(line) for line in path.open(encoding="utf-8")]
         by_models = [row for row in rows if row["label"] == "machine"]
         by_people = [row for row in rows if row["label"] != "machine"]
         for model in dict.fromkeys(row.get("model") or "machine" for row in by_models):

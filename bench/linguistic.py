@@ -88,7 +88,7 @@ def stages(tools: Tools, stories: list[Story], others: list[str]) -> dict[str, f
         lambda: [
             in_context(
                 [parsed[s] for s in story.context],
-                [[part] for part in continued[5 * k : 5 * k + 5]],  # type: ignore[index]
+                continued[5 * k : 5 * k + 5],  # type: ignore[index]
             )
             for k, story in enumerate(stories)
         ],

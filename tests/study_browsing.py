@@ -211,7 +211,11 @@ def follow(driver: Any, element: Any) -> None:
 
 def press(driver: Any, words: str) -> None:
     """Click the button or link with these words, and wait for the page after it."""
-    (button,) = [b for b in all_of(driver, "button, a.button") if b.text == words]
+    named = (
+        "return [...document.querySelectorAll('button, a.button')]"
+        ".filter(one => one.checkVisibility() && one.innerText.trim() === arguments[0])"
+    )
+    (button,) = driver.execute_script(named, words)  # At once: lists of notes are made anew.
     follow(driver, button)
 
 

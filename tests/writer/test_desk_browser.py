@@ -21,17 +21,12 @@ STORY = f"{SHORT}\n\n" + "The sea was calm that night. " * 40
 
 
 @pytest.fixture(scope="module")
-def address(
-    tmp_path_factory: pytest.TempPathFactory, books: str, small_model: Path
-) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, books: str) -> Iterator[str]:
     with (
-        pytest.MonkeyPatch.context() as environment,
         Desk(tmp_path_factory.mktemp("desk"), (books,)) as desk,
+        web.on_loopback(create_app(desk, key=KEY)) as url,
     ):
-        # How surprising a sentence is, is not the point here.
-        environment.setenv("FABULA_LOCAL_MODEL", str(small_model))
-        with web.on_loopback(create_app(desk, key=KEY)) as url:
-            yield url
+        yield url
 
 
 scripted, bare = web.scripted, web.bare

@@ -4,10 +4,10 @@
 
 Notes on edited books, novels and children's books by turns, are false but for the books' own
 errors: their number in 10,000 words, with Garwood's interval. In other passages of the same books,
-one word of each is exchanged for another of its confusion set, another form, or a word a letter
-away, is left out, or is doubled, drawn with a seed: the share that is noted, and the share of these
-notes that name the right word. With the margins that the product has and with higher ones. `--skip`
-leaves out so many books of each kind, for a round on others; `--show` prints the notes.
+one word of each is exchanged for another of its set, or is left out, drawn with a seed: the share
+that is noted, and the share of these notes that name the right word. With the margins that the
+product has and with higher ones. `--skip` leaves out so many books of each kind, for a round on
+others; `--show` prints the notes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ BOOKS = corpora.SHARED / "reference" / "gutenberg_novels.jsonl.gz", corpora.CHIL
 EVERY, PART_CHARS, SEED = 11, 6000, 1
 MARGINS = {
     "set": (proofreading.MARGIN, 5, 6),
-    "slip": (proofreading.SLIP_MARGIN, 10, 11),
-    "doubled": (proofreading.DOUBLED_MARGIN, 7, 8),
-    "other": (proofreading.OTHER_MARGIN, 9, 10),
+    "slip": (proofreading.SLIP_MARGIN, 11, 12),
+    "form": (proofreading.FORM_MARGIN, 9, 10),
     "missing": (proofreading.MISSING_MARGIN, 8, 9),
 }
 MIN_WORDS = 60
@@ -52,35 +51,22 @@ def parts(skip: int) -> Iterator[Document]:
 
 def kind_of(text: str, one: WrongWord) -> str:
     written, other = text[one.start : one.end], one.other
-    if not other:
-        return "doubled"
     if other.endswith(f" {written}"):
         return "missing"
-    least = alternatives().get(written.lower(), {}).get(other.lower(), proofreading.OTHER_MARGIN)
-    if least == proofreading.OTHER_MARGIN:
-        return "other"
-    return "set" if least == proofreading.MARGIN else "slip"
+    least = alternatives()[written.lower()][other.lower()]
+    return next(kind for kind, (margin, *_) in MARGINS.items() if margin == least)
 
 
 def planted(text: str, kind: str, rng: random.Random) -> tuple[str, tuple[int, str]] | None:
     """The text with an error, and its place and what is right; None if it has no such word."""
-    if kind in ("doubled", "missing"):
+    if kind == "missing":
         words = list(re.finditer(r"(?<= )([a-z]+) (?=([a-z]+))", text))
-        if kind == "missing":
-            words = [match for match in words if match[1] in proofreading._SMALL]
-        match = rng.choice(words or [None])
-        if match is None or kind == "doubled":
-            return match and (
-                text[: match.end()] + match[0] + text[match.end() :],
-                (match.end(), ""),
-            )
+        words = [match for match in words if match[1] in proofreading._SMALL]
+        if (match := rng.choice(words or [None])) is None:
+            return None
         without = text[: match.start()] + text[match.end() :]
         return without, (match.start(), f"{match[1]} {match[2]}")
-    pairs = [
-        (one, one.other)
-        for one, _ in proofreading._swaps(text)
-        if one.other and kind_of(text, one) == kind
-    ]
+    pairs = [(one, one.other) for one, _ in proofreading._swaps(text) if kind_of(text, one) == kind]
     # A set as likely as another, however frequent its words are.
     sets = sorted({text[one.start : one.end].lower() for one, _ in pairs})
     if not sets:
@@ -138,7 +124,7 @@ def main() -> None:
         rng = random.Random(SEED)
         right: dict[str, list[tuple[float, bool]]] = {kind: [] for kind in MARGINS}
         n_planted = dict.fromkeys(MARGINS, 0)
-        order = ("set", "set", "slip", "doubled", "other", "other", "missing", "missing")
+        order = ("set", "set", "slip", "form", "missing", "missing")
         for document in texts:
             whole, wanted = "", {}
             for text in passages(document):

@@ -168,6 +168,21 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("unclosed", '"I am, Dennis said. "Who are you?"', '"I am, Dennis said. "Who are you?"'),
         ("placeholder", "[STREET]", "The store on [STREET] had a drawer of them."),
         ("grammar", "had to asked", "He had to asked her to lower the price."),
+        ("grammar", "everyone.’", "‘It looks at everyone.’ said Ossie. ‘All day.’"),
+        ("grammar", "She", '"Is it loud?" She asked. The bell rang.'),
+        ("grammar", "Said", "“You know the way,” Said Ossie, and went."),
+        ("grammar", 'run."', '"What loads did you run." He did not say.'),
+        ("grammar", "it.", "He could say that now it had that, hadn’t it. The wind dropped."),
+        ("grammar", "?,", '"Where\'s the piece?," she says, and looks up.'),
+        ("grammar", "Every breathe", "Every breathe he took had a squeak on the end of it."),
+        ("grammar", "somebodys", "He built it from elm and bits of somebodys staircase."),
+        ("grammar", "Each were", "They were shoes. Each were tucked in behind a stone."),
+        ("grammar", "two hours", "It was two hours work at most."),
+        ("grammar", "results of it was", "The results of it was still to be seen."),
+        ("spelling", "whitby", "She had a sister in whitby, and wrote to her."),
+        ("spelling", "london", "They went to london by the early boat."),
+        ("doubled", "behind behind", "He put the wire behind behind his ears."),
+        ("placeholder", "XX", "He had mended XX yards of the top wall."),
         ("placeholder", "[CITY NAME]", "He lived in a nursing home in [CITY NAME], with a view."),
     ],
 )  # fmt: skip
@@ -189,6 +204,44 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("doubled", "When you say it it sounds like her. They dug and they dug and they dug."),
         ("grammar", "Lending ears was common in Roman times. Ten thousand dollars is a lot."),
         ("grammar", 'The sign read "Home" and she said nothing. Had he begun, he would know.'),
+        (
+            "doubled",
+            "What he is is a fool. It went on and so on and so on. He came to see what went on on "
+            "deck. “Any, of of, of course,” he said. Once you got it you got it.",
+        ),
+        (
+            "grammar",
+            "Two strokes was a birth. If, in the end, she were to go, it was nothing. He feared "
+            "lest it was it breath. “How do you do.” Hadn’t she seen? The ’eated room was in use.",
+        ),
+        (
+            "grammar",
+            "Our neighbors tomorrow go to sea. There a pine grew by the road. He may come down "
+            "of his own accord. Did anyone have any where golf was concerned? It’s Thursday.",
+        ),
+        (
+            "spelling",
+            "He put the picture in an old kodak, and died in gaol. The effect of it was brung.",
+        ),
+        ("name", "Norah came. " * 9 + "They sailed to North Carolina, and nobody came."),
+        ("name", "Dawson came, and I. " * 9 + "Ernest came. They read Ernest Dowson aloud."),
+        (
+            "renamed",
+            told_of("Henry").replace(" home", " home with his dog")
+            + " "
+            + told_of("Clara")
+            .replace(" home", " home with her dog")
+            .replace("lit", "lit, herself, in her"),
+        ),
+        (
+            "unclosed",
+            "“I have a song,” he said. “It goes:\n\nRow, row, row your boat,\nGently down "
+            "the stream.\n\nThat is all there is of it.”\n\nNobody sang.",
+        ),
+        (
+            "unclosed",
+            "“She says, ‘I told them, “Go home!” and they went.’ That was all.”\n\nIt rained.",
+        ),
         ("spelling", "We asked for Zorvath at the gate, and old Zorvath came."),
         # The first name recurs; two names could follow it; the second begins much later.
         ("renamed", told_of("Henry", "Victor") + " Then Henry came back."),

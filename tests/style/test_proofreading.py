@@ -95,7 +95,7 @@ def test_a_changed_paragraph_is_read_alone_and_a_stop_keeps_what_was_read(small:
         checks = 0
         return wrong_words(small, Document("d", text), check)
 
-    stop_at = 250
+    stop_at = 70
     with pytest.raises(KeyboardInterrupt):
         read(text)
     stop_at = 0
@@ -108,7 +108,7 @@ def test_a_changed_paragraph_is_read_alone_and_a_stop_keeps_what_was_read(small:
     # The same without what is kept.
     read("\n\n".join(paragraphs).replace("grey", "blue"))
     assert 0 < n_changed < checks / 3
-    assert 0 < n_rest < checks - 100
+    assert 0 < n_rest < checks - 25
 
 
 def test_sets_are_of_several_words_in_lower_case_and_symmetric():
@@ -121,15 +121,10 @@ def test_sets_are_of_several_words_in_lower_case_and_symmetric():
 
 def test_wrong_words_are_noted_and_what_is_meant_is_not(embedded: SurprisalModel):
     assert noted(embedded, f"{PLAIN}\n\n{WRONG}") == [
-        ("to", "too"), ("passed", "past"), ("the", ""), ("Whose", "Who's"),
+        ("to", "too"), ("passed", "past"), ("Whose", "Who's"),
     ]  # fmt: skip
-    slips = (
-        "“I have to tell you of it,” she said, and he wanted go home. He sat on the edge of the "
-        "bead with his hands between his knees. Her bicycle was too smaller for her."
-    )
-    assert noted(embedded, f"{PLAIN}\n\n{slips}") == [
-        ("go", "to go"), ("bead", "bed"), ("smaller", "small"),
-    ]  # fmt: skip
+    lacking = "“I have to tell you of it,” she said, and he wanted go home."
+    assert noted(embedded, f"{PLAIN}\n\n{lacking}") == [("go", "to go")]
     # Names, words in capitals, headings, verse, and what is right.
     meant = (
         "# Whose There\n\nShe met Mr Passed, and IT WAS TO COLD to stay. He had had enough of it, "
@@ -168,8 +163,8 @@ def test_the_report_has_the_notes_where_they_are_asked_for(
     assert [one["text"] for one in notes] == ["quiet"]
     assert notes[0]["why"] == "“no hurry, quiet shallow, the”: is “quite” meant?"
     signature = text["lines"]["signature"]
-    assert f"|proofreading:2|model:{embedded.name}|" in signature
-    assert signature.endswith("|margins:4+9+6+8+7")
+    assert f"|proofreading:3|model:{embedded.name}|" in signature
+    assert signature.endswith("|margins:4+10+8+7")
     assert "Wrong word?" in page.read_text(encoding="utf-8")
     assert "smollm2" in " ".join(row["methods"])
     alone = invoke("report", "--only", "lines", draft, "--with", "proofreading").output

@@ -73,12 +73,6 @@ class Frequencies:
         missing = "word frequencies need wordfreq; run: pip install 'fabula[nlp]'"
         wordfreq = needing("wordfreq", missing, ModelError)
         self.name = f"wordfreq-{importlib.metadata.version('wordfreq')}"
-        self.most: Callable[[int], frozenset[str]] = functools.lru_cache(2)(
-            lambda n: frozenset(
-                word for word in wordfreq.top_n_list("en", n) if word.isascii() and word.isalpha()
-            )
-        )
-        """The most frequent words of letters only, among so many words."""
         self._log: Callable[[str], float] = functools.lru_cache(1 << 18)(
             lambda word: math.log(max(wordfreq.word_frequency(word, "en", minimum=FLOOR), FLOOR))
         )

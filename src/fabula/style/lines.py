@@ -40,7 +40,7 @@ from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
-LINE_RULES = "11"
+LINE_RULES = "12"
 """Version: changes with any rule or threshold below."""
 
 _ECHO_WORDS = 20
@@ -138,6 +138,10 @@ def note_of(
 
 _MIN_NAME = 5
 """Minimum letters: many shorter names differ from others by one letter."""
+_MAN = re.compile("men$")
+_BEFORE, _CAPITAL = re.compile(r"\w+(?=\s\Z)"), re.compile(r"\s[A-Z]")
+_NAMED_ONCE = 60_000
+"""Characters of a text for each mention that the other name must have: a novel has many names."""
 _MIN_KNOWN = 5
 """Minimum mentions of a name that a word at the start of a sentence may be a misspelling of."""
 MIN_NAMED = 20
@@ -146,6 +150,9 @@ _MIN_REACH = 0.05
 """Minimum share of the text between the first and the last mention of each."""
 _MAX_GAP = 1.5
 """Maximum distance from one name to the other, relative to the mean within each."""
+_PRONOUN = re.compile(r"[^.!?“”]*?\b(?:he|him|his|(she|her))\b")
+_NEAR, _MAX_APART = 100, 0.3
+"""Characters after a name in which a pronoun is looked for, and by how much shares may differ."""
 _MAX_RATIO = 5.0
 """Maximum ratio of these mean distances."""
 
@@ -196,15 +203,17 @@ def _spelt_twice(
     by_name = {k: sorted([*places.get(k, ()), *nouns.get(k, ())]) for k in {**places, **nouns}}
     by_frequency = sorted(by_name, key=lambda name: (-len(by_name[name]), name))
     often = [name for name in by_frequency if len(name) >= _MIN_NAME]
+    least = len(read.text) // _NAMED_ONCE
     for rank, name in enumerate(often):
         for other in often[rank + 1 :]:
             n_often, n_other = len(by_name[name]), len(by_name[other])
-            is_rarer = other in places and 3 * n_other <= n_often
+            is_rarer = other in places and 3 * n_other <= n_often >= least
             if not is_rarer or lower[other.lower()] or not is_misspelt(name, other):
                 continue
             # A name of its own: the checker knows it (Paris, not Waiter), or it is too frequent.
             is_known = read.is_accepted(other, as_name=True) and not read.is_accepted(other)
-            if n_other > max(2, n_often // 20) or (is_known and not _is_by_ear(name, other)):
+            is_same = _is_by_ear(name, other) and name[-1] == other[-1]
+            if n_other > max(2, n_often // 20) or (is_known and not is_same):
                 continue
             # Derived from the name: America and Americans, Kjoge and a Kjoger; or the Americans and
             # the Americas.
@@ -214,9 +223,19 @@ def _spelt_twice(
                 continue
             if are_plural and root in (other_root + "n", other_root + "r"):
                 continue
-            if read.is_accepted(other) and read.is_accepted(name):
+            if _MAN.sub("man", name) == _MAN.sub("man", other):
+                continue
+            is_word = read.is_accepted(other)
+            if is_word and read.is_accepted(name):
                 continue
             for place in by_name[other]:
+                before = _BEFORE.search(read.text, max(0, place[0] - _NEAR), place[0])
+                of_name = before[0] if before else ""
+                # The Grotto beside Giotto, North Carolina beside Norah, Ernest Dowson and Dawson.
+                is_other = of_name in places and not re.search(rf"{of_name}\s{name}\b", read.text)
+                is_noun = is_word and of_name.lower() in ("the", "a", "an")
+                if is_other or is_noun or (is_word and _CAPITAL.match(read.text, place[1])):
+                    continue
                 why = f"“{other}” here, but “{name}” {n_often} times in this text."
                 yield note_of("name", place, why, also=by_name[name][:1])
 
@@ -252,13 +271,21 @@ def _taken_over(
                 pairs.append((name, other))
     n_pairs = Counter(name for pair in pairs for name in pair)
     for name, other in pairs:
-        if n_pairs[name] > 1 or n_pairs[other] > 1:
+        shares = [_share_of_she(read.text, places[one]) for one in (name, other)]
+        are_two = abs(shares[0] - shares[1]) > _MAX_APART
+        if n_pairs[name] > 1 or n_pairs[other] > 1 or are_two:
             continue
         why = (
             f"“{name}” is named {len(frequent[name])} times up to here and never again, “{other}” "
             f"{len(frequent[other])} times from here on. Is it the same person?"
         )
         yield note_of("renamed", frequent[other][0], why, also=frequent[name][-1:])
+
+
+def _share_of_she(text: str, places: Sequence[Place]) -> float:
+    """Of the first pronouns after a name, in its sentence, the share of she and her."""
+    first = [one for _, end in places if (one := _PRONOUN.match(text, end, end + _NEAR))]
+    return (1 + sum(one[1] is not None for one in first)) / (2 + len(first))
 
 
 def _step(places: Sequence[Place]) -> float:
@@ -269,9 +296,10 @@ def _step(places: Sequence[Place]) -> float:
 _MIN_MISSPELT, _MIN_SPOKEN, _MIN_SLIP = 5, 8, 6
 """Shorter words are slips only if letters were transposed; in speech, which may be dialect; and if
 the slip is not one of the ear."""
-_BY_EAR_ZIPF, _SLIP_ZIPF, _USED_ZIPF = 3.0, 3.8, 1.6
+_BY_EAR_ZIPF, _SLIP_ZIPF, _USED_ZIPF, _USED_LESS = 3.0, 3.8, 1.6, 3.0
 """Least frequency of a correction that sounds like the word, and of another; and of a word that is
-written too often to be a slip, unless it is a common misspelling."""
+written too often to be a slip, unless it is a common misspelling or the correction is a thousand
+times as frequent."""
 _OWN_WORDS, _MISSPELT_SHARE = 8, 0.34
 """A text with so many unknown words has a vocabulary of its own if no larger share is misspelt."""
 _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
@@ -293,7 +321,10 @@ _DOUBTFUL = (
     "`of` here", "`than`", "`there`", "long time ago", "definite article", "determiner", "`second`",
     "noun should be", "thereupon", "subjunctive", "present participle (e.g",
     "preceded by the preposition", "Use the adjective", "only one instance", "to modify",
-    "present progressive", "bytes", "Underneath of",
+    "present progressive", "bytes", "Underneath of", "at the very least", "Put the other person",
+    "After `nor`", "closed compound", "obsessed", "degree of the adverb", "with 'reason'",
+    "court case", "before `time`", "'except for'",
+    "should not be followed by",
 )  # fmt: skip
 """Message fragments of rules that are more often wrong than right about fiction."""
 _ALSO_PAST = word_set("bore bound fell felt found ground lay left rent saw spat wound")
@@ -311,10 +342,10 @@ _WORD = re.compile(r"\w+")
 _MAX_SLIPS = 2
 """A word that occurs more often is meant."""
 _PUBLISHED = word_set(
-    "agone aint arter babby blest cavil chuse chusing comest darkling draggled dramatis drawed",
-    "dropt forrard gaol hisself leant leathern loike missis natured overset pitchy rayther redly",
-    "reseated sayest shopman stept stopt swart throve trebly uncertainly unlooked unreserve waggon",
-    "wrapt yourn",
+    "agone aint arter babby blest brung cavil chuse chusing comest darkling draggled dramatis",
+    "drawed dropt forrard gaol hisself leant leathern loike missis natured overset pitchy rayther",
+    "redly reseated sayest shopman stept stopt swart throve trebly uncertainly unlooked unreserve",
+    "waggon wrapt yourn",
 )
 """Words that are in no dictionary of the checker, and in at least three of 35 published books."""
 _SLIPS = word_set("abit alot aswell atleast eachother everytime infact infront noone")
@@ -324,11 +355,15 @@ _DERIVED = re.compile(
     r"|(\w{3,}[^y])ness|(?P<noun>\w{3,}[^aeioulry])y"
 )
 """Words that are formed from others at will: unbrimmed, foemen, fadeless, kelpy."""
+_INTO = word_set("at from in near to")
+_MIN_PLACE, _PLACE_ZIPF = 4, 2.5
+"""Letters of a place in lower case, and its frequency unless the checker knows it."""
 _KIN = word_set("auntie aunty dad gran grandad grandma grandpa granny mom mum nan nana papa")
 """What is a name without a possessive only: Grandad, my grandad."""
 _COINED_ZIPF = 2.0
 """One word in ten million: misspellings that many people make are more frequent."""
 _AGREEMENT = ("agree with its subject", "agree in grammatical number")
+_HELPING = word_set("can can't cannot could couldn't not to will would")
 _OF_THOU = word_set("thou thee thy thine")
 _OBJECTS = word_set("me us him her it them you")
 _AFTER_IT_IS = word_set("no not a an the been all only just so very too my your his her our their")
@@ -362,6 +397,7 @@ def errors(read: Reading) -> Iterator[LineNote]:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
             word = read.text[slice(*place)]
+            name = word.capitalize()
             meant = _misspellings().get(word.lower()) if fault.is_spelling else None
             if fault.is_spelling and word.islower():
                 unknown.add(word)
@@ -374,11 +410,12 @@ def errors(read: Reading) -> Iterator[LineNote]:
                 fault.is_spelling
                 and word.islower()
                 and counts[word] == 1
-                and named[word.capitalize()] > 1
-                and word not in _KIN
+                and (named[name] > 1 or _is_place(sentence, fault))
+                and word not in _KIN | _PUBLISHED
             ):
-                why = f"“{word}” here, but “{word.capitalize()}” elsewhere in this text."
-                yield note_of("spelling", place, why)
+                elsewhere = f"“{word}” here, but “{name}” elsewhere in this text."
+                written = f"As a name, “{name}” is written with a capital."
+                yield note_of("spelling", place, elsewhere if named[name] > 1 else written)
             elif fault.is_spelling and _is_misspelling(read, counts, sentence, fault):
                 # With two letters transposed, or else one letter away.
                 near = [s for s in fault.suggestions if is_misspelt(word.lower(), s.lower())]
@@ -418,6 +455,15 @@ def _misspellings() -> Mapping[str, str]:
     listed = files("fabula.style").joinpath("misspellings.txt").read_text(encoding="utf-8")
     pairs = (line.partition(" ") for line in listed.splitlines() if not line.startswith("#"))
     return {wrong: right for wrong, _, right in pairs}
+
+
+def _is_place(sentence: ReadSentence, fault: Fault) -> bool:
+    """Whether an unknown word that people know stands after "in" or the like: in london, but not an
+    old kodak."""
+    before = (t.lower for t in reversed(sentence.tokens) if t.place[1] <= fault.place[0])
+    word = sentence.parsed.text[slice(*fault.place)]
+    is_known = word.capitalize() in fault.suggestions or frequencies().zipf(word) >= _PLACE_ZIPF
+    return next(before, "") in _INTO and len(word) >= _MIN_PLACE and is_known
 
 
 def _perhaps(corrections: Sequence[str]) -> str:
@@ -516,7 +562,8 @@ def _is_slip(word: str, other: str, n: int, *, is_spoken: bool) -> bool:
         return "'" in other or is_long or not is_spoken
     # What comes twice, and what is often written, is meant.
     least = _MIN_SPOKEN if is_spoken else _MIN_MISSPELT
-    if n > 1 or zipf(word) >= _USED_ZIPF or len(word) < least:
+    is_used = zipf(word) >= _USED_ZIPF and zipf(other) - zipf(word) < _USED_LESS
+    if n > 1 or is_used or len(word) < least:
         return False
     if _is_by_ear(word, other):
         return bool(zipf(other) >= _BY_EAR_ZIPF)
@@ -543,8 +590,17 @@ def _is_error(read: Reading, sentence: ReadSentence, fault: Fault) -> bool:
         sentence.tokens[k].lower if 0 <= k < len(sentence.tokens) else ""
         for k in (k_fault - 1, k_fault + 1)
     )
-    if "agree with its subject" in fault.message and before in _OBJECTS:
-        return False  # "The valley beneath us was brimmed up."
+    is_were = "were" in (sentence.tokens[k_fault].lower, after)
+    is_if = is_were and any(one.lower in ("if", "though") for one in sentence.tokens[:k_fault])
+    if "agree with its subject" in fault.message and (before in _OBJECTS or is_if):
+        return False  # "The valley beneath us was brimmed up", "if, after all, she were".
+    named = [token.text[:1].isupper() for token in sentence.tokens[k_fault + 2 : k_fault + 3]]
+    if "possessive pronoun `its`" in fault.message and any(named):
+        return False  # "It's Thursday."
+    if "is a noun, the verb" in fault.message and before not in _HELPING:
+        return False  # "Nor was it breath", "the only advice he asked."
+    if "adverb `every day`" in fault.message and (after == "," or before == "of"):
+        return False  # "An everyday, sensible woman", "the world of everyday".
     if "possessive pronoun" in fault.message and after in _AFTER_IT_IS:
         return False  # "It's no use."
     if any(phrase in fault.message for phrase in ("agree in grammatical number", "Did you mean `")):
@@ -674,7 +730,7 @@ def _echoes(read: Reading) -> Iterator[LineNote]:
 _PASTS = {
     "ate": "eaten", "became": "become", "began": "begun", "blew": "blown", "broke": "broken",
     "came": "come", "chose": "chosen", "did": "done", "drank": "drunk", "drew": "drawn",
-    "drove": "driven", "flew": "flown", "forgot": "forgotten", "froze": "frozen", "gave": "given",
+    "drove": "driven", "flew": "flown", "froze": "frozen", "gave": "given",
     "grew": "grown", "knew": "known", "ran": "run", "rang": "rung", "rode": "ridden",
     "rose": "risen", "sang": "sung", "sank": "sunk", "saw": "seen", "shook": "shaken",
     "spoke": "spoken", "stole": "stolen", "swam": "swum", "threw": "thrown", "took": "taken",
@@ -685,11 +741,14 @@ _PARTICIPLES = {
 }
 _SINGULAR = word_set(
     "barracks cents crossroads days dollars euros feet gallows headquarters hours inches means",
-    "mews miles minutes months news nights others pounds seconds series species things times weeks",
-    "works years",
+    "mews miles minutes months news nights others pounds seconds series species thirds fourths",
+    "quarters tenths things times weeks works years",
 )
 """Nouns that are singular with this ending, and amounts: "three nights has the same thing"."""
+_CONJUNCTIONS = word_set("although because if that though unless until whether while")
+_SINGULARS = {"was": "were", "has": "have", "is": "are"}
 _PLURALS = ("s", "men", "children", "people", "feet", "teeth")
+_NOT_OWNED = word_set("home side today tomorrow tonight yesterday")
 _OWNERS = word_set(
     "aunts bosses brothers cousins daughters doctors fathers friends grandfathers grandmothers "
     "husbands mothers neighbors neighbours sisters sons teachers uncles wifes"
@@ -705,21 +764,24 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
             is_helping = token.lower in ("had", "has", "have") and token.dep == "aux"
             # "The fear he had drove him on."
             is_relative = k > 1 and tokens[k - 2].pos in ("NOUN", "PROPN")
-            is_near = 0 < token.head - k <= 2 and not is_relative
+            between = tokens[k + 1 : token.head]
+            is_near = len(between) < 2 or all(one.tag.startswith("RB") for one in between)
+            is_near = is_near and token.head > k and not is_relative
             is_meant = is_dialect or sentence.is_spoken[k]
             if form and is_helping and is_near and not is_meant:
                 why = f"After “{token.text}” it is “{form}”."
                 yield note_of("grammar", sentence.at(tokens[token.head]), why)
             is_bare = token.lower in ("i", "he", "she", "we", "they") and token.dep == "nsubj"
             after = tokens[k + 1].lower if k + 1 < len(tokens) else ""
-            is_asked = k and tokens[k - 1].lower in ("had", "has", "have")
+            # "Had he begun", "hadn't she seen".
+            is_asked = any(one.lower in ("had", "has", "have") for one in tokens[max(0, k - 2) : k])
             if is_bare and after in _PARTICIPLES and not (is_asked or is_meant):
                 why = f"“{after}” does not stand alone; “{_PARTICIPLES[after]}” was probably meant."
                 yield note_of("grammar", sentence.at(tokens[k + 1]), why)
             is_owner = token.lower in _OWNERS and k and tokens[k - 1].tag == "PRP$"
             is_of_noun = k + 1 < len(tokens) and tokens[k + 1].tag == "NN"
-            # "My cousins side by side."
-            if is_owner and is_of_noun and tokens[k + 1].lower != "side":
+            # "My cousins side by side", "our neighbors tomorrow".
+            if is_owner and is_of_noun and tokens[k + 1].lower not in _NOT_OWNED:
                 why = f"“{token.text}” probably lacks an apostrophe."
                 yield note_of("grammar", sentence.at(token), why)
 
@@ -727,21 +789,26 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
 def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
     """Plural subjects right before the singular of a verb, in narration: "the lights was"."""
     tokens = sentence.tokens
-    for k, (token, verb) in enumerate(itertools.pairwise(tokens)):
+    for k, token in enumerate(tokens[:-1]):
+        at = k + 1
+        if tokens[at].lower == "of":  # "The results of it was."
+            ends = (j for j in range(k + 3, len(tokens[: k + 6])) if tokens[j].lower in _SINGULARS)
+            at = next(ends, at)
+        verb = tokens[at]
         is_subject = token.tag == "NNS" and token.dep in ("nsubj", "nsubjpass")
-        if not is_subject or sentence.is_spoken[k] or verb.lower not in ("was", "has", "is"):
+        if not is_subject or sentence.is_spoken[k] or verb.lower not in _SINGULARS:
             continue
-        is_of_verb = k + 1 in (token.head, *_auxiliaries(tokens, token.head))
+        is_of_verb = at in (token.head, *_auxiliaries(tokens, token.head))
         first = next((j for j, other in enumerate(tokens[:k]) if other.head == k), k)
         before = tokens[first - 1] if first else None
-        # "One of the lights was", "a chair and tables was", "lending ears was".
+        # "One of the lights was", "a chair and tables was", "lending ears was", "two knocks was a".
         is_joined = first > 1 and tokens[first - 1].tag == "CC" and tokens[first - 2].is_word
-        is_part = is_joined or (before is not None and before.tag == "IN")
-        is_part = is_part or tokens[first].lower.endswith("ing")
+        is_of = before is not None and before.tag == "IN" and before.lower not in _CONJUNCTIONS
+        is_part = is_joined or is_of or tokens[first].lower.endswith("ing")
+        is_amount = tokens[first].tag == "CD" and "DT" in [t.tag for t in tokens[at + 1 : at + 2]]
         is_plural = token.lower.endswith(_PLURALS) and token.lower not in _SINGULAR
-        if is_of_verb and first < k and not is_part and is_plural:
-            plural = {"was": "were", "has": "have", "is": "are"}[verb.lower]
-            why = f"“{token.text}” is plural: “{plural}” was probably meant."
+        if is_of_verb and first < k and is_plural and not (is_part or is_amount):
+            why = f"“{token.text}” is plural: “{_SINGULARS[verb.lower]}” was probably meant."
             yield note_of("grammar", (sentence.at(token)[0], sentence.at(verb)[1]), why)
 
 

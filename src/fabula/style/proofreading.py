@@ -2,14 +2,13 @@
 
 Each word of a confusion set is compared with the others of its set in its place: by how many nats
 of likelihood would the text gain, the word and the eight tokens after it? Noted is the best of
-those that gain a margin. So is another form of a word ("He had walk") or a word a letter away, a
-small word that is missing before another, and the second of two that are the same. Margins were
-chosen on fiction, and `bench/proofreading.py` measures what they do on other texts.
+those that gain a margin. So is a small word that is missing before another. Margins were chosen on
+fiction, and `bench/proofreading.py` measures what they do on other texts.
 
 A text is read in stretches of some paragraphs, each after the last words before it and without
 anything else, so that a changed paragraph leaves the others as they were. Where stretches end
 depends on the paragraphs themselves: after a change they soon end where they did before. Verse and
-headings are not read, nor are words in capitals and names.
+headings are not read, nor are words in capitals and names; paragraphs in dialect are left alone.
 """
 
 from __future__ import annotations
@@ -24,31 +23,26 @@ from typing import Any
 
 from fabula.core.cached_results import Kept
 from fabula.core.types import Document
-from fabula.linguistic.metrics import frequencies
 from fabula.models.surprisal import SurprisalModel, Swap
 from fabula.style.lines import CONFUSED, LineNote, LineReview, note_of
+from fabula.style.slips import BROAD
 from fabula.text.chapters import without_headings
 from fabula.text.sentences import encodable, overlaps, paragraph_spans
 from fabula.text.words import word_set
 
-PROOF_RULES = "2"
+PROOF_RULES = "3"
 """Version: changes with any rule or constant below, and with the sets."""
-MARGIN, SLIP_MARGIN, DOUBLED_MARGIN = 4.0, 9.0, 6.0
-"""Nats that another word must gain: of a set, of a set of slips, and without the second copy."""
-OTHER_MARGIN, MISSING_MARGIN = 8.0, 7.0
-"""Of another form of a word or one that is a letter away, and with a small word before it."""
-_LACKS, _OTHER_GAINS, _MISSING_GAINS = 7.0, 4.0, 6.0
-"""How much the first token of a word of a set may lack, and that of another word, or of a small
-word before it, must gain, for the rest to be read."""
+MARGIN, SLIP_MARGIN = 4.0, 10.0
+"""Nats that another word must gain, of a set, and of a set of slips."""
+FORM_MARGIN, MISSING_MARGIN = 8.0, 7.0
+"""Of a set of forms of a verb, and with a small word before it."""
+_LACKS, _MISSING_GAINS = 7.0, 6.0
+"""How much less than its margin the first token of a word of a set may gain, and what a small word
+must gain by itself, for the rest to be read."""
 _SMALL = word_set(
     "a an and as at be been by for from had has have he her his i if in is it me my not of off on "
     "out she so that the them they to up was we were who with you"
 )
-_FORM = re.compile(r"(?:'s|s|e?d|ing|ly|er|est)\Z")
-_FORMS = ("", "s", "ed", "ing", "ly", "er", "est", "'s")
-_MIN_OTHER, _N_OTHERS, _OTHER_ZIPF = 3, 14_000, 3.0
-"""Letters of a word that may be written for another, the number of frequent words that may be, and
-the frequency of other forms: one word in a million."""
 _CONTEXT_CHARS = 500
 """About 120 tokens, read before each stretch."""
 _MIN_CHARS, _MAX_CHARS = 1_600, 4_000
@@ -62,7 +56,6 @@ _SPEECH = str.maketrans("", "", '“”"')
 _SPACE = re.compile(r"\s")
 _CAPITALISED = re.compile(r"(?<=[\w,;] )[A-Z][\w']*")
 _LOWER = re.compile(r"(?<![\w'])[a-z][\w']*")
-_DOUBLED = re.compile(r"(?<![\w'-])([a-z]+(?:'[a-z]+)?)( +)(\1)(?![\w'-])", re.IGNORECASE)
 _RULED = ("spelling", "grammar", "doubled")
 """Kinds of notes beside which a place needs no other."""
 
@@ -74,7 +67,6 @@ class WrongWord:
     start: int
     end: int
     other: str
-    """Empty if the word is the second of two."""
     gain: float
 
 
@@ -82,7 +74,7 @@ class WrongWord:
 def alternatives() -> Mapping[str, Mapping[str, float]]:
     """For each word, or phrase, of the confusion sets the others, and what each must gain."""
     margins: dict[str, dict[str, float]] = {}
-    margin, sections = MARGIN, {"[slips]": SLIP_MARGIN, "[forms]": OTHER_MARGIN}
+    margin, sections = MARGIN, {"[slips]": SLIP_MARGIN, "[forms]": FORM_MARGIN}
     listed = files("fabula.style").joinpath("confusions.txt").read_text(encoding="utf-8")
     for line in listed.splitlines():
         if line in sections:
@@ -130,7 +122,7 @@ def proofread(
 
 def _decided(model: SurprisalModel) -> str:
     """What decides which words are noted, as parts of a signature."""
-    all_margins = MARGIN, SLIP_MARGIN, DOUBLED_MARGIN, OTHER_MARGIN, MISSING_MARGIN
+    all_margins = MARGIN, SLIP_MARGIN, FORM_MARGIN, MISSING_MARGIN
     margins = "+".join(f"{margin:g}" for margin in all_margins)
     return f"proofreading:{PROOF_RULES}|model:{model.name}|run:{model.runtime}|margins:{margins}"
 
@@ -142,9 +134,8 @@ def _note(text: str, one: WrongWord) -> LineNote:
         one.start - len(before[0] if before else "") : one.end + len(after[0] if after else "")
     ]
     other = one.other.replace("'", "’") if re.search("[’“]", text) else one.other
-    asked = f"“{other}” meant" if other else f"“{text[one.start : one.end]}” one word too many"
     quote = " ".join(near.translate(_SPEECH).split())
-    why = f"“{quote}”: is {asked}?"
+    why = f"“{quote}”: is “{other}” meant?"
     return note_of(CONFUSED, (one.start, one.end), why, min(1.0, one.gain / 15))
 
 
@@ -170,6 +161,7 @@ def wrong_words(
         lambda _, rows: [WrongWord(*row) for row in rows],
     )
     known = kept.find([stretch.key for stretch in stretches])
+    broad = [span for span in paragraph_spans(text) if BROAD.search(text, *span)]
     found = []
     n_done = 0
     for stretch in stretches:
@@ -180,7 +172,8 @@ def wrong_words(
         for one in results:
             start = stretch.place(one.start)
             placed = replace(one, start=start, end=start + one.end - one.start)
-            if text[placed.start : placed.end] not in names:
+            is_name = text[placed.start : placed.end] in names
+            if not (is_name or overlaps((placed.start, placed.end), broad)):
                 found.append(placed)
         advance(stretch.end - n_done)
         n_done = stretch.end
@@ -257,55 +250,16 @@ def _swaps(text: str) -> Iterator[tuple[WrongWord, Swap]]:
             continue
         for other, margin in alternatives().get(word.lower(), {}).items():
             cased = other.capitalize() if word[0].isupper() else other
-            swap = _swap(text, start, end, cased, margin, margin - _LACKS)
+            # Tokens begin with the space before a word.
+            space = " " * text[:start].endswith(" ")
+            swap = Swap(start - len(space), end, space + cased, margin, margin - _LACKS)
             yield WrongWord(start, end, cased, 0.0), swap
-    for match in _DOUBLED.finditer(text):
-        swap = Swap(match.start(2), match.end(3), "", DOUBLED_MARGIN)
-        yield WrongWord(*match.span(3), "", 0.0), swap
     for match in _LOWER.finditer(text):
         (start, end), word = match.span(), match[0]
-        for other in _others(word):
-            swap = _swap(text, start, end, other, OTHER_MARGIN, _OTHER_GAINS)
-            yield WrongWord(start, end, other, 0.0), swap
-        for small in _SMALL if text[start - 1 : start] == " " else ():
+        is_free = text[start - 1 : start] == " " and text[end : end + 1] != "-"
+        for small in _SMALL if is_free else ():
             swap = Swap(start - 1, start - 1, f" {small}", MISSING_MARGIN, _MISSING_GAINS)
             yield WrongWord(start, end, f"{small} {word}", 0.0), swap
-
-
-def _swap(text: str, start: int, end: int, other: str, least: float, first: float) -> Swap:
-    # Tokens begin with the space before a word.
-    space = " " * text[:start].endswith(" ")
-    return Swap(start - len(space), end, space + other, least, first)
-
-
-@cache
-def _others(word: str) -> Sequence[str]:
-    """Frequent words that are other forms of a frequent word (loves, loved, love's), or differ from
-    it by a letter, or by two that changed places."""
-    zipf = frequencies().zipf
-    if len(word) < _MIN_OTHER or zipf(word) < _OTHER_ZIPF:
-        return ()
-    bare = _FORM.sub("", word)
-    forms = {stem + ending for stem in (word, bare, f"{bare}e") for ending in _FORMS}
-    known = {f for f in forms if len(f) >= _MIN_OTHER and zipf(f.removesuffix("'s")) >= _OTHER_ZIPF}
-    near = {other for gap in _gaps(word) for other in _by_gap().get(gap, ())}
-    turned = {word[:k] + word[k + 1] + word[k] + word[k + 2 :] for k in range(len(word) - 1)}
-    return sorted((known | near | turned & frequencies().most(_N_OTHERS)) - {word})
-
-
-def _gaps(word: str) -> set[str]:
-    """A word with a gap for any of its letters, or between them."""
-    within = {f"{word[:k]}*{word[k + 1 :]}" for k in range(len(word))}
-    return within | {f"{word[:k]}*{word[k:]}" for k in range(len(word) + 1)}
-
-
-@cache
-def _by_gap() -> Mapping[str, Sequence[str]]:
-    words: dict[str, list[str]] = {}
-    for word in frequencies().most(_N_OTHERS):
-        for gap in _gaps(word) if len(word) >= _MIN_OTHER else ():
-            words.setdefault(gap, []).append(word)
-    return words
 
 
 def _read(

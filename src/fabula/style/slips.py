@@ -33,20 +33,27 @@ class Slip(NamedTuple):
 _DOUBLED = re.compile(
     r"(?<![\w'’-])(the|a|an|at|of|to|and|for|on|with|she|he|they|was|were|is|are|be|from|by|as|"
     r"but|or|if|my|your|our|their|we|i|this|than|into|its|it|his|me|us|them|because|when|been|"
-    r"about|can|could|would|should|not|him|which|where|has|have)\s+\1(?![\w'’-])",
+    r"about|can|could|would|should|not|him|which|where|has|have|behind|before|after|through|"
+    r"between|against|without|under|across|while|who|how|these|those|did)\s+\1(?![\w'’-])(?!,?\s\1\b)",
     re.I,
 )
 """Words that are hardly ever doubled on purpose."""
 _VERB = re.compile(r"\s+(?:is|was|will|would|had|has|can|could|\w+s|\w+ed)\b")
+_MEANT_TWICE = re.compile(
+    r"\b(?:what|where|who|that|which|how|all)\b.{1,20} (is|was|are|were)\s+\1 \w$"
+    r"|\b(?:go|went|carr)\w* on\s+on \w$",
+    re.I,
+)
+_CLAUSE = re.compile(r"\b(?:once|if|when|what|whatever|where|as|that)\s+\Z", re.I)
 _PASTED = re.compile(r"(?<![\w'’-])((?:[\w'’-]+\s+){2,7}[\w'’-]+)\s+\1(?![\w'’-])", re.I)
 """Three to eight words that are written twice in a row."""
 _PLACEHOLDER = re.compile(
-    r"\bTK(?:TK)*\b|\b(?:TODO|FIXME|TBD|TBC)\b|\bX{3,}\b|(?i:\blorem ipsum\b)|@@+|\[\?+\]"
-    r"|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY)\b[^)\n]{0,60}\)|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date|"
-    r"street|city|country|title|year|age|song|look up|find out|research|expand|rewrite"
-    r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
-    r"|\[[A-Z]{2,}(?: [A-Z]{2,})+\]|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)"
-    r"|(?i:\[\.{3} ?(?:to come|more)\])"
+    r"\bTK(?:TK)*\b|\b(?:TODO|FIXME|TBD|TBC)\b|\bX{3,}\b|\bXX(?= (?:[a-z]+s|people|men)\b)"
+    r"|(?i:\blorem ipsum\b)|@@+|\[\?+\]|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY)\b[^)\n]{0,60}\)"
+    r"|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date|street|city"
+    r"|country|title|year|age|song|look up|find out|research|expand|rewrite|some(?:thing|one|where)"
+    r"|xx+)\b[^\]\n]{0,60}\])|\[[A-Z]{2,}(?: [A-Z]{2,})+\]"
+    r"|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)|(?i:\[\.{3} ?(?:to come|more)\])"
 )
 _ROMAN_BEFORE = re.compile(r"(?:chapter|part|book|canto|act|scene|louis|no\.?|psalm)\s+$", re.I)
 _OWN = (
@@ -58,10 +65,14 @@ _OWN = (
 )
 _START = r"""(?:(?<![^\n])|[.!?][”’"]*\s+|[“‘"])"""
 _END = r"""(?=\s*(?:[.,!?;:)”"’—]|$))"""
+_AGREES = re.compile(r"\b(?:was|were)\Z", re.I)
+"""A form that differs in dialect."""
 _MARK = re.compile(r"\b[a-z]{2,}[.!?][A-Z][a-z]+\b(?![./])|\b[a-z]+,[a-z]{2,}\b")
 """A mark of punctuation without a space after it."""
-_MARKS_TWICE = re.compile(r",\s?,|,\.(?!\.)|(?<=[a-z])\.\.(?!\.)|;;")
-_SMALL = re.compile(r"(?<=[a-z]{3}[.])(?<!\betc[.])(?<!\besq[.])(?<!\bviz[.])\s+([a-z]{2,})")
+_MARKS_TWICE = re.compile(r",\s?,|,\.(?!\.)|(?<=[a-z])\.\.(?!\.)|;;|[!?][.,](?=[”\"])")
+_SMALL = re.compile(
+    r"(?<=[a-z]{3}[.])(?<!\betc[.])(?<!\besq[.])(?<!\bviz[.])(?<!\bTues[.])\s+([a-z]{2,})"
+)
 """A sentence in lower case."""
 _MAX_MARKS = 2
 """A text with more of a kind does so on purpose."""
@@ -74,9 +85,10 @@ _AN = re.compile(
     r"(?!eu|ewe|one|once\b|oui|(?:in|on|at|of|and|is|as|or)\b)"
     r"|\b(a)\s+(?=(?:hour|honest|heir|honou?r)[a-z]*\b)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
 )
-_BROAD = re.compile(
+BROAD = re.compile(
     r"\bain['’]t\b|in['’](?!\w)|(?<!\w)[’'](?:im|er|ave|ad|is|ere|ow|em)\b|\b(?:ye|yer|yeh|th|dat|dem|"
-    r"dis|wi|reckon|mebbe|nowt|summat|feller)\b|\b(?:we|they|you) was\b",
+    r"dis|wi|mebbe|nowt|owt|summat|nobbut|tha|thi|feller|ain|me (?:mam|mum|nan|dad|mate))\b"
+    r"|\b(?:we|they|you) was\b|(?<!\bif )(?<!\bas )(?<!though )(?<!wish )\b(?:it|I|he|she) were\b",
     re.I,
 )
 """Marks of dialect."""
@@ -86,23 +98,35 @@ _SENTENCE = re.compile(
     r"will|can|never|just|he|she|they|it|I|the|a|his|her)\b)"
 )
 """A capital in the middle of a sentence."""
-_TAGS = "said|asked|replied|whispered|shouted|cried|answered|muttered|murmured"
+_TAGS = "said|asked|replied|whispered|shouted|cried|answered|muttered|murmured|says?|asks?"
 _MARKS_OF_SPEECH = {
     "A mark of punctuation is missing at the end of this speech.": re.compile(
-        rf"(?<!\w)[“\"][A-Z][^“”\"\n]+?([a-z]+[”\"]) (?:(?:I|he|she|they|we) (?:{_TAGS})|"
+        rf"(?<!\w)[“\"][A-Z][^“”\"\n]+?([a-z]+[”\"]) (?:(?:I|he|she|they|we|[A-Z]\w+) (?:{_TAGS})|"
         rf"(?:{_TAGS}) (?:[A-Z]\w*|he|she|they))\b"
     ),
     "The sentence goes on after this speech, which ends with a comma then.": re.compile(
-        rf"([a-z]+\.[”\"]) (?:(?:{_TAGS}) (?:[A-Z]|he\b|she\b|they\b|the\b)|"
+        rf"([a-z]+\.[”\"’]) (?:(?:{_TAGS}) (?:[A-Z]|he\b|she\b|they\b|the\b)|"
         rf"(?:he|she|they|we) (?:{_TAGS})\b)"
     ),
-    "After the comma the sentence goes on in lower case.": re.compile(
-        r",[”\"] (He|She|They|We|It|His|Her|The|My) [a-z]"
+    "The sentence goes on in lower case.": re.compile(
+        rf",[”\"] (He|She|They|We|It|His|Her|The|My) [a-z]|[!?][”\"] (He|She|They) (?:{_TAGS})\."
     ),
     "A sentence begins in lower case.": re.compile(rf"\b(?:{_TAGS})\. [“\"]([a-z]+)"),
+    "After the speech the sentence goes on in lower case.": re.compile(
+        r"\w[,!?][”\"’] (Said|Asked|Replied|Whispered|Shouted|Cried|Answered|Muttered)"
+        r" (?:[A-Z]|he\b|she\b)"
+    ),
+    "A question mark is probably missing at the end of this question.": re.compile(
+        r"[“\"‘](?:And |But |So |Well, )?(?i:what|where|who|why|how|when)(?:['’](?:s|re|d)|"
+        r" (?:is|are|was|were|did|do|does|have|has|can|could|would|will|should)"
+        r" (?!you do\W)(?:I|you|he|she|it|we|they|the|your|his|her|that|this)"
+        r"| \w+ (?:did|do|does) (?:you|he|she|they|we|I)) [^.!?”\"\n]*?(\w+\.[”\"’])"
+        r"|, (?:has|had|is|was|did|do|does|were|are|could|would|ca|wo|should|have)n['’]t "
+        r"((?:he|she|it|we|they|you|I)\.)"
+    ),
     "This is written with a capital.": re.compile(
         r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|july|september|october|"
-        r"november|december)\b"
+        r"november|december|christmas|english|british|american|italian|spanish|german|irish)\b"
     ),
 }
 _DIVINE = re.compile(r"\b(?:God|Lord|Christ|Jesus|Heaven|Providence|Goddess)\b")
@@ -113,7 +137,7 @@ _SAID = re.compile(
 """Speech that is closed but was not opened."""
 _PLURAL = re.compile(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|several|many|both|[Tt]here (?:were|are))\s+"
-    r"(?!wo?men|children|people)([a-z]{3,}['’]s)"
+    r"(?!wo?men|children|people|an?other)([a-z]{3,}['’]s)"
     r"(?=\s+(?:and|or|in|on|at|with|from|who|that|parked)\b|\s*[.,;!?])"
     r"|\b(?:the|these|those|some|all|his|her|my|our|their)\s+([a-z]{3,}['’]s)(?=\s+(?:were|are|have)\b)"
 )
@@ -126,14 +150,16 @@ _MAX_LETTER = 12
 """Paragraphs of a letter that is quoted as one speech."""
 _SHORT_LINE, _INDENTED = 60, "    "
 _TAG = re.compile(
-    r"[,.!?…-] (?!it )(?:[\w.]+ ){0,2}(?:said|asked|cried|replied|answered|shouted|whispered|"
-    r"muttered|murmured|yelled|responded)\b"
+    r"(?:[,…-]|[.!?](?= [a-z])) (?!it )(?:[\w.]+ ){0,2}(?:said|asked|cried|replied|answered|"
+    r"shouted|whispered|muttered|murmured|yelled|responded)\b"
 )
 _MARKS = re.compile("[“”\"]|(?<!`)``(?!`)|''|’’")
 _OPENING, _CLOSING = ("“", "``"), "”"
 """Marks that tell their side; the others open a quotation if none is open."""
 _PLAIN_OPENING = re.compile(r"(?<![^\s—(\[])\"(?=\w)")
 """A straight mark that can only open."""
+_WITHIN = re.compile(r"‘(?:[^’]|(?<![.,!?…—])’)*\Z")
+"""A single mark within, not closed yet."""
 _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
 _SINGLE = re.compile(
     r"(?<![\w.,!?…—-])['‘](?!(?:T(?:is|was|were|will|would)|Em|Cause|Til)\b)(?=[A-Z])"
@@ -145,6 +171,7 @@ _MIN_SAID, _MAX_SAID = 3, 15
 _TURNED = ("--“’", "—“’", "—“", "--“", ":", ":-", ":--")
 """Ends of paragraphs after which speech goes on, or whose last mark a typesetter turned round."""
 _WORDS = re.compile(r"\w+")
+_FIRST = re.compile(r"['’]?\w")
 _SPELT = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LAST = re.compile(r"\b[a-z]{2,}\s*\Z")
 _ENDED = re.compile(r"\w[.][”’\"']?\s*\Z")
@@ -164,17 +191,22 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     articles: list[re.Match[str]] = []
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
-            # "When you say it it sounds like her name."
-            if match[1].lower() == "it" and _VERB.match(text, match.end(), end):
+            # "When you say it it sounds like her name", "what he is is a man", "what goes on on".
+            is_subject = match[1].lower() == "it" and _VERB.match(text, match.end(), end)
+            if is_subject or _MEANT_TWICE.search(text[start : match.end() + 2][-_REACH:]):
                 continue
             yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         for match in _PASTED.finditer(text, start, end):
             words = match[1].casefold().split()
-            # On and on and on and on; they dug and they dug and they dug.
+            # On and on and on and on; they dug and they dug; once you got it you got it.
             goes_on = text[match.end() : end].lstrip().casefold().startswith(words[0])
-            if len(set(words)) == len(words) and not goes_on:
+            is_clause = _CLAUSE.search(text[start : match.start()]) is not None
+            if len({*words, "and"}) > len(words) and not (goes_on or is_clause):
                 yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
-        yield from _instead(text, start, end)
+        for slip in _instead(text, start, end):
+            is_spoken = overlaps(slip.place, speech)
+            if not (is_spoken and _AGREES.search(text, *slip.place)):
+                yield slip
         for match in _MISPLACED.finditer(text, start, end):
             meant = f"{match[1][:-3]}n{match[2]}t"
             yield Slip("grammar", match.span(), f"It is written “{meant}”.")
@@ -188,7 +220,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     # In speech it may be dialect.
     said = [match for match in articles if overlaps(match.span(), speech)]
     is_dialect = len(said) > _MAX_MARKS or any(
-        _BROAD.search(text, max(0, match.start() - 200), match.end() + 200) for match in said
+        BROAD.search(text, max(0, match.start() - 200), match.end() + 200) for match in said
     )
     for match in articles:
         if not (is_dialect and match in said):
@@ -203,15 +235,17 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
 def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
     """Words that do not fit beside the next or the last one."""
     for match in _SPELT.finditer(text, start, end):
+        if text[max(start, match.start() - 1) : match.start()] == "’":
+            continue  # ’Eated.
         for before, after, meant in _wrong_words().get(match[0].lower().replace("’", "'"), ()):
             left = before.search(text, max(start, match.start() - _REACH), match.start())
             if left is None or not after.match(text, match.end(), end):
                 continue
-            is_after_word = _WORDS.search(left[0]) is not None
+            first = _FIRST.search(left[0])
             # A name may be capitalized: the Isle.
-            if is_after_word and match[0][0].isupper() and meant[0].islower():
+            if first is not None and match[0][0].isupper() and meant[0].islower():
                 continue
-            begin = left.start() if is_after_word else match.start()
+            begin = match.start() if first is None else left.start() + first.start()
             why = f"“{match[0]}” does not fit here; “{meant}” was probably meant."
             yield Slip("grammar", (begin, match.end()), why)
             break
@@ -252,7 +286,8 @@ def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
         for match in _SMALL.finditer(text, start, end):
             found["A sentence begins in lower case."].append(match.span(1))
         for why, pattern in _MARKS_OF_SPEECH.items():
-            found[why] += (match.span(1) for match in pattern.finditer(text, start, end))
+            matches = pattern.finditer(text, start, end)
+            found[why] += (match.span(match.lastindex or 0) for match in matches)
         # Not where a title, verses or an example stand between.
         if not (long[k] and k and not text[spans[k - 1][1] : start].strip()):
             continue
@@ -297,27 +332,44 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
     closed once.
     """
     was_open = False
-    last_of_letter = -1
+    last_of_letter, last_end, is_after_verse = -1, 0, False
     for k, (start, end) in enumerate(spans):
+        marks = list(_MARKS.finditer(text, start, end))
+        # Verses, which are no spans, stand before, and marks have not stood since.
+        is_rest = is_after_verse or bool(text[last_end:start].strip())
+        is_after_verse, last_end = is_rest and not marks, end
         open_at: int | None = None
         amiss: int | None = None
-        for mark in _MARKS.finditer(text, start, end):
+        is_within = False
+        for mark in marks:
             is_opening = mark[0] in _OPENING or (mark[0] != _CLOSING and open_at is None)
             if open_at is not None and _PLAIN_OPENING.match(text, mark.start()):
                 is_opening = _TAG.search(text, open_at, mark.start()) is not None
+            # “She says, ‘I told them, “Go!”’”
+            if open_at is not None and is_opening != is_within:
+                is_inner = is_within or _WITHIN.search(text, open_at, mark.start()) is not None
+                is_within = is_opening and is_inner
+                if is_inner:
+                    continue
             if is_opening == (open_at is not None) and amiss is None:
                 # One that opens while another is open, or closes while none is.
                 amiss = mark.start() if open_at is None else open_at
             open_at = mark.start() if is_opening else None
         was_open, is_story = open_at is not None, was_open
+        if amiss is None and open_at is not None:
+            last_of_letter = _last_of_letter(text, spans, k)
         # “Yours most cordially,
         is_signed = end - start < _SHORT_LINE and text[start:end].endswith(",")
         if is_signed or text[start:end].endswith(_TURNED) or (open_at is None and amiss is None):
             continue
-        if k == last_of_letter:
+        # Speech may go on before and after the verses in it.
+        next_at = spans[k + 1][0] if k + 1 < len(spans) else len(text)
+        is_sound = (
+            text[end:next_at].strip() if amiss is None else is_rest and text[amiss] == _CLOSING
+        )
+        if is_sound or k == last_of_letter:
             continue
         if amiss is None and open_at is not None:
-            last_of_letter = _last_of_letter(text, spans, k)
             spoken = text[open_at : min(end, open_at + 150)]
             is_tagged = _TAG.search(spoken) and not re.search(r" ['‘]", spoken) and not is_story
             goes_on = k + 1 < len(spans) and _OPENS.match(text, *spans[k + 1])

@@ -182,6 +182,10 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("spelling", "whitby", "She had a sister in whitby, and wrote to her."),
         ("spelling", "london", "They went to london by the early boat."),
         ("doubled", "behind behind", "He put the wire behind behind his ears."),
+        ("grammar", "was walkers", "It was a holiday and there was walkers all over the road."),
+        ("grammar", "became", "They passed a chapel that had became somebody’s kitchen."),
+        ("grammar", 'this,"', '"How do I even list this," said Ann, and sat down.'),
+        ("grammar", "in from", "They met each other in from of the bonnet."),
         ("placeholder", "XX", "He had mended XX yards of the top wall."),
         ("placeholder", "[CITY NAME]", "He lived in a nursing home in [CITY NAME], with a view."),
     ],
@@ -217,7 +221,8 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         (
             "grammar",
             "Our neighbors tomorrow go to sea. There a pine grew by the road. He may come down "
-            "of his own accord. Did anyone have any where golf was concerned? It’s Thursday.",
+            "of his own accord. Did anyone have any where golf was concerned? It’s Thursday. There "
+            "was cakes and ale.",
         ),
         (
             "spelling",

@@ -145,7 +145,7 @@ def test_one_thread_and_two_find_the_same_bytes(
         with SurprisalModel("local") as model:
             found.append(wrong_words(model, Document("d", f"{PLAIN}\n\n{WRONG}")))
     assert found[0] == found[1]
-    assert len(found[0]) == 4
+    assert len(found[0]) == 3
 
 
 def test_the_report_has_the_notes_where_they_are_asked_for(

@@ -764,6 +764,7 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
             is_helping = token.lower in ("had", "has", "have") and token.dep == "aux"
             # "The fear he had drove him on."
             is_relative = k > 1 and tokens[k - 2].pos in ("NOUN", "PROPN")
+            is_relative = is_relative and tokens[k - 1].lower not in ("that", "which", "who")
             between = tokens[k + 1 : token.head]
             is_near = len(between) < 2 or all(one.tag.startswith("RB") for one in between)
             is_near = is_near and token.head > k and not is_relative
@@ -790,6 +791,15 @@ def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
     """Plural subjects right before the singular of a verb, in narration: "the lights was"."""
     tokens = sentence.tokens
     for k, token in enumerate(tokens[:-1]):
+        is_there = k > 1 and [one.lower for one in tokens[k - 2 : k]] == ["there", "was"]
+        # "There was walkers on the road", but not "there was cakes and ale".
+        if is_there and token.tag == "NNS" and token.lower.endswith(_PLURALS):
+            is_one = token.lower in _SINGULAR or tokens[k + 1].tag in ("CC", ",")
+            if not (is_one or sentence.is_spoken[k]):
+                why = f"“{token.text}” is plural: “were” was probably meant."
+                yield note_of(
+                    "grammar", (sentence.at(tokens[k - 1])[0], sentence.at(token)[1]), why
+                )
         at = k + 1
         if tokens[at].lower == "of":  # "The results of it was."
             ends = (j for j in range(k + 3, len(tokens[: k + 6])) if tokens[j].lower in _SINGULARS)

@@ -34,7 +34,7 @@ _DOUBLED = re.compile(
     r"(?<![\w'’-])(the|a|an|at|of|to|and|for|on|with|she|he|they|was|were|is|are|be|from|by|as|"
     r"but|or|if|my|your|our|their|we|i|this|than|into|its|it|his|me|us|them|because|when|been|"
     r"about|can|could|would|should|not|him|which|where|has|have|behind|before|after|through|"
-    r"between|against|without|under|across|while|who|how|these|those|did)\s+\1(?![\w'’-])(?!,?\s\1\b)",
+    r"between|against|without|under|across|while|who|how|these|those|did|then)\s+\1(?![\w'’-])(?!,?\s\1\b)",
     re.I,
 )
 """Words that are hardly ever doubled on purpose."""
@@ -121,6 +121,8 @@ _MARKS_OF_SPEECH = {
         r" (?:is|are|was|were|did|do|does|have|has|can|could|would|will|should)"
         r" (?!you do\W)(?:I|you|he|she|it|we|they|the|your|his|her|that|this)"
         r"| \w+ (?:did|do|does) (?:you|he|she|they|we|I)) [^.!?”\"\n]*?(\w+\.[”\"’])"
+        r"|[“\"](?:What|Where|Who|Why|How|When) (?:is|are|was|were|did|do|does|can|could|will) "
+        r"(?:I|you|he|she|it|we|they) [^.!?”\"\n,]*?(\w+,[”\"])"
         r"|, (?:has|had|is|was|did|do|does|were|are|could|would|ca|wo|should|have)n['’]t "
         r"((?:he|she|it|we|they|you|I)\.)"
     ),

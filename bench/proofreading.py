@@ -98,7 +98,7 @@ def show(text: str, one: WrongWord, what: str) -> None:
 def main() -> None:
     given = corpora.options(
         __doc__, words=(corpora.sized(20_000, 300), "of edited books"), skip=0, show=False,
-        planted=(corpora.sized(150, 9), "errors, of each kind"),
+        planted=(corpora.sized(150, 9), "errors of all kinds together"),
     )  # fmt: skip
     texts = parts(given.skip)
     clean: dict[str, list[float]] = {kind: [] for kind in MARGINS}

@@ -215,7 +215,7 @@ def press(driver: Any, words: str) -> None:
         "return [...document.querySelectorAll('button, a.button')]"
         ".filter(one => one.checkVisibility() && one.innerText.trim() === arguments[0])"
     )
-    (button,) = driver.execute_script(named, words)  # At once: lists of notes are made anew.
+    (button,) = driver.execute_script(named, words)  # In one call: a list may be redrawn.
     follow(driver, button)
 
 

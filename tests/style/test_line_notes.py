@@ -125,6 +125,8 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "longer then", "The road was longer then they had thought it was."),
         ("grammar", "a", "They waited a hour for the boat."),
         ("grammar", "an", "In an quiet room the clock was heard."),
+        ("doubled", "sat down and wrote sat down and wrote",
+         "She sat down and wrote sat down and wrote a letter."),
         ("grammar", "walked straight passed", "She walked straight passed the church."),
         ("grammar", "'s to", '"It\'s to hot, Curtis," she said.'),
         ("grammar", "who’s", "He had two brothers, who’s boots left mud on the floor."),

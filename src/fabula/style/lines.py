@@ -150,11 +150,11 @@ _MIN_REACH = 0.05
 """Minimum share of the text between the first and the last mention of each."""
 _MAX_GAP = 1.5
 """Maximum distance from one name to the other, relative to the mean within each."""
-_PRONOUN = re.compile(r"[^.!?“”]*?\b(?:he|him|his|(she|her))\b")
-_NEAR, _MAX_APART = 100, 0.3
-"""Characters after a name in which a pronoun is looked for, and by how much shares may differ."""
 _MAX_RATIO = 5.0
 """Maximum ratio of these mean distances."""
+_PRONOUN = re.compile(r"[^.!?“”]*?\b(?:he|him|his|(she|her))\b")
+_NEAR, _MAX_APART = 100, 0.3
+"""Characters beside a name that are searched, and how far apart two shares of she may be."""
 
 
 def names(read: Reading) -> Iterator[LineNote]:
@@ -229,11 +229,11 @@ def _spelt_twice(
             if is_word and read.is_accepted(name):
                 continue
             for place in by_name[other]:
-                before = _BEFORE.search(read.text, max(0, place[0] - _NEAR), place[0])
-                of_name = before[0] if before else ""
+                found = _BEFORE.search(read.text, max(0, place[0] - _NEAR), place[0])
+                before = found[0] if found else ""
                 # The Grotto beside Giotto, North Carolina beside Norah, Ernest Dowson and Dawson.
-                is_other = of_name in places and not re.search(rf"{of_name}\s{name}\b", read.text)
-                is_noun = is_word and of_name.lower() in ("the", "a", "an")
+                is_other = before in places and not re.search(rf"{before}\s{name}\b", read.text)
+                is_noun = is_word and before.lower() in ("the", "a", "an")
                 if is_other or is_noun or (is_word and _CAPITAL.match(read.text, place[1])):
                     continue
                 why = f"“{other}” here, but “{name}” {n_often} times in this text."
@@ -788,7 +788,7 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
 
 
 def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
-    """Plural subjects right before the singular of a verb, in narration: "the lights was"."""
+    """Plural subjects beside the singular of a verb, in narration: "the lights was"."""
     tokens = sentence.tokens
     for k, token in enumerate(tokens[:-1]):
         is_there = k > 1 and [one.lower for one in tokens[k - 2 : k]] == ["there", "was"]

@@ -99,7 +99,7 @@ _SENTENCE = re.compile(
 )
 """A capital in the middle of a sentence."""
 _TAGS = "said|asked|replied|whispered|shouted|cried|answered|muttered|murmured|says?|asks?"
-_MARKS_OF_SPEECH = {
+_MARKS_AND_CAPITALS = {
     "A mark of punctuation is missing at the end of this speech.": re.compile(
         rf"(?<!\w)[“\"][A-Z][^“”\"\n]+?([a-z]+[”\"]) (?:(?:I|he|she|they|we|[A-Z]\w+) (?:{_TAGS})|"
         rf"(?:{_TAGS}) (?:[A-Z]\w*|he|she|they))\b"
@@ -202,8 +202,8 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             words = match[1].casefold().split()
             # On and on and on and on; they dug and they dug; once you got it you got it.
             goes_on = text[match.end() : end].lstrip().casefold().startswith(words[0])
-            is_clause = _CLAUSE.search(text[start : match.start()]) is not None
-            if len({*words, "and"}) > len(words) and not (goes_on or is_clause):
+            is_meant = goes_on or words[0] == "and" or _CLAUSE.search(text[start : match.start()])
+            if len(set(words)) == len(words) and not is_meant:
                 yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         for slip in _instead(text, start, end):
             is_spoken = overlaps(slip.place, speech)
@@ -238,7 +238,7 @@ def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
     """Words that do not fit beside the next or the last one."""
     for match in _SPELT.finditer(text, start, end):
         if text[max(start, match.start() - 1) : match.start()] == "’":
-            continue  # ’Eated.
+            continue  # A clipped word: the ’eated room.
         for before, after, meant in _wrong_words().get(match[0].lower().replace("’", "'"), ()):
             left = before.search(text, max(start, match.start() - _REACH), match.start())
             if left is None or not after.match(text, match.end(), end):
@@ -287,7 +287,7 @@ def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
                 found["A full stop is probably missing before this."].append(match.span())
         for match in _SMALL.finditer(text, start, end):
             found["A sentence begins in lower case."].append(match.span(1))
-        for why, pattern in _MARKS_OF_SPEECH.items():
+        for why, pattern in _MARKS_AND_CAPITALS.items():
             matches = pattern.finditer(text, start, end)
             found[why] += (match.span(match.lastindex or 0) for match in matches)
         # Not where a title, verses or an example stand between.

@@ -3,11 +3,11 @@
     python bench/proofreading.py [--words 20000] [--planted 150] [--skip 0] [--show] [--smoke]
 
 Notes on edited books, novels and children's books by turns, are false but for the books' own
-errors: their number in 10,000 words, with Garwood's interval. In other passages of the same books,
-one word of each is exchanged for another of its set, or is left out, drawn with a seed: the share
-that is noted, and the share of these notes that name the right word. With the margins that the
-product has and with higher ones. `--skip` leaves out so many books of each kind, for a round on
-others; `--show` prints the notes.
+errors: their number in 10,000 words, with Garwood's interval. In other passages of the same books
+an error is planted, of one kind after the other and drawn with a seed: the share that is noted, and
+the share of these notes that name the right word. With the margins that the product has and with
+higher ones. `--skip` leaves out so many books of each kind, for a round on others; `--show` prints
+the notes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,11 @@ import corpora
 from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel
 from fabula.style import proofreading
-from fabula.style.proofreading import WrongWord, alternatives, wrong_words
+from fabula.style.proofreading import MARGINS, WrongWord, alternatives, wrong_words
 from fabula.text import count_words, read_documents
 
 BOOKS = corpora.SHARED / "reference" / "gutenberg_novels.jsonl.gz", corpora.CHILDREN
 EVERY, PART_CHARS, SEED = 11, 6000, 1
-MARGINS = {
-    "set": (proofreading.MARGIN, 5, 6),
-    "slip": (proofreading.SLIP_MARGIN, 11, 12),
-    "form": (proofreading.FORM_MARGIN, 9, 10),
-    "missing": (proofreading.MISSING_MARGIN, 8, 9),
-}
 MIN_WORDS = 60
 
 
@@ -49,32 +43,53 @@ def parts(skip: int) -> Iterator[Document]:
             yield Document(one.id, one.text[max(0, begin) : end if end > 0 else None].strip())
 
 
-def kind_of(text: str, one: WrongWord) -> str:
-    written, other = text[one.start : one.end], one.other
-    if other.endswith(f" {written}"):
-        return "missing"
-    least = alternatives()[written.lower()][other.lower()]
-    return next(kind for kind, (margin, *_) in MARGINS.items() if margin == least)
+def errors(text: str, kind: str, rng: random.Random) -> Iterator[tuple[int, int, str, int, str]]:
+    """Places that could be wrong in this way: what would stand there, where the note would begin,
+    and what it would name."""
+    if kind == "missing":
+        for match in re.finditer(r"(?<= )([a-z]+) ([a-z]+)", text):
+            if match[1] in proofreading._SMALL:
+                yield *match.span(), match[2], match.start(), match[0]
+    elif kind == "question":
+        for match in re.finditer(r"(\w+)\?(?=[”\"])", text):
+            yield *match.span(), f"{match[1]}.", match.start(), match[0]
+    elif kind == "sentence":
+        for match in re.finditer(r"([a-z]+)\. ([A-Z][a-z]*)", text):
+            wrong = f"{match[1]} {match[2] if match[2] == 'I' else match[2].lower()}"
+            if proofreading._RUN_ON.fullmatch(wrong):
+                yield *match.span(), wrong, match.start(), match[0]
+    elif kind == "address":
+        for match in re.finditer(r"([a-z']+), ((?:Mrs?\.? )?[A-Z][a-z]+)(?=[.,!?][”\"])", text):
+            yield *match.span(), f"{match[1]} {match[2]}", match.start(), match[0]
+    elif kind == "verb":
+        for match in re.finditer(r"(?<= )[a-z]+\b", text):
+            for wrong, others in alternatives().items():
+                if others.get(match[0]) == kind:
+                    yield *match.span(), wrong, match.start(), match[0]
+    elif kind == "name":
+        for match in re.finditer(r"(?<=[a-z] )[A-Z][a-z]+", text):
+            yield *match.span(), match[0].lower(), match.start(), match[0]
+    elif kind == "spelling":
+        for match in re.finditer(r"(?<= )[a-z]{5,}", text):
+            wrong = rng.choice(list(proofreading._near(match[0])))
+            if wrong != match[0]:
+                yield *match.span(), wrong, match.start(), match[0]
+    else:
+        # A set as likely as another, however frequent its words are.
+        pairs = [one for one, _ in proofreading._swaps(text) if one.kind == kind]
+        drawn = rng.choice(sorted({text[p.start : p.end].lower() for p in pairs} or {""}))
+        for one in pairs:
+            if text[one.start : one.end].lower() == drawn:
+                yield one.start, one.end, one.other, one.start, text[one.start : one.end]
 
 
 def planted(text: str, kind: str, rng: random.Random) -> tuple[str, tuple[int, str]] | None:
     """The text with an error, and its place and what is right; None if it has no such word."""
-    if kind == "missing":
-        words = list(re.finditer(r"(?<= )([a-z]+) (?=([a-z]+))", text))
-        words = [match for match in words if match[1] in proofreading._SMALL]
-        if (match := rng.choice(words or [None])) is None:
-            return None
-        without = text[: match.start()] + text[match.end() :]
-        return without, (match.start(), f"{match[1]} {match[2]}")
-    pairs = [(one, one.other) for one, _ in proofreading._swaps(text) if kind_of(text, one) == kind]
-    # A set as likely as another, however frequent its words are.
-    sets = sorted({text[one.start : one.end].lower() for one, _ in pairs})
-    if not sets:
+    places = list(errors(text, kind, rng))
+    if not places:
         return None
-    word = rng.choice(sets)
-    one, other = rng.choice([p for p in pairs if text[p[0].start : p[0].end].lower() == word])
-    right = text[one.start : one.end]
-    return text[: one.start] + other + text[one.end :], (one.start, right)
+    start, end, wrong, at, right = rng.choice(places)
+    return text[:start] + wrong + text[end:], (at, right)
 
 
 def passages(document: Document) -> Iterator[str]:
@@ -113,7 +128,7 @@ def main() -> None:
             seconds += time.process_time() - begin
             n_words += count_words(document.text)
             for one in found:
-                clean[kind_of(document.text, one)].append(one.gain)
+                clean[one.kind].append(one.gain)
                 if given.show:
                     show(document.text, one, "edited")
             if n_words >= given.words:
@@ -124,7 +139,7 @@ def main() -> None:
         rng = random.Random(SEED)
         right: dict[str, list[tuple[float, bool]]] = {kind: [] for kind in MARGINS}
         n_planted = dict.fromkeys(MARGINS, 0)
-        order = ("set", "set", "slip", "form", "missing", "missing")
+        order = list(MARGINS)
         for document in texts:
             whole, wanted = "", {}
             for text in passages(document):
@@ -145,9 +160,9 @@ def main() -> None:
                     show(whole, one, f"beside planted ({word or 'none'})")
             if sum(n_planted.values()) >= given.planted:
                 break
-    print("kind     margin  false  in 10,000 words     planted  noted  right word")
-    for kind, margins in MARGINS.items():
-        for margin in margins:
+    print("kind       margin  false  in 10,000 words     planted  noted  right word")
+    for kind, least in MARGINS.items():
+        for margin in (least, least + 1, least + 2):
             n = sum(gain >= margin for gain in clean[kind])
             low = chi2.ppf(0.025, 2 * n) / 2 if n else 0.0
             high = chi2.ppf(0.975, 2 * n + 2) / 2
@@ -155,7 +170,7 @@ def main() -> None:
             noted = [is_right for gain, is_right in right[kind] if gain >= margin]
             share = len(noted) / max(1, n_planted[kind])
             print(
-                f"{kind:8} {margin:5g} {n:7} {rate:6.2f} [{low:.2f}, {high:5.2f}] "
+                f"{kind:10} {margin:5g} {n:7} {rate:6.2f} [{low:.2f}, {high:5.2f}] "
                 f"{n_planted[kind]:8} {share:6.0%} {sum(noted) / max(1, len(noted)):10.0%}"
             )
 

@@ -164,7 +164,7 @@ def report(
             diversity (of several texts), or one that another package adds; or a kind of note on
             lines, such as grammar; repeat it for several.
         with_: Add what is off by default: fluency; proofreading (words wrong in their place, by the
-            embedded model, in 8 to 12 s per 1,000 words); or echo (a kind of note on lines that is
+            embedded model, in 8 to 14 s per 1,000 words); or echo (a kind of note on lines that is
             wrong more often than right); repeat it for several.
         only: Run one instrument alone, and print all that it has to say.
         people: book, alone: show the N people named most often (0: all).

@@ -186,6 +186,15 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("doubled", "behind behind", "He put the wire behind behind his ears."),
         ("grammar", "was walkers", "It was a holiday and there was walkers all over the road."),
         ("grammar", "became", "They passed a chapel that had became somebody’s kitchen."),
+        ("grammar", "There was", "There was four people aboard, and nobody said a word."),
+        ("grammar", "carpenters was", "He passed while carpenters was emerging from the boats."),
+        ("grammar", "mothers", "She came in wearing my mothers old parka and sat down."),
+        ("grammar", "declined", "The sun persistently declined rise on that day of the year."),
+        ("grammar", "somewhere.”", "“There’ll be money in it somewhere.” she tells the driver."),
+        ("grammar", "”", "He looked at the vicar. “Get up and walk here”"),
+        ("grammar", "that,”", "“May I see that,” said Hester. The man gave it to her."),
+        ("spelling", "succintly", "And Spargo, briefly, succintly, retold the whole story."),
+        ("placeholder", "(he knows here??)", "She squared up the edges. (he knows here??) He sat."),
         ("grammar", 'this,"', '"How do I even list this," said Ann, and sat down.'),
         ("grammar", "in from", "They met each other in from of the bonnet."),
         ("placeholder", "XX", "He had mended XX yards of the top wall."),
@@ -305,6 +314,10 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
             "grammar",
             "Catherine is spelt with an a in the middle. It’s own up time. The call of it...",
         ),
+        ("grammar", "“Are you sure,” she said, “that he saw it?” Nobody in the room was sure."),
+        ("grammar", "A few hundreds of pounds was nothing to the paper that employed him."),
+        ("grammar", "I cant say. I cant tell you. She said that I cant ask her about it."),
+        ("spelling", "He said that they took ’im to the station and left him there."),
     ],
 )
 def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):
@@ -369,7 +382,7 @@ def test_a_kind_is_on_unless_it_is_known_to_be_wrong_more_often_than_right():
     off = [kind.id for kind in kinds if not kind.is_on]
     assert off == [kind.id for kind in kinds if 2 * kind.n_right < kind.n_labelled]
     assert off == ["echo"]
-    assert (LINE_KINDS["grammar"].shown, LINE_KINDS["name"].shown) == ("right 90 %", "")
+    assert (LINE_KINDS["grammar"].shown, LINE_KINDS["name"].shown) == ("right 95 %", "")
     # They stand in the order of how much they matter.
     assert sorted((kind.weight for kind in kinds), reverse=True) == [kind.weight for kind in kinds]
 

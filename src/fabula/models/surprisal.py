@@ -11,6 +11,7 @@ import functools
 import importlib.metadata
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -216,8 +217,9 @@ _CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048
 # Tokens whose surprisals are computed together: with fewer, BLAS repacks the matrix more often.
 _SCORED_TOKENS = 512
 # Tokens after a swap that count, and the share of their surprisal that another word may take away:
-# a swap that needs more is not read, nor an added word that does not make up for its own nats.
-_SWAP_TOKENS, _SWAP_HOPE, _ADDED_COSTS = 8, 0.35, 5.0
+# a swap that needs more is not read, nor an added word that does not make up for its own nats or is
+# not among the likeliest at its place.
+_SWAP_TOKENS, _SWAP_HOPE, _ADDED_COSTS, _ADDED_READ = 8, 0.45, 5.0, 2
 # Swaps that are read together: no more tokens than those of a step.
 _SWAPS_READ = 16
 # Windows whose figures are cached: those of two drafts of a book, 6 MB.
@@ -483,6 +485,11 @@ class SurprisalModel:
             for one, gain in zip(located, gains, strict=True)
             if one[2] > one[1] + 1 or gain >= swaps[one[0]].first
         ]
+        added: dict[int, list[float]] = defaultdict(list)
+        for _, first, last, _, gain in begun:
+            if first == last:
+                added[first].append(gain)
+        best = {first: sorted(gains)[-_ADDED_READ:][0] for first, gains in added.items()}
         places = sorted({
             k
             for _, first, last, _, _ in begun
@@ -502,7 +509,7 @@ class SurprisalModel:
             least = swap.least + (1 if first < last else _ADDED_COSTS)
             own = [*other, *window[last:end]]
             is_hopeful = gain + replaced >= max(swap.first, least - _SWAP_HOPE * after)
-            if len(own) > 1 and is_hopeful:
+            if len(own) > 1 and is_hopeful and (first < last or gain >= best[first]):
                 so_far = math.fsum([gain, *(nats[k] for k in range(first + 1, end))])
                 branches.append(_Branch(number, first, own[:-1], own[1:], so_far))
         return branches

@@ -107,7 +107,7 @@ class InstrumentSettings(Processes, Matching):
     with_: tuple[str, ...] = setting(
         (),
         help="Add what is off by default: fluency; proofreading (words wrong in their "
-        "place, by the embedded model, in 8 to 12 s per 1,000 words); or echo (a kind of note on "
+        "place, by the embedded model, in 8 to 14 s per 1,000 words); or echo (a kind of note on "
         "lines that is wrong more often than right); repeat it for several.",
         unit="NAME",
         option="with",

@@ -30,7 +30,7 @@ from fabula.core.workers import in_order
 from fabula.linguistic.metrics import TextTools, frequencies
 from fabula.linguistic.profile import Profile, opened_tools, profile_text, spaced
 from fabula.show.parts import around_of
-from fabula.style.slips import slips
+from fabula.style.slips import is_broad, slips
 from fabula.text import check_documents, count_words
 from fabula.text.chapters import CHAPTER_RULES, line_of, where_of, without_headings
 from fabula.text.grammar import Fault
@@ -40,7 +40,7 @@ from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
-LINE_RULES = "12"
+LINE_RULES = "13"
 """Version: changes with any rule or threshold below."""
 
 _ECHO_WORDS = 20
@@ -106,7 +106,7 @@ LINE_KINDS: dict[str, LineKind] = {
         LineKind("unclosed", "Quotation mark", 0.92, 30, 33),
         LineKind("spelling", "Spelling", 0.9, 16, 21),
         LineKind(CONFUSED, "Wrong word?", 0.88),
-        LineKind("grammar", "Grammar", 0.85, 38, 42),
+        LineKind("grammar", "Grammar", 0.85, 38, 40),
         LineKind("echo", "Echo", 0.5, 1, 9),
     )
 }
@@ -324,18 +324,11 @@ _DOUBTFUL = (
     "present progressive", "bytes", "Underneath of", "at the very least", "Put the other person",
     "After `nor`", "closed compound", "obsessed", "degree of the adverb", "with 'reason'",
     "court case", "before `time`", "'except for'",
-    "should not be followed by",
+    "should not be followed by", "verb meaning to compete", "prepositions to use with",
 )  # fmt: skip
 """Message fragments of rules that are more often wrong than right about fiction."""
 _ALSO_PAST = word_set("bore bound fell felt found ground lay left rent saw spat wound")
 """Forms of verbs that are also the past of another: "he ground meat", "she spat"."""
-_DIALECT = re.compile(
-    r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b"
-    r"|\b(?:we|they|you) was\b",
-    re.I,
-)
-"""Narration with such words is in dialect, not ungrammatical by mistake."""
-_MIN_DIALECT = 3
 _MANY_UNKNOWN = 3
 """Words of a sentence in no dictionary: it is in another language, or in dialect; two in speech."""
 _WORD = re.compile(r"\w+")
@@ -371,8 +364,7 @@ _AFTER_IT_IS = word_set("no not a an the been all only just so very too my your 
 
 def errors(read: Reading) -> Iterator[LineNote]:
     """A note for each error that is likely to be one."""
-    narration = (read.text[s.start : s.end] for s in read.parsed if s.is_narration)
-    is_dialect = sum(len(_DIALECT.findall(part)) for part in narration) >= _MIN_DIALECT
+    is_dialect = is_broad(" ".join(s.parsed.text for s in read.parsed if s.is_narration))
     yield from _forms(read, is_dialect=is_dialect)
     counts = Counter(_WORD.findall(read.text))
     # Where no sentence begins.
@@ -402,8 +394,10 @@ def errors(read: Reading) -> Iterator[LineNote]:
             if fault.is_spelling and word.islower():
                 unknown.add(word)
             why = f"“{word}” is in neither the American nor the British dictionary."
+            is_clipped = read.text[place[0] - 1 : place[0]] in ("'", "’")
             # Some writers use no apostrophes.
-            if meant is not None and ("'" not in meant or counts[word] <= _MAX_SLIPS):
+            is_way = "'" in (meant or "") and (is_clipped or counts[word] > _MAX_SLIPS)
+            if meant is not None and not is_way:
                 n_common += 1
                 yield note_of("spelling", place, why + _perhaps([meant]))
             elif (
@@ -742,13 +736,14 @@ _PARTICIPLES = {
 _SINGULAR = word_set(
     "barracks cents crossroads days dollars euros feet gallows headquarters hours inches means",
     "mews miles minutes months news nights others pounds seconds series species thirds fourths",
-    "quarters tenths things times weeks works years",
+    "quarters summons tenths things times weeks works years hundreds thousands",
 )
 """Nouns that are singular with this ending, and amounts: "three nights has the same thing"."""
 _CONJUNCTIONS = word_set("although because if that though unless until whether while")
 _SINGULARS = {"was": "were", "has": "have", "is": "are"}
 _PLURALS = ("s", "men", "children", "people", "feet", "teeth")
 _NOT_OWNED = word_set("home side today tomorrow tonight yesterday")
+_AS_OWNED = word_set("best favorite favourite old own")
 _OWNERS = word_set(
     "aunts bosses brothers cousins daughters doctors fathers friends grandfathers grandmothers "
     "husbands mothers neighbors neighbours sisters sons teachers uncles wifes"
@@ -780,7 +775,7 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
                 why = f"“{after}” does not stand alone; “{_PARTICIPLES[after]}” was probably meant."
                 yield note_of("grammar", sentence.at(tokens[k + 1]), why)
             is_owner = token.lower in _OWNERS and k and tokens[k - 1].tag == "PRP$"
-            is_of_noun = k + 1 < len(tokens) and tokens[k + 1].tag == "NN"
+            is_of_noun = after in _AS_OWNED or (after and tokens[k + 1].tag == "NN")
             # "My cousins side by side", "our neighbors tomorrow".
             if is_owner and is_of_noun and tokens[k + 1].lower not in _NOT_OWNED:
                 why = f"“{token.text}” probably lacks an apostrophe."
@@ -815,9 +810,11 @@ def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
         is_joined = first > 1 and tokens[first - 1].tag == "CC" and tokens[first - 2].is_word
         is_of = before is not None and before.tag == "IN" and before.lower not in _CONJUNCTIONS
         is_part = is_joined or is_of or tokens[first].lower.endswith("ing")
+        has_start = first < k or before is None or before.lower in _CONJUNCTIONS
         is_amount = tokens[first].tag == "CD" and "DT" in [t.tag for t in tokens[at + 1 : at + 2]]
-        is_plural = token.lower.endswith(_PLURALS) and token.lower not in _SINGULAR
-        if is_of_verb and first < k and is_plural and not (is_part or is_amount):
+        is_plural = token.text.islower() and token.text.endswith(_PLURALS)
+        is_plural = is_plural and token.text not in _SINGULAR
+        if is_of_verb and has_start and is_plural and not (is_part or is_amount):
             why = f"“{token.text}” is plural: “{_SINGULARS[verb.lower]}” was probably meant."
             yield note_of("grammar", (sentence.at(token)[0], sentence.at(verb)[1]), why)
 

@@ -2,8 +2,10 @@
 
 Each word of a confusion set is compared with the others of its set in its place: by how many nats
 of likelihood would the text gain, the word and the eight tokens after it? Noted is the best of
-those that gain a margin. So is a small word that is missing before another. Margins were chosen on
-fiction, and `bench/proofreading.py` measures what they do on other texts.
+those that gain a margin. So are other forms of a verb, a small word that is missing, possessives,
+misspellings, names in lower case, questions and people spoken to without their mark, and sentences
+that run on. Margins were chosen on fiction, and `bench/proofreading.py` measures what they do on
+other texts.
 
 A text is read in stretches of some paragraphs, each after the last words before it and without
 anything else, so that a changed paragraph leaves the others as they were. Where stretches end
@@ -15,30 +17,38 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from importlib.resources import files
+from string import ascii_lowercase
 from typing import Any
 
 from fabula.core.cached_results import Kept
 from fabula.core.types import Document
+from fabula.linguistic.metrics import frequencies
 from fabula.models.surprisal import SurprisalModel, Swap
 from fabula.style.lines import CONFUSED, LineNote, LineReview, note_of
-from fabula.style.slips import BROAD
+from fabula.style.slips import BROAD, is_broad
 from fabula.text.chapters import without_headings
 from fabula.text.sentences import encodable, overlaps, paragraph_spans
 from fabula.text.words import word_set
 
-PROOF_RULES = "3"
+PROOF_RULES = "4"
 """Version: changes with any rule or constant below, and with the sets."""
-MARGIN, SLIP_MARGIN = 4.0, 10.0
-"""Nats that another word must gain, of a set, and of a set of slips."""
-FORM_MARGIN, MISSING_MARGIN = 8.0, 7.0
-"""Of a set of forms of a verb, and with a small word before it."""
-_LACKS, _MISSING_GAINS = 7.0, 6.0
-"""How much less than its margin the first token of a word of a set may gain, and what a small word
-must gain by itself, for the rest to be read."""
+MARGINS = {
+    "set": 4.0, "slip": 10.0, "form": 8.0, "verb": 4.0, "missing": 7.0, "possessive": 5.0,
+    "question": 3.0, "address": 1.0, "sentence": 5.0, "name": 8.0, "spelling": 10.0,
+}  # fmt: skip
+"""Nats that another word must gain, by kind: sections of the list, and what is not listed."""
+_ONCE = ("name", "spelling")
+"""What comes again is meant."""
+_STANDARD = ("verb", "form", "spelling")
+"""What differs in dialect."""
+_LACKS, _MISSING_GAINS = 7.0, 3.0
+"""How much less than its margin the first token of a word may gain, and what a small word must gain
+by itself, for the rest to be read."""
 _SMALL = word_set(
     "a an and as at be been by for from had has have he her his i if in is it me my not of off on "
     "out she so that the them they to up was we were who with you"
@@ -56,6 +66,29 @@ _SPEECH = str.maketrans("", "", '“”"')
 _SPACE = re.compile(r"\s")
 _CAPITALISED = re.compile(r"(?<=[\w,;] )[A-Z][\w']*")
 _LOWER = re.compile(r"(?<![\w'])[a-z][\w']*")
+_PLURAL = re.compile(
+    r"(?<![\w'-])([a-z]{2,}[^\Wsui])(?:s|'s)(?![\w'-])"
+    r"|\b(?<![Tt]he )(?!The|These|Those|All|Both)(?:[A-Z][a-z]+|Mrs?\.|Ms\.|Dr\.) "
+    r"([A-Z][a-z]+[^\Wsui])s(?= [a-z])"
+)
+"""What may be a possessive, or should be none; of names only where another name stands before."""
+_QUESTION = re.compile(r"(\w+)[.,](?=['\"])")
+_RUN_ON = re.compile(r"(\w+) (he|she|they|it|we|I|there|then|the|you|nobody|his|her|my)\b")
+"""Where a sentence may run on into another one."""
+_ADDRESS = re.compile(
+    r"(?<![\w'])([a-z][a-z']*) ((?:(?:Mr|Mrs|Ms|Dr)\.? |Miss )?(?!Mr|Ms|Dr|St\b)[A-Z][a-z]+|"
+    r"ladies|gentlemen|sir|mum|dad)(?=[.,!?]['\"\s])"
+)
+"""Somebody who may be spoken to."""
+_GENERAL = re.compile(r"\b(?:it|that|which|what) \Z", re.I)
+"""Before a third person that may hold at all times: it takes a while."""
+_RARE_ZIPF, _MORE_ZIPF, _LEAST_ZIPF = 2.3, 2.0, 2.5
+"""The most frequent word that may be misspelt; how much more frequent the other one is, at least;
+and its least frequency."""
+_NAME_ZIPF, _VERB_ZIPF, _PART_ZIPF = (2.0, 5.0), 3.0, 5.0
+"""Of what may be a name; the least of a verb's past, and of each of two words run together."""
+_MIN_LETTERS = 5
+"""Shorter words are not respelt."""
 _RULED = ("spelling", "grammar", "doubled")
 """Kinds of notes beside which a place needs no other."""
 
@@ -68,25 +101,27 @@ class WrongWord:
     end: int
     other: str
     gain: float
+    kind: str
 
 
 @cache
-def alternatives() -> Mapping[str, Mapping[str, float]]:
-    """For each word, or phrase, of the confusion sets the others, and what each must gain."""
-    margins: dict[str, dict[str, float]] = {}
-    margin, sections = MARGIN, {"[slips]": SLIP_MARGIN, "[forms]": FORM_MARGIN}
+def alternatives() -> Mapping[str, Mapping[str, str]]:
+    """For each word, or phrase, of the confusion sets the others, with their kinds."""
+    kinds: dict[str, dict[str, str]] = {}
+    kind = "set"
     listed = files("fabula.style").joinpath("confusions.txt").read_text(encoding="utf-8")
     for line in listed.splitlines():
-        if line in sections:
-            margin = sections[line]
+        if line.startswith("["):
+            kind = line.strip("[]")
         elif line and not line.startswith("#"):
             words = line.split("=") if "=" in line else line.split()
             for word in words:
-                others = margins.setdefault(word, {})
-                for other in words:
+                others = kinds.setdefault(word, {})
+                # Of a verb, its base, its third person and its past, only later ones are meant.
+                for other in words[words.index(word) + 1 :] if kind == "verb" else words:
                     if other != word:
-                        others.setdefault(other, margin)
-    return margins
+                        others.setdefault(other, kind)
+    return kinds
 
 
 @cache
@@ -122,8 +157,7 @@ def proofread(
 
 def _decided(model: SurprisalModel) -> str:
     """What decides which words are noted, as parts of a signature."""
-    all_margins = MARGIN, SLIP_MARGIN, FORM_MARGIN, MISSING_MARGIN
-    margins = "+".join(f"{margin:g}" for margin in all_margins)
+    margins = "+".join(f"{margin:g}" for margin in MARGINS.values())
     return f"proofreading:{PROOF_RULES}|model:{model.name}|run:{model.runtime}|margins:{margins}"
 
 
@@ -152,16 +186,17 @@ def wrong_words(
     """
     text = without_headings(document).translate(_PLAIN)
     # A word that is also in lower case is not a name.
-    small = frozenset(_LOWER.findall(text))
+    small = Counter(_LOWER.findall(text))
     names = {word for word in _CAPITALISED.findall(text) if word.lower() not in small}
     stretches = list(_stretches(text))
     kept: Kept[list[WrongWord]] = Kept(
         _decided(model),
-        lambda found: [[one.start, one.end, one.other, one.gain] for one in found],
+        lambda found: [list(astuple(one)) for one in found],
         lambda _, rows: [WrongWord(*row) for row in rows],
     )
     known = kept.find([stretch.key for stretch in stretches])
     broad = [span for span in paragraph_spans(text) if BROAD.search(text, *span)]
+    left_out = _STANDARD if is_broad(text) else ()
     found = []
     n_done = 0
     for stretch in stretches:
@@ -172,8 +207,10 @@ def wrong_words(
         for one in results:
             start = stretch.place(one.start)
             placed = replace(one, start=start, end=start + one.end - one.start)
-            is_name = text[placed.start : placed.end] in names
-            if not (is_name or overlaps((placed.start, placed.end), broad)):
+            word = text[placed.start : placed.end]
+            is_name = word in names and one.kind != "possessive"
+            is_meant = one.kind in left_out or (one.kind in _ONCE and small[word] > 1)
+            if not (is_name or is_meant or overlaps((placed.start, placed.end), broad)):
                 found.append(placed)
         advance(stretch.end - n_done)
         n_done = stretch.end
@@ -242,24 +279,92 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _swaps(text: str) -> Iterator[tuple[WrongWord, Swap]]:
-    """What may be confused in a stretch, with what would be read for it."""
+    """What may be wrong in a stretch, with what would be read for it."""
+    for start, end, other, kind in _others(text):
+        # Tokens begin with the space before a word.
+        space = " " * text[:start].endswith(" ")
+        margin = MARGINS[kind]
+        swap = Swap(start - len(space), end, space + other, margin, margin - _LACKS)
+        yield WrongWord(start, end, other, 0.0, kind), swap
+    for match in _QUESTION.finditer(text):
+        mark = text[match.end()]
+        swap = Swap(match.end(1), match.end() + 1, f"?{mark}", MARGINS["question"])
+        yield WrongWord(*match.span(), f"{match[1]}?", 0.0, "question"), swap
+    for match in _ADDRESS.finditer(text):
+        swap = Swap(match.end(1), match.end(1), ",", MARGINS["address"])
+        yield WrongWord(*match.span(), f"{match[1]}, {match[2]}", 0.0, "address"), swap
+    for match in _RUN_ON.finditer(text):
+        after = match[2][0].upper() + match[2][1:]
+        swap = Swap(match.end(1), match.end(), f". {after}", MARGINS["sentence"], -2.0)
+        yield WrongWord(*match.span(), f"{match[1]}. {after}", 0.0, "sentence"), swap
+    for match in _LOWER.finditer(text):
+        (start, end), word = match.span(), match[0]
+        is_free = text[start - 1 : start] == " " and text[end : end + 1] != "-"
+        for small in _SMALL if is_free else ():
+            swap = Swap(start - 1, start - 1, f" {small}", MARGINS["missing"], _MISSING_GAINS)
+            yield WrongWord(start, end, f"{small} {word}", 0.0, "missing"), swap
+
+
+def _others(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Words and phrases for which others may be meant: the place, the other one, and the kind."""
     for match in _pattern().finditer(text):
         (start, end), word = match.span(), match[0]
         is_name = word[0].isupper() and _CAPITALISED.match(text, start)
         if is_name or (word.isupper() and len(word) > 1):
             continue
-        for other, margin in alternatives().get(word.lower(), {}).items():
-            cased = other.capitalize() if word[0].isupper() else other
-            # Tokens begin with the space before a word.
-            space = " " * text[:start].endswith(" ")
-            swap = Swap(start - len(space), end, space + cased, margin, margin - _LACKS)
-            yield WrongWord(start, end, cased, 0.0), swap
+        for other, kind in alternatives().get(word.lower(), {}).items():
+            if not (kind == "verb" and _GENERAL.search(text, max(0, start - 6), start)):
+                yield start, end, other.capitalize() if word[0].isupper() else other, kind
+    for match in _PLURAL.finditer(text):
+        noun, start = match[1] or match[2], match.start(match.lastindex or 0)
+        if f"{noun}s" not in alternatives():
+            for other in {f"{noun}s", f"{noun}'s", f"{noun}s'"} - {text[start : match.end()]}:
+                yield start, match.end(), other, "possessive"
     for match in _LOWER.finditer(text):
-        (start, end), word = match.span(), match[0]
-        is_free = text[start - 1 : start] == " " and text[end : end + 1] != "-"
-        for small in _SMALL if is_free else ():
-            swap = Swap(start - 1, start - 1, f" {small}", MISSING_MARGIN, _MISSING_GAINS)
-            yield WrongWord(start, end, f"{small} {word}", 0.0), swap
+        for other, kind in _unlisted(match[0]):
+            yield *match.span(), other, kind
+
+
+@cache
+def _unlisted(word: str) -> Sequence[tuple[str, str]]:
+    """Other forms of a verb, a name, and words a letter away, where the word is in no set."""
+    zipf = frequencies().zipf
+    if not word.isalpha() or len(word) < 3:
+        return ()
+    others = {form: "verb" for form in _forms(word) if zipf(form) >= _LEAST_ZIPF}
+    others |= {word.capitalize(): "name"} if _NAME_ZIPF[0] <= zipf(word) < _NAME_ZIPF[1] else {}
+    least = max(_LEAST_ZIPF, zipf(word) + _MORE_ZIPF)
+    if zipf(word) < _RARE_ZIPF and len(word) >= _MIN_LETTERS:
+        others |= {other: "spelling" for other in _near(word) if zipf(other) >= least}
+    return [pair for pair in others.items() if pair[0] not in alternatives().get(word, {})]
+
+
+def _forms(word: str) -> Collection[str]:
+    """Of a regular verb: its third person and its past, or the past alone."""
+    zipf = frequencies().zipf
+    for base in (word, word[:-1], word[:-2], re.sub("ies$", "y", word)):
+        if len(base) < 3 or base.endswith(("s", "ing")):
+            continue
+        stem = re.sub("(?<=[^aeiou])y$", "i", base)
+        third = stem + ("es" if re.search("(?:i|x|z|ch|sh)$", stem) else "s")
+        pasts = [stem + ("d" if base.endswith("e") else "ed"), f"{base}{base[-1]}ed"]
+        past = max(pasts, key=zipf)
+        if word in (base, third) and zipf(past) >= _VERB_ZIPF:
+            return {third, past} - {word}
+    return ()
+
+
+def _near(word: str) -> Iterator[str]:
+    """What one letter changed, added, left out or exchanged with the next makes, and two words."""
+    for k in range(len(word) + 1):
+        before, after = word[:k], word[k:]
+        yield before + after[1:]
+        if min(frequencies().zipf(before), frequencies().zipf(after)) >= _PART_ZIPF:
+            yield f"{before} {after}"
+        yield f"{before}{after[1:2]}{after[:1]}{after[2:]}"
+        for letter in ascii_lowercase:
+            yield before + letter + after
+            yield before + letter + after[1:]
 
 
 def _read(

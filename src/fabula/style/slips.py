@@ -34,7 +34,9 @@ _DOUBLED = re.compile(
     r"(?<![\w'’-])(the|a|an|at|of|to|and|for|on|with|she|he|they|was|were|is|are|be|from|by|as|"
     r"but|or|if|my|your|our|their|we|i|this|than|into|its|it|his|me|us|them|because|when|been|"
     r"about|can|could|would|should|not|him|which|where|has|have|behind|before|after|through|"
-    r"between|against|without|under|across|while|who|how|these|those|did|then)\s+\1(?![\w'’-])(?!,?\s\1\b)",
+    r"between|against|without|under|across|while|who|how|these|those|did|then|"
+    r"until|since|during|also|every|each|both|upon|onto|towards?|whose|only|some|any|went|looked|"
+    r"(?:(?<=, )|(?<=had ))in)\s+\1(?![\w'’-])(?!,?\s\1\b)",
     re.I,
 )
 """Words that are hardly ever doubled on purpose."""
@@ -49,10 +51,11 @@ _PASTED = re.compile(r"(?<![\w'’-])((?:[\w'’-]+\s+){2,7}[\w'’-]+)\s+\1(?![
 """Three to eight words that are written twice in a row."""
 _PLACEHOLDER = re.compile(
     r"\bTK(?:TK)*\b|\b(?:TODO|FIXME|TBD|TBC)\b|\bX{3,}\b|\bXX(?= (?:[a-z]+s|people|men)\b)"
-    r"|(?i:\blorem ipsum\b)|@@+|\[\?+\]|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY)\b[^)\n]{0,60}\)"
+    r"|(?i:\blorem ipsum\b)|@@+|\[\?+\]|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY|NB)\b[^)\n]{0,60}\)"
     r"|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date|street|city"
-    r"|country|title|year|age|song|look up|find out|research|expand|rewrite|some(?:thing|one|where)"
-    r"|xx+)\b[^\]\n]{0,60}\])|\[[A-Z]{2,}(?: [A-Z]{2,})+\]"
+    r"|country|title|year|month|day|amount|number|age|song|look up|find out|research|expand|rewrite"
+    r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])|\[[A-Z]{2,}(?: [A-Z]{2,})+\]"
+    r"|\([^()\n]{3,60}\?\?\)"
     r"|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)|(?i:\[\.{3} ?(?:to come|more)\])"
 )
 _ROMAN_BEFORE = re.compile(r"(?:chapter|part|book|canto|act|scene|louis|no\.?|psalm)\s+$", re.I)
@@ -71,7 +74,7 @@ _MARK = re.compile(r"\b[a-z]{2,}[.!?][A-Z][a-z]+\b(?![./])|\b[a-z]+,[a-z]{2,}\b"
 """A mark of punctuation without a space after it."""
 _MARKS_TWICE = re.compile(r",\s?,|,\.(?!\.)|(?<=[a-z])\.\.(?!\.)|;;|[!?][.,](?=[”\"])")
 _SMALL = re.compile(
-    r"(?<=[a-z]{3}[.])(?<!\betc[.])(?<!\besq[.])(?<!\bviz[.])(?<!\bTues[.])\s+([a-z]{2,})"
+    r"(?<=[a-z]{3}[.])(?<!\b(?:etc|esq|viz)[.])(?<!\b(?:Tues|advt|dept)[.])\s+([a-z]{2,})"
 )
 """A sentence in lower case."""
 _MAX_MARKS = 2
@@ -87,11 +90,14 @@ _AN = re.compile(
 )
 BROAD = re.compile(
     r"\bain['’]t\b|in['’](?!\w)|(?<!\w)[’'](?:im|er|ave|ad|is|ere|ow|em)\b|\b(?:ye|yer|yeh|th|dat|dem|"
-    r"dis|wi|mebbe|nowt|owt|summat|nobbut|tha|thi|feller|ain|me (?:mam|mum|nan|dad|mate))\b"
+    r"dis|wi|mebbe|nowt|owt|summat|nobbut|tha|thi|feller|ain|me (?:mam|mum|nan|dad|mate)|knowed|"
+    r"growed|throwed|heerd|hisn|yourn|oughter)\b|\b(?:warn|hain|wan)['’]t\b"
     r"|\b(?:we|they|you) was\b|(?<!\bif )(?<!\bas )(?<!though )(?<!wish )\b(?:it|I|he|she) were\b",
     re.I,
 )
 """Marks of dialect."""
+_MIN_BROAD, _BROAD_CHARS = 3, 1_800
+"""Marks of a text in dialect, and the most characters for each."""
 _SENTENCE = re.compile(
     r"(?<=[a-z]{2}\s)(?:He|She|They|We|It|His|Her|Their|Then|There|But|When)"
     r"(?=\s(?:was|were|had|has|is|could|would|did|said|looked|went|took|turned|came|knew|felt|saw|"
@@ -103,10 +109,11 @@ _MARKS_AND_CAPITALS = {
     "A mark of punctuation is missing at the end of this speech.": re.compile(
         rf"(?<!\w)[“\"][A-Z][^“”\"\n]+?([a-z]+[”\"]) (?:(?:I|he|she|they|we|[A-Z]\w+) (?:{_TAGS})|"
         rf"(?:{_TAGS}) (?:[A-Z]\w*|he|she|they))\b"
+        r"|[“\"][^“”\"\n]*(?<=[a-z]{2})([”\"])\Z"
     ),
     "The sentence goes on after this speech, which ends with a comma then.": re.compile(
         rf"([a-z]+\.[”\"’]) (?:(?:{_TAGS}) (?:[A-Z]|he\b|she\b|they\b|the\b)|"
-        rf"(?:he|she|they|we) (?:{_TAGS})\b)"
+        rf"(?:he|she|they|we) (?:{_TAGS}|tells?|adds?)\b)"
     ),
     "The sentence goes on in lower case.": re.compile(
         rf",[”\"] (He|She|They|We|It|His|Her|The|My) [a-z]|[!?][”\"] (He|She|They) (?:{_TAGS})\."
@@ -123,12 +130,16 @@ _MARKS_AND_CAPITALS = {
         r"| \w+ (?:did|do|does) (?:you|he|she|they|we|I)) [^.!?”\"\n]*?(\w+\.[”\"’])"
         r"|[“\"](?:What|Where|Who|Why|How|When) (?:is|are|was|were|did|do|does|can|could|will) "
         r"(?:I|you|he|she|it|we|they) [^.!?”\"\n,]*?(\w+,[”\"])"
+        r"|[“\"‘](?:May|Can|Could|Was|Were|Is|Are|Did|Does|Do|Have|Has) (?:I|he|she|it|we|they|you|"
+        r"that|this) [^.!?,”\"’]+?(\w+,[”\"’]) "
+        rf"(?:(?:{_TAGS}) (?:[A-Z]\w+|he|she|they)|(?:[A-Z]\w+|he|she|they|I) (?:{_TAGS}))\."
         r"|, (?:has|had|is|was|did|do|does|were|are|could|would|ca|wo|should|have)n['’]t "
         r"((?:he|she|it|we|they|you|I)\.)"
     ),
     "This is written with a capital.": re.compile(
         r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|july|september|october|"
-        r"november|december|christmas|english|british|american|italian|spanish|german|irish)\b"
+        r"november|december|(?:march|april|may|june|august)(?= \d)|christmas|english|british|"
+        r"american|italian|spanish|german|irish)\b"
     ),
 }
 _DIVINE = re.compile(r"\b(?:God|Lord|Christ|Jesus|Heaven|Providence|Goddess)\b")
@@ -181,6 +192,12 @@ _REACH = 30
 """Characters before a word that are looked at."""
 _MIN_ENDED = 12
 """Words of a paragraph that ends with a mark of punctuation, unless it is a heading."""
+
+
+def is_broad(text: str) -> bool:
+    """Whether a text is in dialect, not ungrammatical by mistake."""
+    n = len(BROAD.findall(text))
+    return n >= max(_MIN_BROAD, len(text) / _BROAD_CHARS)
 
 
 def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> Iterator[Slip]:
@@ -242,6 +259,9 @@ def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
         for before, after, meant in _wrong_words().get(match[0].lower().replace("’", "'"), ()):
             left = before.search(text, max(start, match.start() - _REACH), match.start())
             if left is None or not after.match(text, match.end(), end):
+                continue
+            # Some writers use no apostrophes.
+            if "n't" in meant and text.count(match[0]) > _MAX_MARKS:
                 continue
             first = _FIRST.search(left[0])
             # A name may be capitalized: the Isle.

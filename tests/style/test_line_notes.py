@@ -193,6 +193,12 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "somewhere.”", "“There’ll be money in it somewhere.” she tells the driver."),
         ("grammar", "”", "He looked at the vicar. “Get up and walk here”"),
         ("grammar", "that,”", "“May I see that,” said Hester. The man gave it to her."),
+        (
+            "grammar",
+            "axe",
+            "She had dived there for nine years, and all that time she had kept the axe\n\n*\n\n"
+            "On the boat nobody spoke.",
+        ),
         ("spelling", "succintly", "And Spargo, briefly, succintly, retold the whole story."),
         ("placeholder", "(he knows here??)", "She squared up the edges. (he knows here??) He sat."),
         ("grammar", 'this,"', '"How do I even list this," said Ann, and sat down.'),

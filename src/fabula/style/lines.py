@@ -53,7 +53,7 @@ _MIN_ECHO = 4
 _JOINS = re.compile(r"^\W*$|,|\b(?:and|or|nor|but|by|as|than)\b")
 _TOPIC = 1_000
 """A word at least this frequent in the text is its topic, not an echo."""
-_MIN_REPEATED = 7
+_MIN_REPEATED = 6
 _LONG_REPEATED = 15
 """Sentences of this many words or more hardly repeat by chance."""
 
@@ -654,7 +654,8 @@ def _slips(read: Reading) -> Iterator[LineNote]:
     places: dict[tuple[str, ...], list[Place]] = defaultdict(list)
     for sentence in read.parsed:
         key = tuple(token.lower for token in sentence.words)
-        if len(key) >= _MIN_REPEATED and sentence.is_narration:
+        is_whole = read.text[sentence.start : sentence.end].rstrip().endswith((".", "!", "?"))
+        if len(key) >= _MIN_REPEATED and sentence.is_narration and is_whole:
             places[key].append((sentence.start, sentence.end))
     alone = {(start, start + len(read.text[start:end].rstrip())) for start, end in read.paragraphs}
     for key, (before, *again) in places.items():

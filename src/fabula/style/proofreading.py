@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -76,7 +76,8 @@ _QUESTION = re.compile(r"(\w+)[.,](?=['\"])")
 _RUN_ON = re.compile(r"(\w+) (he|she|they|it|we|I|there|then|the|you|nobody|his|her|my)\b")
 """Where a sentence may run on into another one."""
 _ADDRESS = re.compile(
-    r"(?<![\w'])([a-z][a-z']*) ((?:(?:Mr|Mrs|Ms|Dr)\.? |Miss )?(?!Mr|Ms|Dr|St\b)[A-Z][a-z]+|"
+    r"(?<![\w'])([a-z][a-z']*|Yes|No|Hello|Thanks|Sorry|Please) "
+    r"((?:(?:Mr|Mrs|Ms|Dr)\.? |Miss )?(?!Mr|Ms|Dr|St\b)[A-Z][a-z]+|"
     r"ladies|gentlemen|sir|mum|dad)(?=[.,!?]['\"\s])"
 )
 """Somebody who may be spoken to."""
@@ -85,7 +86,7 @@ _GENERAL = re.compile(r"\b(?:it|that|which|what) \Z", re.I)
 _RARE_ZIPF, _MORE_ZIPF, _LEAST_ZIPF = 2.3, 2.0, 2.5
 """The most frequent word that may be misspelt; how much more frequent the other one is, at least;
 and its least frequency."""
-_NAME_ZIPF, _VERB_ZIPF, _PART_ZIPF = (2.0, 5.0), 3.0, 5.0
+_NAME_ZIPF, _VERB_ZIPF, _PART_ZIPF = (2.0, 5.0), 3.0, 4.5
 """Of what may be a name; the least of a verb's past, and of each of two words run together."""
 _MIN_LETTERS = 5
 """Shorter words are not respelt."""
@@ -318,8 +319,9 @@ def _others(text: str) -> Iterator[tuple[int, int, str, str]]:
     for match in _PLURAL.finditer(text):
         noun, start = match[1] or match[2], match.start(match.lastindex or 0)
         if f"{noun}s" not in alternatives():
-            for other in {f"{noun}s", f"{noun}'s", f"{noun}s'"} - {text[start : match.end()]}:
-                yield start, match.end(), other, "possessive"
+            for other in (f"{noun}s", f"{noun}'s", f"{noun}s'"):
+                if other != text[start : match.end()]:
+                    yield start, match.end(), other, "possessive"
     for match in _LOWER.finditer(text):
         for other, kind in _unlisted(match[0]):
             yield *match.span(), other, kind
@@ -339,7 +341,7 @@ def _unlisted(word: str) -> Sequence[tuple[str, str]]:
     return [pair for pair in others.items() if pair[0] not in alternatives().get(word, {})]
 
 
-def _forms(word: str) -> Collection[str]:
+def _forms(word: str) -> Sequence[str]:
     """Of a regular verb: its third person and its past, or the past alone."""
     zipf = frequencies().zipf
     for base in (word, word[:-1], word[:-2], re.sub("ies$", "y", word)):
@@ -350,7 +352,7 @@ def _forms(word: str) -> Collection[str]:
         pasts = [stem + ("d" if base.endswith("e") else "ed"), f"{base}{base[-1]}ed"]
         past = max(pasts, key=zipf)
         if word in (base, third) and zipf(past) >= _VERB_ZIPF:
-            return {third, past} - {word}
+            return (past,) if word == third else (third, past)
     return ()
 
 

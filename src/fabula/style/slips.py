@@ -54,7 +54,8 @@ _PLACEHOLDER = re.compile(
     r"|(?i:\blorem ipsum\b)|@@+|\[\?+\]|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY|NB)\b[^)\n]{0,60}\)"
     r"|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date|street|city"
     r"|country|title|year|month|day|amount|number|age|song|look up|find out|research|expand|rewrite"
-    r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])|\[[A-Z]{2,}(?: [A-Z]{2,})+\]"
+    r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
+    r"|(?P<capitals>\[(?!REDACTED|DELETED|INAUDIBLE|ILLEGIBLE|SIC|END|SIGNED)[A-Z]{3,}[A-Z ?]*\])"
     r"|\([^()\n]{3,60}\?\?\)"
     r"|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)|(?i:\[\.{3} ?(?:to come|more)\])"
 )
@@ -132,7 +133,8 @@ _MARKS_AND_CAPITALS = {
         r"(?:I|you|he|she|it|we|they) [^.!?”\"\n,]*?(\w+,[”\"])"
         r"|[“\"‘](?:May|Can|Could|Was|Were|Is|Are|Did|Does|Do|Have|Has) (?:I|he|she|it|we|they|you|"
         r"that|this) [^.!?,”\"’]+?(\w+,[”\"’]) "
-        rf"(?:(?:{_TAGS}) (?:[A-Z]\w+|he|she|they)|(?:[A-Z]\w+|he|she|they|I) (?:{_TAGS}))\."
+        rf"(?:(?:{_TAGS}) (?:[A-Z][\w ]+|he|she|they|the \w+)|"
+        rf"(?:[A-Z]\w+|he|she|they|I) (?:{_TAGS}))\."
         r"|, (?:has|had|is|was|did|do|does|were|are|could|would|ca|wo|should|have)n['’]t "
         r"((?:he|she|it|we|they|you|I)\.)"
     ),
@@ -187,6 +189,8 @@ _WORDS = re.compile(r"\w+")
 _FIRST = re.compile(r"['’]?\w")
 _SPELT = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LAST = re.compile(r"\b[a-z]{2,}\s*\Z")
+_BREAK = re.compile(r"\s*(?:[*#~]|\Z)")
+_NO_STOP = "A full stop is missing at the end of the paragraph."
 _ENDED = re.compile(r"\w[.][”’\"']?\s*\Z")
 _REACH = 30
 """Characters before a word that are looked at."""
@@ -246,7 +250,11 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             word = match[match.lastindex or 0]
             why = f"Before this sound it is “{'an' if word.lower() == 'a' else 'a'}”."
             yield Slip("grammar", (match.start(), match.start() + len(word)), why)
-    for match in _PLACEHOLDER.finditer(text):
+    places = list(_PLACEHOLDER.finditer(text))
+    is_way = sum(match["capitals"] is not None for match in places) > _MAX_MARKS
+    for match in places:
+        if is_way and match["capitals"]:
+            continue
         if not (match[0][0] == "X" and _ROMAN_BEFORE.search(text[: match.start()][-12:])):
             yield Slip("placeholder", match.span(), "A placeholder is still here.")
 
@@ -310,12 +318,15 @@ def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
         for why, pattern in _MARKS_AND_CAPITALS.items():
             matches = pattern.finditer(text, start, end)
             found[why] += (match.span(match.lastindex or 0) for match in matches)
+        cut = _LAST.search(text, start, end)
+        if long[k] and cut is not None and _BREAK.match(text, end):
+            found[_NO_STOP].append(cut.span())
         # Not where a title, verses or an example stand between.
         if not (long[k] and k and not text[spans[k - 1][1] : start].strip()):
             continue
         last, first = _LAST.search(text, *spans[k - 1]), _WORDS.match(text, start, end)
         if long[k - 1] and last is not None:
-            found["A full stop is missing at the end of the paragraph."].append(last.span())
+            found[_NO_STOP].append(last.span())
         elif first is not None and first[0].islower() and _ENDED.search(text, *spans[k - 1]):
             found["A sentence begins in lower case."].append(first.span())
     for why, places in found.items():

@@ -36,6 +36,7 @@ _DOUBLED = re.compile(
     r"about|can|could|would|should|not|him|which|where|has|have|behind|before|after|through|"
     r"between|against|without|under|across|while|who|how|these|those|did|then|"
     r"until|since|during|also|every|each|both|upon|onto|towards?|whose|only|some|any|went|looked|"
+    r"(?:in|on|of|to|at|for|from|with|by|into) (?:the|a|his|her|my|their)|"
     r"(?:(?<=, )|(?<=had ))in)\s+\1(?![\w'’-])(?!,?\s\1\b)",
     re.I,
 )
@@ -54,7 +55,7 @@ _PLACEHOLDER = re.compile(
     r"|(?i:\blorem ipsum\b)|@@+|\[\?+\]|\(\?{2,}\)|\((?:CHECK|TODO|VERIFY|NB)\b[^)\n]{0,60}\)"
     r"|(?i:\[(?:insert|name|todo|tk|tbd|check|describe|fix|add|more|scene|place|town|date|street|city"
     r"|country|title|year|month|day|amount|number|age|song|look up|find out|research|expand|rewrite"
-    r"|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
+    r"|make|brand|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
     r"|(?P<capitals>\[(?!REDACTED|DELETED|INAUDIBLE|ILLEGIBLE|SIC|END|SIGNED)[A-Z]{3,}[A-Z ?]*\])"
     r"|\([^()\n]{3,60}\?\?\)"
     r"|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)|(?i:\[\.{3} ?(?:to come|more)\])"
@@ -110,11 +111,11 @@ _MARKS_AND_CAPITALS = {
     "A mark of punctuation is missing at the end of this speech.": re.compile(
         rf"(?<!\w)[“\"][A-Z][^“”\"\n]+?([a-z]+[”\"]) (?:(?:I|he|she|they|we|[A-Z]\w+) (?:{_TAGS})|"
         rf"(?:{_TAGS}) (?:[A-Z]\w*|he|she|they))\b"
-        r"|[“\"][^“”\"\n]*(?<=[a-z]{2})([”\"])\Z"
+        r"|[“\"](?:[^“”\"\s]+\s+){5,}[^“”\"\s]*(?<=[a-z]{2})([”\"])\Z"
     ),
     "The sentence goes on after this speech, which ends with a comma then.": re.compile(
         rf"([a-z]+\.[”\"’]) (?:(?:{_TAGS}) (?:[A-Z]|he\b|she\b|they\b|the\b)|"
-        rf"(?:he|she|they|we) (?:{_TAGS}|tells?|adds?)\b)"
+        rf"(?:he|she|they|we) (?:{_TAGS}|tells?|adds?)\b|[A-Z]\w+ (?:{_TAGS})\.)"
     ),
     "The sentence goes on in lower case.": re.compile(
         rf",[”\"] (He|She|They|We|It|His|Her|The|My) [a-z]|[!?][”\"] (He|She|They) (?:{_TAGS})\."
@@ -131,8 +132,8 @@ _MARKS_AND_CAPITALS = {
         r"| \w+ (?:did|do|does) (?:you|he|she|they|we|I)) [^.!?”\"\n]*?(\w+\.[”\"’])"
         r"|[“\"](?:What|Where|Who|Why|How|When) (?:is|are|was|were|did|do|does|can|could|will) "
         r"(?:I|you|he|she|it|we|they) [^.!?”\"\n,]*?(\w+,[”\"])"
-        r"|[“\"‘](?:May|Can|Could|Was|Were|Is|Are|Did|Does|Do|Have|Has) (?:I|he|she|it|we|they|you|"
-        r"that|this) [^.!?,”\"’]+?(\w+,[”\"’]) "
+        r"|[“\"‘](?:(?:May|Can|Could|Was|Were|Is|Are|Did|Does|Do|Have|Has) (?:I|he|she|it|we|they|"
+        r"you|that|this)|(?:What|Where|Who)['’]s) (?:[^.!?,”\"’]+ )?(\w+,[”\"’]) "
         rf"(?:(?:{_TAGS}) (?:[A-Z][\w ]+|he|she|they|the \w+)|"
         rf"(?:[A-Z]\w+|he|she|they|I) (?:{_TAGS}))\."
         r"|, (?:has|had|is|was|did|do|does|were|are|could|would|ca|wo|should|have)n['’]t "

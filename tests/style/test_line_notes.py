@@ -192,6 +192,7 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "declined", "The sun persistently declined rise on that day of the year."),
         ("grammar", "somewhere.”", "“There’ll be money in it somewhere.” she tells the driver."),
         ("grammar", "”", "He looked at the vicar. “Ron would get up and walk here”"),
+        ("grammar", "I cant", "The vacant, significant applicant was elegant. I cant say why."),
         ("grammar", "me.”", "“That’s me.” Joyce said. The man looked at her for a while."),
         ("grammar", "third,’", "‘What’s on third,’ I asked. He looked at the lift and sighed."),
         ("doubled", "in the in the", "She dropped it in the in the bin on her way to the door."),
@@ -337,9 +338,11 @@ def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):
 
 
 def test_what_the_checker_finds_too_is_noted_once():
-    text = "It was infront of us everytime. It could of been anyone, and they had alot to say."
-    wanted = ["infront", "everytime", "could of", "alot"]
-    assert [place for kind, place in found(text) if kind == "grammar"] == wanted
+    text = (
+        "It was infront of us everytime in february. It could of been anyone, and had alot to say."
+    )
+    wanted = ["infront", "everytime", "february", "could of", "alot"]
+    assert [place for _, place in found(text)] == wanted
 
 
 def test_straight_quotation_marks_give_the_same_notes():

@@ -897,10 +897,10 @@ def read_lines(tools: TextTools, document: Document) -> LineReview:
         return LineReview(0, (), signature, "no_words")
     notes = [note for rule in RULES for note in rule(reading)]
     notes.sort(key=lambda note: (note.start, note.end, note.kind))
-    # The checker finds some of what a rule here does: "infront".
+    # The checker finds some of what a rule here does: "infront", "in february".
     found: list[LineNote] = []
     for note in notes:
-        same = (n for n in found[-2:] if n.kind == note.kind == "grammar")
+        same = (n for n in found[-2:] if {n.kind, note.kind} <= {"grammar", "spelling"})
         if not any(note.start < other.end for other in same):
             found.append(note)
     return LineReview(count_words(document.text), tuple(found), signature)

@@ -270,7 +270,7 @@ def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
             if left is None or not after.match(text, match.end(), end):
                 continue
             # Some writers use no apostrophes.
-            if "n't" in meant and text.count(match[0]) > _MAX_MARKS:
+            if "n't" in meant and len(re.findall(rf"\b{match[0]}\b", text)) > _MAX_MARKS:
                 continue
             first = _FIRST.search(left[0])
             # A name may be capitalized: the Isle.

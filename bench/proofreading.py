@@ -5,9 +5,8 @@
 Notes on edited books, novels and children's books by turns, are false but for the books' own
 errors: their number in 10,000 words, with Garwood's interval. In other passages of the same books
 an error is planted, of one kind after the other and drawn with a seed: the share that is noted, and
-the share of these notes that name the right word. With the margins that the product has and with
-higher ones. `--skip` leaves out so many books of each kind, for a round on others; `--show` prints
-the notes.
+the share of these notes that name the right word. `--skip` leaves out so many books of each kind,
+for a round on others; `--show` prints the notes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import corpora
 from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel
 from fabula.style import proofreading
-from fabula.style.proofreading import MARGINS, WrongWord, alternatives, wrong_words
+from fabula.style.proofreading import MARGINS, WrongWord, alternatives, likely_wrong, wrong_words
 from fabula.text import count_words, read_documents
 
 BOOKS = corpora.SHARED / "reference" / "gutenberg_novels.jsonl.gz", corpora.CHILDREN
@@ -102,6 +101,11 @@ def passages(document: Document) -> Iterator[str]:
             row = []
 
 
+def noted(model: SurprisalModel, document: Document) -> list[WrongWord]:
+    """What the product notes if nothing else is noted."""
+    return likely_wrong(wrong_words(model, document), 0, count_words(document.text))
+
+
 def show(text: str, one: WrongWord, what: str) -> None:
     near = " ".join(text[max(0, one.start - 50) : one.end + 40].split())
     print(
@@ -116,7 +120,7 @@ def main() -> None:
         planted=(corpora.sized(150, 9), "errors of all kinds together"),
     )  # fmt: skip
     texts = parts(given.skip)
-    clean: dict[str, list[float]] = {kind: [] for kind in MARGINS}
+    clean = dict.fromkeys(MARGINS, 0)
     n_words, seconds = 0, 0.0
     with corpora.scratch() as folder, SurprisalModel("local") as model:
         # Nothing was read before.
@@ -124,11 +128,11 @@ def main() -> None:
         print(f"{model.name}, rules {proofreading.PROOF_RULES}")
         for document in texts:
             begin = time.process_time()
-            found = wrong_words(model, document)
+            found = noted(model, document)
             seconds += time.process_time() - begin
             n_words += count_words(document.text)
             for one in found:
-                clean[one.kind].append(one.gain)
+                clean[one.kind] += 1
                 if given.show:
                     show(document.text, one, "edited")
             if n_words >= given.words:
@@ -137,7 +141,7 @@ def main() -> None:
             f"{n_words:,} words of edited books, {1000 * seconds / n_words:.1f} s per 1,000 words"
         )
         rng = random.Random(SEED)
-        right: dict[str, list[tuple[float, bool]]] = {kind: [] for kind in MARGINS}
+        right: dict[str, list[bool]] = {kind: [] for kind in MARGINS}
         n_planted = dict.fromkeys(MARGINS, 0)
         order = list(MARGINS)
         for document in texts:
@@ -152,27 +156,25 @@ def main() -> None:
                     wanted[len(whole) + place] = kind, word
                     n_planted[kind] += 1
                     whole += text + "\n\n"
-            for one in wrong_words(model, Document(document.id, whole)) if wanted else ():
+            for one in noted(model, Document(document.id, whole)) if wanted else ():
                 kind, word = wanted.get(one.start, (None, ""))
                 if kind is not None:
-                    right[kind].append((one.gain, one.other.lower() == word.lower()))
+                    right[kind].append(one.other.lower() == word.lower())
                 if given.show and (kind is None or one.other.lower() != word.lower()):
                     show(whole, one, f"beside planted ({word or 'none'})")
             if sum(n_planted.values()) >= given.planted:
                 break
-    print("kind       margin  false  in 10,000 words     planted  noted  right word")
-    for kind, least in MARGINS.items():
-        for margin in (least, least + 1, least + 2):
-            n = sum(gain >= margin for gain in clean[kind])
-            low = chi2.ppf(0.025, 2 * n) / 2 if n else 0.0
-            high = chi2.ppf(0.975, 2 * n + 2) / 2
-            rate, low, high = (10_000 * value / n_words for value in (n, low, high))
-            noted = [is_right for gain, is_right in right[kind] if gain >= margin]
-            share = len(noted) / max(1, n_planted[kind])
-            print(
-                f"{kind:10} {margin:5g} {n:7} {rate:6.2f} [{low:.2f}, {high:5.2f}] "
-                f"{n_planted[kind]:8} {share:6.0%} {sum(noted) / max(1, len(noted)):10.0%}"
-            )
+    print("kind        false  in 10,000 words     planted  noted  right word")
+    for kind in MARGINS:
+        n = clean[kind]
+        low = chi2.ppf(0.025, 2 * n) / 2 if n else 0.0
+        high = chi2.ppf(0.975, 2 * n + 2) / 2
+        rate, low, high = (10_000 * value / n_words for value in (n, low, high))
+        share = len(right[kind]) / max(1, n_planted[kind])
+        print(
+            f"{kind:10} {n:6} {rate:6.2f} [{low:.2f}, {high:5.2f}] "
+            f"{n_planted[kind]:8} {share:6.0%} {sum(right[kind]) / max(1, len(right[kind])):10.0%}"
+        )
 
 
 if __name__ == "__main__":

@@ -44,6 +44,8 @@ ALLOWED = {
     "studies/job.py: sum((remove(connection, id_, 'command line') for id_ in sorted(ids)))",
     "studies/units.py: sum((together[min(k, m), max(k, m)] for m in members))",
     "studies/units.py: sum(every)", "studies/units.py: sum(shares)",
+    "style/lines.py: sum(n_pasts)", "style/lines.py: sum(n_pasts[beside])",
+    "style/lines.py: sum(n_presents)", "style/lines.py: sum(n_presents[beside])",
     "text/grammar.py: sum((overlaps(word, marked) for word in words))",
     "text/parsing.py: sum((_is_word(token.text) for token in doc))",
     "text/sentences.py: sum(map(str.isalpha, part))", "text/sources.py: sum(sizes)",

@@ -33,9 +33,9 @@ SEA = " ".join(
 
 
 def told_of(*names: str) -> str:
-    """Twenty-two sentences about each person in turn."""
+    """Forty-two sentences about each person in turn."""
     acts = ("rowed home", "mended a net", "lit the stove", "counted the boats", "read a letter")
-    days = [(name, k) for name in names for k in range(1, 23)]
+    days = [(name, k) for name in names for k in range(1, 43)]
     return " ".join(f"On day {k} of the voyage {name} {acts[k % 5]}." for name, k in days)
 
 
@@ -181,7 +181,6 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "Each were", "They were shoes. Each were tucked in behind a stone."),
         ("grammar", "two hours", "It was two hours work at most."),
         ("grammar", "results of it was", "The results of it was still to be seen."),
-        ("spelling", "whitby", "She had a sister in whitby, and wrote to her."),
         ("spelling", "london", "They went to london by the early boat."),
         ("doubled", "behind behind", "He put the wire behind behind his ears."),
         ("grammar", "was walkers", "It was a holiday and there was walkers all over the road."),
@@ -209,6 +208,21 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "in from", "They met each other in from of the bonnet."),
         ("placeholder", "XX", "He had mended XX yards of the top wall."),
         ("placeholder", "[CITY NAME]", "He lived in a nursing home in [CITY NAME], with a view."),
+        ("grammar", "picks", f"{'It was late. She was cold. ' * 3} He picks up the ticket again."),
+        ("grammar", "turns", f"{'Ann rose. ' * 5} Ann shrugged her shoulders and turns to go."),
+        ("grammar", "Bernadettes", f"{'Bernadette rose. ' * 5} Bernadettes window came down."),
+        ("grammar", "began to felt", "She began to felt something like hope."),
+        ("grammar", "foot on the break", "She had her foot on the break, and nothing happened."),
+        ("grammar", "The", "It was a good throw. The did it five more times before dark."),
+        ("grammar", "would could", "No amount of scrubbing would could shift it."),
+        ("grammar", "then", "They did what they needed to. then she reached over and took it."),
+        ("grammar", "rose got", "Without replying, he rose got to his feet and went."),
+        ("grammar", "sprang", "A cool breeze had sprang up, and the clouds went by."),
+        ("placeholder", "[better word?]", "He gazed almost lovingly [better word?] at her."),
+        ("grammar", "as pale than", "He was not as pale than she was."),
+        ("grammar", "made there", "They made there way to a small clump of trees."),
+        ("grammar", "who.", "It was hatred for the woman who. As she grew, so did it."),
+        ("doubled", "in in", "She saw him a quarter of an hour later in in the card room."),
     ],
 )  # fmt: skip
 def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str):
@@ -331,6 +345,35 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("grammar", "A few hundreds of pounds was nothing to the paper that employed him."),
         ("grammar", "I cant say. I cant tell you. She said that I cant ask her about it."),
         ("spelling", "He said that they took ’im to the station and left him there."),
+        ("grammar", "He sat and ate. He always bets when he is angry. He lost, and he went home."),
+        ("grammar", "He sat. He got out his silver spurs and wept. She left tears and kisses."),
+        (
+            "grammar",
+            "As he sunk to the floor he saw the words. He feared lest he lose control of it.",
+        ),
+        ("grammar", "“Il y a ici une dame,” she said, “qui t’a vu.” The hon. member sat down."),
+        (
+            "grammar",
+            "“He’d of come. If he’d of lived he’d of been great. You’d of seen it,” she said.",
+        ),
+        (
+            "grammar",
+            "How did it use to be? He would just as soon I went, and so would all those men.",
+        ),
+        (
+            "grammar",
+            "As he said these words was heard a shot. The wild red cyclamen was out again.",
+        ),
+        ("spelling", "The valet de chambre had a slaty hue. He went to grub by san‑cta Mariia."),
+        ("spelling", f"{'Victoria came. ' * 5} They drove home from the sea in a victoria."),
+        ("name", f"{'Marie came. ' * 9} “Maria!” he cried. “Mari!” Then Octavia came."),
+        (
+            "doubled",
+            "She came in in the evening. Let him in in the morning, and take it in in time.",
+        ),
+        ("doubled", "Those that were were not the type. I ran and I ran and ran, and fell down."),
+        ("unclosed", "He read it aloud:\n\n“Dear Ann, they said.\n\nMother is ill.”\n\nIt rained."),
+        ("unclosed", "It said:\n\n“Fly at once. All is known.\n\n“—A friend.”\n\nHe fled to sea."),
     ],
 )
 def test_what_only_looks_like_it_is_not_noted(kind: str, text: str):

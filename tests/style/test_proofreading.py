@@ -12,7 +12,7 @@ from tests.conftest import if_installed
 from fabula.core.errors import ModelError
 from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel, Swap
-from fabula.style.proofreading import WrongWord, alternatives, wrong_words
+from fabula.style.proofreading import WrongWord, alternatives, likely_wrong, wrong_words
 
 pytest.importorskip("gguf", reason="surprisals need what 'fabula[local]' installs")
 pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[local]' installs")
@@ -146,6 +146,18 @@ def test_wrong_words_are_noted_and_what_is_meant_is_not(embedded: SurprisalModel
     assert noted(embedded, f"{PLAIN}\n\n{meant}") == []
 
 
+def test_where_errors_are_rare_a_word_must_gain_more():
+    found = [WrongWord(k, k + 1, "a", gain, "set") for k, gain in enumerate((4.5, 7.0, 9.0))]
+    gains = {
+        n: [one.gain for one in likely_wrong(found, n, 1_000)] for n in (9, 1, 0)
+    }  # fmt: skip
+    # By the logarithm of six errors in 1,000 words over those that the text has, here with half an
+    # error more, and the one word that gains five nats more than its margin: 0, 0.9 and 1.4.
+    assert gains == {9: [4.5, 7.0, 9.0], 1: [7.0, 9.0], 0: [7.0, 9.0]}
+    assert [one.gain for one in likely_wrong(found, 13, 70_000)] == [9.0]
+    assert likely_wrong([], 0, 0) == []
+
+
 @pytest.mark.long
 def test_one_thread_and_two_find_the_same_bytes(
     embedded: SurprisalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +188,7 @@ def test_the_report_has_the_notes_where_they_are_asked_for(
     assert notes[0]["why"] == "“no hurry, quiet shallow, the”: is “quite” meant?"
     signature = text["lines"]["signature"]
     assert f"|proofreading:4|model:{embedded.name}|" in signature
-    assert signature.endswith("|margins:4+10+8+4+7+5+3+1+5+8+10")
+    assert signature.endswith("|margins:4+10+8+4+7+5+3+1+5+8+10|usual:6")
     assert "Wrong word?" in page.read_text(encoding="utf-8")
     assert "smollm2" in " ".join(row["methods"])
     alone = invoke("report", "--only", "lines", draft, "--with", "proofreading").output

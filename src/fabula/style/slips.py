@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import pairwise
@@ -36,15 +36,17 @@ _DOUBLED = re.compile(
     r"about|can|could|would|should|not|him|which|where|has|have|behind|before|after|through|"
     r"between|against|without|under|across|while|who|how|these|those|did|then|"
     r"until|since|during|also|every|each|both|upon|onto|towards?|whose|only|some|any|went|looked|"
-    r"(?:in|on|of|to|at|for|from|with|by|into) (?:the|a|his|her|my|their)|"
-    r"(?:(?<=, )|(?<=had ))in)\s+\1(?![\w'’-])(?!,?\s\1\b)",
+    r"(?:in|on|of|to|at|for|from|with|by|into) (?:the|a|his|her|my|their)|in)"
+    r"\s+\1(?![\w'’-])(?!,?\s\1\b)",
     re.I,
 )
 """Words that are hardly ever doubled on purpose."""
 _VERB = re.compile(r"\s+(?:is|was|will|would|had|has|can|could|\w+s|\w+ed)\b")
 _MEANT_TWICE = re.compile(
-    r"\b(?:what|where|who|that|which|how|all)\b.{1,20} (is|was|are|were)\s+\1 \w$"
-    r"|\b(?:go|went|carr)\w* on\s+on \w$",
+    r"\b(?:what|where|who|that|which|how|all|only)\b.{,20} (is|was|are|were)\s+\1 \w$"
+    r"|\b(?:go|went|carr)\w* on\s+on \w$"
+    r"|\b(?:go|went|c[ao]m|set|burst|br[eo]a?k|get|got|let|took|tak|br[io]|mov|step|walk|s[ea]|h[ie]|"
+    r"them|it|me|us|you)\w* in\s+in \w$",
     re.I,
 )
 _CLAUSE = re.compile(r"\b(?:once|if|when|what|whatever|where|as|that)\s+\Z", re.I)
@@ -57,7 +59,7 @@ _PLACEHOLDER = re.compile(
     r"|country|title|year|month|day|amount|number|age|song|look up|find out|research|expand|rewrite"
     r"|make|brand|some(?:thing|one|where)|xx+)\b[^\]\n]{0,60}\])"
     r"|(?P<capitals>\[(?!REDACTED|DELETED|INAUDIBLE|ILLEGIBLE|SIC|END|SIGNED)[A-Z]{3,}[A-Z ?]*\])"
-    r"|\([^()\n]{3,60}\?\?\)"
+    r"|\([^()\n]{3,60}\?\?\)|\[[^\[\]\n]{4,60}\?\]"
     r"|(?i:<(?:insert|name|place|todo)\b[^>\n]{0,60}>)|(?i:\[\.{3} ?(?:to come|more)\])"
 )
 _ROMAN_BEFORE = re.compile(r"(?:chapter|part|book|canto|act|scene|louis|no\.?|psalm)\s+$", re.I)
@@ -70,13 +72,14 @@ _OWN = (
 )
 _START = r"""(?:(?<![^\n])|[.!?][”’"]*\s+|[“‘"])"""
 _END = r"""(?=\s*(?:[.,!?;:)”"’—]|$))"""
-_AGREES = re.compile(r"\b(?:was|were)\Z", re.I)
-"""A form that differs in dialect."""
+_AGREES = re.compile(r"\b(?:was|were)\Z|\A\w+ed\Z", re.I)
+"""A form that differs in dialect, or of a child: she was, she sended."""
 _MARK = re.compile(r"\b[a-z]{2,}[.!?][A-Z][a-z]+\b(?![./])|\b[a-z]+,[a-z]{2,}\b")
 """A mark of punctuation without a space after it."""
 _MARKS_TWICE = re.compile(r",\s?,|,\.(?!\.)|(?<=[a-z])\.\.(?!\.)|;;|[!?][.,](?=[”\"])")
 _SMALL = re.compile(
-    r"(?<=[a-z]{3}[.])(?<!\b(?:etc|esq|viz)[.])(?<!\b(?:Tues|advt|dept)[.])\s+([a-z]{2,})"
+    r"(?<![\w.’'])(?!(?:etc|esq|viz|pro|hon|tem|ult|advt|dept|inst|chap)[.])"
+    r"(?:[a-z]{3,}|[A-Z][a-z]{5,}|be|by|do|go|he|it|me|on|so|to|up|us)[.]\s+([a-z]{2,})"
 )
 """A sentence in lower case."""
 _MAX_MARKS = 2
@@ -86,7 +89,7 @@ _MISPLACED = re.compile(
 )
 """Contractions whose apostrophe stands before the n."""
 _AN = re.compile(
-    r"(?<!\ban )\b(a)\s+(?=[aeio]\w|u(?!n[aio]|s[eau]|til|ku|ro|ran|bi|vu))"
+    r"(?<!\ban )(?<!\by )(?<![’'])\b(a)\s+(?=[aeio]\w|u(?!n[aio]|s[eau]|til|ku|ro|ran|bi|vu))"
     r"(?!eu|ewe|one|once\b|oui|(?:in|on|at|of|and|is|as|or)\b)"
     r"|\b(a)\s+(?=(?:hour|honest|heir|honou?r)[a-z]*\b)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
 )
@@ -111,6 +114,8 @@ _MARKS_AND_CAPITALS = {
     "A mark of punctuation is missing at the end of this speech.": re.compile(
         rf"(?<!\w)[“\"][A-Z][^“”\"\n]+?([a-z]+[”\"]) (?:(?:I|he|she|they|we|[A-Z]\w+) (?:{_TAGS})|"
         rf"(?:{_TAGS}) (?:[A-Z]\w*|he|she|they))\b"
+        r"|‘[A-Z](?:[^‘’\n]|’(?=\w))+?([a-z]+’) (?:I|he|she|they|we|[A-Z]\w+) "
+        rf"(?:{_TAGS})\b"
         r"|[“\"](?:[^“”\"\s]+\s+){5,}[^“”\"\s]*(?<=[a-z]{2})([”\"])\Z"
     ),
     "The sentence goes on after this speech, which ends with a comma then.": re.compile(
@@ -126,18 +131,26 @@ _MARKS_AND_CAPITALS = {
         r" (?:[A-Z]|he\b|she\b)"
     ),
     "A question mark is probably missing at the end of this question.": re.compile(
-        r"[“\"‘](?:And |But |So |Well, )?(?i:what|where|who|why|how|when)(?:['’](?:s|re|d)|"
+        r"[“\"‘](?:And |But |So |Well, )?(?i:what|where|who|why|how|when)"
+        r"(?:['’](?:s|re|d)(?! (?:done|gone|left|more|past)\b)|"
         r" (?:is|are|was|were|did|do|does|have|has|can|could|would|will|should)"
-        r" (?!you do\W)(?:I|you|he|she|it|we|they|the|your|his|her|that|this)"
-        r"| \w+ (?:did|do|does) (?:you|he|she|they|we|I)) [^.!?”\"\n]*?(\w+\.[”\"’])"
+        r" (?!you (?:do|to)\b)(?:I|you|he|she|it|we|they|the|your|his|her|that|this)"
+        r"| \w+ (?:did|do|does) (?:you|he|she|they|we|I)) [^.!?”\"\n]*?(\w+\.[”\"’])(?!\w)"
         r"|[“\"](?:What|Where|Who|Why|How|When) (?:is|are|was|were|did|do|does|can|could|will) "
         r"(?:I|you|he|she|it|we|they) [^.!?”\"\n,]*?(\w+,[”\"])"
-        r"|[“\"‘](?:(?:May|Can|Could|Was|Were|Is|Are|Did|Does|Do|Have|Has) (?:I|he|she|it|we|they|"
-        r"you|that|this)|(?:What|Where|Who)['’]s) (?:[^.!?,”\"’]+ )?(\w+,[”\"’]) "
-        rf"(?:(?:{_TAGS}) (?:[A-Z][\w ]+|he|she|they|the \w+)|"
+        r"|[“\"‘](?:(?:May|Can|Could|Was|Were|Is|Are|Did|Does|Do|Has) (?:I|he|she|it|we|they|"
+        r"you|that|this)|(?:What|Where|Who)['’]s(?! done)) (?:[^.!?,”\"’]+ )?(\w+,[”\"’]) "
+        rf"(?:(?:{_TAGS}) (?:[A-Z](?!rs?\.|s\.)[\w ]+|he|she|they|the \w+)|"
         rf"(?:[A-Z]\w+|he|she|they|I) (?:{_TAGS}))\."
-        r"|, (?:has|had|is|was|did|do|does|were|are|could|would|ca|wo|should|have)n['’]t "
+        r"|, (?:has|had|is|was|did|do|does|were|are|should|have)n['’]t "
         r"((?:he|she|it|we|they|you|I)\.)"
+    ),
+    "One of these words is too many.": re.compile(
+        r"\b((?:would|could|should) (?:would|could|should|will|can|must|may|might))\b"
+    ),
+    "Something is missing at the end of this sentence.": re.compile(
+        r"[a-z]{2} ((?:the|a|an|my|our|your|their|every|and|or|because|although|than)\.)(?=[ ”\"])"
+        r"|(?:wo)?man (who\.)(?= )"
     ),
     "This is written with a capital.": re.compile(
         r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|july|september|october|"
@@ -177,6 +190,8 @@ _PLAIN_OPENING = re.compile(r"(?<![^\s—(\[])\"(?=\w)")
 _WITHIN = re.compile(r"‘(?:[^’]|(?<![.,!?…—])’)*\Z")
 """A single mark within, not closed yet."""
 _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
+_SIGNED, _DEAR = re.compile(r"[“\"]\s?[—–-]"), re.compile(r"\W(?:My )?[Dd]ear")
+_LEFT_OPEN, _MAX_LEFT = re.compile(r"“[^”\n]*\n+“"), 5
 _SINGLE = re.compile(
     r"(?<![\w.,!?…—-])['‘](?!(?:T(?:is|was|were|will|would)|Em|Cause|Til)\b)(?=[A-Z])"
 )
@@ -213,6 +228,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     yield from _unclosed_single(text, spans)
     yield from _marks(text, spans)
     articles: list[re.Match[str]] = []
+    instead: list[Slip] = []
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
             # "When you say it it sounds like her name", "what he is is a man", "what goes on on".
@@ -222,15 +238,16 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         for match in _PASTED.finditer(text, start, end):
             words = match[1].casefold().split()
-            # On and on and on and on; they dug and they dug; once you got it you got it.
+            # On and on and on and on; they dug and they dug and dug; once you got it you got it.
             goes_on = text[match.end() : end].lstrip().casefold().startswith(words[0])
-            is_meant = goes_on or words[0] == "and" or _CLAUSE.search(text[start : match.start()])
+            is_meant = (
+                goes_on
+                or "and" in (words[0], words[-1])
+                or _CLAUSE.search(text[start : match.start()])
+            )
             if len(set(words)) == len(words) and not is_meant:
                 yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
-        for slip in _instead(text, start, end):
-            is_spoken = overlaps(slip.place, speech)
-            if not (is_spoken and _AGREES.search(text, *slip.place)):
-                yield slip
+        instead += _instead(text, start, end)
         for match in _MISPLACED.finditer(text, start, end):
             meant = f"{match[1][:-3]}n{match[2]}t"
             yield Slip("grammar", match.span(), f"It is written “{meant}”.")
@@ -241,6 +258,12 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             for match in _AN.finditer(text, start, end)
             if text[match.end() : match.end() + 2].islower()
         )
+    # What is said again and again is meant.
+    spoken = Counter(slip.why for slip in instead if overlaps(slip.place, speech))
+    for slip in instead:
+        is_speech = spoken[slip.why] > _MAX_MARKS or _AGREES.search(text[slice(*slip.place)])
+        if not (is_speech and overlaps(slip.place, speech)):
+            yield slip
     # In speech it may be dialect.
     said = [match for match in articles if overlaps(match.span(), speech)]
     is_dialect = len(said) > _MAX_MARKS or any(
@@ -305,6 +328,7 @@ def _wrong_words() -> Mapping[str, Sequence[tuple[re.Pattern[str], re.Pattern[st
 def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
     """Marks of punctuation that are missing or twice there, and sentences in lower case."""
     found: dict[str, list[Place]] = defaultdict(list)
+    is_spaced = "\n\n" in text
     long = [len(_WORDS.findall(text, *span)) >= _MIN_ENDED for span in spans]
     for k, (start, end) in enumerate(spans):
         for match in _MARK.finditer(text, start, end):
@@ -322,8 +346,9 @@ def _marks(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
         cut = _LAST.search(text, start, end)
         if long[k] and cut is not None and _BREAK.match(text, end):
             found[_NO_STOP].append(cut.span())
-        # Not where a title, verses or an example stand between.
-        if not (long[k] and k and not text[spans[k - 1][1] : start].strip()):
+        # Not where a title, verses or an example stand between, nor within verses.
+        between = text[spans[k - 1][1] : start] if k else "-"
+        if not long[k] or between.strip() or (is_spaced and between.count("\n") < 2):
             continue
         last, first = _LAST.search(text, *spans[k - 1]), _WORDS.match(text, start, end)
         if long[k - 1] and last is not None:
@@ -340,8 +365,10 @@ def _is_verse(text: str, start: int, end: int) -> bool:
     lines = text[text.rfind("\n", 0, start) + 1 : end].strip("\n").split("\n")
     if any(line.startswith(_INDENTED) for line in lines):
         return True
-    is_short = max(map(len, lines)) < _SHORT_LINE
-    return len(lines) > 1 and (is_short or any(line[:1].isspace() for line in lines[1:]))
+    until = text.find("\n\n", end)
+    block = text[text.rfind("\n\n", 0, start) + 1 : until if until >= 0 else len(text)].strip("\n")
+    is_short = "\n" in block and max(map(len, block.split("\n"))) < _SHORT_LINE
+    return is_short or any(line[:1].isspace() for line in lines[1:])
 
 
 def _repeated_paragraphs(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
@@ -366,6 +393,8 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
     closed once.
     """
     was_open = False
+    # Stories told by somebody leave many speeches open.
+    is_told = len(_LEFT_OPEN.findall(text)) > _MAX_LEFT
     last_of_letter, last_end, is_after_verse = -1, 0, False
     for k, (start, end) in enumerate(spans):
         marks = list(_MARKS.finditer(text, start, end))
@@ -407,8 +436,11 @@ def _unclosed(text: str, spans: Sequence[Place]) -> Iterator[Slip]:
             spoken = text[open_at : min(end, open_at + 150)]
             is_tagged = _TAG.search(spoken) and not re.search(r" ['‘]", spoken) and not is_story
             goes_on = k + 1 < len(spans) and _OPENS.match(text, *spans[k + 1])
-            is_short = goes_on and not is_story and _is_said(text, open_at, end, spans[k + 1])
-            if last_of_letter > k or (goes_on and not (is_tagged or is_short)):
+            is_short = (
+                goes_on and not (is_story or is_told) and _is_said(text, open_at, end, spans[k + 1])
+            )
+            is_letter = last_of_letter > k or _DEAR.match(text, open_at)
+            if is_letter or (goes_on and not (is_tagged or is_short)):
                 continue
             amiss = open_at
         at = start if amiss is None else amiss
@@ -422,6 +454,7 @@ def _is_said(text: str, open_at: int, end: int, after: Place) -> bool:
     n_words = len(_WORDS.findall(text, open_at, end))
     marks = _MARKS.findall(text, *after)
     is_closed = len(marks) % 2 == 0 and not any(mark in _OPENING for mark in marks[1::2])
+    is_closed = is_closed and not _SIGNED.match(text, *after)
     return _MIN_SAID <= n_words <= _MAX_SAID and text[open_at:end].endswith(_ENDS) and is_closed
 
 

@@ -373,6 +373,7 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ),
         ("doubled", "Those that were were not the type. I ran and I ran and ran, and fell down."),
         ("unclosed", "He read it aloud:\n\n“Dear Ann, they said.\n\nMother is ill.”\n\nIt rained."),
+        ("unclosed", "It went:\n\n“Ah! if you knew\nwhat eyes can tell\n\nShe laughed at that."),
         ("unclosed", "It said:\n\n“Fly at once. All is known.\n\n“—A friend.”\n\nHe fled to sea."),
     ],
 )

@@ -146,6 +146,7 @@ _MAN = re.compile("men$")
 _GREETINGS = frozenset(("Hallo", "Hello", "Hullo"))
 _ABROAD = re.compile(r"\sd(?:e|u|es)\b")
 _FOREIGN = re.compile(r"\b(?:d|l)(?:e|u|a|es)\s\Z")
+"""What stands after a word of another language, and before one."""
 _BEFORE, _CAPITAL = re.compile(r"\w+(?=\s\Z)"), re.compile(r"\s[A-Z]")
 _NAMED_ONCE = 60_000
 """Characters of a text for each mention that the other name must have: a novel has many names."""
@@ -750,6 +751,7 @@ _PASTS = {
 }  # fmt: skip
 _ONLY_PASTS = frozenset(_PASTS) | word_set("got sat stood said told")
 _HELPING = word_set("had 'd was were did said")
+"""Forms that are hardly anything but a past, and what stands before one: "she had told"."""
 _ALSO_PASTS = word_set("become come run shrunk sprung stunk sunk")
 _PARTICIPLES = {done: past for past, done in _PASTS.items() if done not in _ALSO_PASTS}
 _SINGULAR = word_set(
@@ -781,7 +783,7 @@ _RELATIVES = word_set("that what which who whom whose")
 
 
 def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
-    """Wrong forms in narration, "had went", and possessives without their apostrophe."""
+    """Wrong forms in narration, "had went", verbs in a row, and possessives without apostrophe."""
     named = Counter(
         token.text
         for sentence in read.parsed

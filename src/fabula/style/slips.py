@@ -177,7 +177,8 @@ _SHOWN = 40
 """Characters of a paragraph after a quotation mark that are marked with it."""
 _MAX_LETTER = 12
 """Paragraphs of a letter that is quoted as one speech."""
-_SHORT_LINE, _INDENTED = 60, "    "
+_SHORT_LINE, _STANZA, _INDENTED = 60, 600, "    "
+"""The most characters of a line of verse, and of its stanza before it and after it."""
 _TAG = re.compile(
     r"(?:[,…-]|[.!?](?= [a-z])) (?!it )(?:[\w.]+ ){0,2}(?:said|asked|cried|replied|answered|"
     r"shouted|whispered|muttered|murmured|yelled|responded)\b"
@@ -190,6 +191,8 @@ _PLAIN_OPENING = re.compile(r"(?<![^\s—(\[])\"(?=\w)")
 _WITHIN = re.compile(r"‘(?:[^’]|(?<![.,!?…—])’)*\Z")
 """A single mark within, not closed yet."""
 _OPENS = re.compile(r"[\s>*_‘']*[“\"]")
+# How a signature begins and a letter; and a speech that is left open before the next one, as
+# often as stories told by somebody leave them.
 _SIGNED, _DEAR = re.compile(r"[“\"]\s?[—–-]"), re.compile(r"\W(?:My )?[Dd]ear")
 _LEFT_OPEN, _MAX_LEFT = re.compile(r"“[^”\n]*\n+“"), 5
 _SINGLE = re.compile(
@@ -365,10 +368,13 @@ def _is_verse(text: str, start: int, end: int) -> bool:
     lines = text[text.rfind("\n", 0, start) + 1 : end].strip("\n").split("\n")
     if any(line.startswith(_INDENTED) for line in lines):
         return True
-    until = text.find("\n\n", end)
-    block = text[text.rfind("\n\n", 0, start) + 1 : until if until >= 0 else len(text)].strip("\n")
-    is_short = "\n" in block and max(map(len, block.split("\n"))) < _SHORT_LINE
-    return is_short or any(line[:1].isspace() for line in lines[1:])
+    # A line of a stanza may be a paragraph; without blank lines there is none.
+    before = text[max(0, start - _STANZA) : start].rpartition("\n\n")
+    after = text[end : end + _STANZA].partition("\n\n")
+    is_stanza = (before[1] or start <= _STANZA) and (after[1] or end + _STANZA >= len(text))
+    stanza = f"{before[2]}{text[start:end]}{after[0]}".strip("\n").split("\n")
+    is_short = len(stanza) > 1 and max(map(len, stanza)) < _SHORT_LINE
+    return bool(is_stanza and is_short) or any(line[:1].isspace() for line in lines[1:])
 
 
 def _repeated_paragraphs(text: str, spans: Sequence[Place]) -> Iterator[Slip]:

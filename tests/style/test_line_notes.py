@@ -102,6 +102,7 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "go", "He go to the harbour in the morning, and nobody knew why."),
         ("renamed", "Victor", told_of("Henry", "Victor")),
         ("sentence", LIVED, f"{LIVED} It stood open. {LIVED}"),
+        ("sentence", f"Since then {LIVED}", f"Since then {LIVED}\n\nNo.\n\nSince then {LIVED}"),
         ("name", "Kathrine", thrice("Katherine", "Kathrine")),
         ("name", "Eleano", thrice("Eleanor", "Eleano")),
         ("name", "Waiter", thrice("Walter", "Waiter")),

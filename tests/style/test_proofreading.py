@@ -12,7 +12,14 @@ from tests.conftest import if_installed
 from fabula.core.errors import ModelError
 from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel, Swap
-from fabula.style.proofreading import WrongWord, alternatives, likely_wrong, wrong_words
+from fabula.style.contexts import suspects
+from fabula.style.proofreading import (
+    WHOLE_WORDS,
+    WrongWord,
+    alternatives,
+    likely_wrong,
+    wrong_words,
+)
 
 pytest.importorskip("gguf", reason="surprisals need what 'fabula[local]' installs")
 pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[local]' installs")
@@ -146,6 +153,55 @@ def test_wrong_words_are_noted_and_what_is_meant_is_not(embedded: SurprisalModel
     assert noted(embedded, f"{PLAIN}\n\n{meant}") == []
 
 
+def test_a_word_is_suspected_by_the_words_around_it():
+    right = (
+        'She knew that they had gone through the gate, though it was late. "There you are," he '
+        "said. It was quite dark, and its door had a new lock. By then the weather was worse than "
+        "ever, and nobody knew whether their boat was loose."
+    )
+    assert list(suspects(right)) == []
+    assert list(suspects("")) == []
+    wrong = {
+        "the rain came threw the roof": ("threw", "through"),
+        "he put his head round it's edge": ("it's", "its"),
+        "nobody knew weather she would come": ("weather", "whether"),
+        "her hands where shaking so hard": ("where", "were"),
+    }
+    for words, noted in wrong.items():
+        text = f"{right} After that {words}."
+        assert [(text[one.start : one.end], one.other) for one in suspects(text)] == [noted]
+    # Words in capitals and names are not.
+    assert list(suspects(f"{right} After that Mr Threw and the rain CAME THREW the roof.")) == []
+
+
+def test_of_a_long_text_only_suspects_are_read(
+    embedded: SurprisalModel, monkeypatch: pytest.MonkeyPatch
+):
+    n_read = 0
+
+    def gains(text: str, swaps: list[Swap], check: object) -> list[float | None]:
+        nonlocal n_read
+        n_read += len(text)
+        return original(text, swaps, check)  # type: ignore[arg-type]
+
+    original = embedded.gains
+    monkeypatch.setattr(embedded, "gains", gains)
+    plain = "\n\n".join([PLAIN] * (WHOLE_WORDS // len(PLAIN.split()) + 1))
+    # “To cold” and the missing “to” are found in texts that are read whole.
+    wrong = f"# Through\n\n{WRONG} Then he wanted go home. The rain came threw the roof."
+    text = f"{plain}\n\n{wrong}\n\n{plain}"
+    assert noted(embedded, text) == [
+        ("passed", "past"), ("Whose", "Who's"), ("threw", "through"),
+    ]  # fmt: skip
+    assert 0 < n_read < 5_000
+    n_read = 0
+    changed = text.replace("of the roof", "of his roof")
+    assert len(noted(embedded, changed)) == 3
+    assert n_read == 0
+    verse = "The rain came threw the roof,\nThe wind came threw the door,\nAnd it was loud."
+    assert noted(embedded, f"{plain}\n\n{verse}") == []
+
+
 def test_where_errors_are_rare_a_word_must_gain_more():
     found = [WrongWord(k, k + 1, "a", gain, "set") for k, gain in enumerate((4.5, 7.0, 9.0))]
     gains = {
@@ -187,8 +243,8 @@ def test_the_report_has_the_notes_where_they_are_asked_for(
     assert [one["text"] for one in notes] == ["quiet"]
     assert notes[0]["why"] == "“no hurry, quiet shallow, the”: is “quite” meant?"
     signature = text["lines"]["signature"]
-    assert f"|proofreading:4|model:{embedded.name}|" in signature
-    assert signature.endswith("|margins:4+10+8+4+7+5+3+1+5+8+10|usual:6")
+    assert f"|proofreading:5|model:{embedded.name}|" in signature
+    assert signature.endswith("|margins:4+10+8+4+7+5+3+1+5+8+10+5|usual:6")
     assert "Wrong word?" in page.read_text(encoding="utf-8")
     assert "smollm2" in " ".join(row["methods"])
     alone = invoke("report", "--only", "lines", draft, "--with", "proofreading").output

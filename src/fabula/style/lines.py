@@ -40,7 +40,7 @@ from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
-LINE_RULES = "14"
+LINE_RULES = "15"
 """Version: changes with any rule or threshold below."""
 
 _ECHO_WORDS = 20
@@ -58,8 +58,9 @@ _MIN_REPEATED = 6
 _BOOK, _NEARBY, _MIN_NEARBY, _MIN_FAR = 60_000, 3_000, 8, 10
 """Characters of a book, and of a sentence's distance to where it comes again nearby; its words
 there, and farther away."""
-_LONG_REPEATED = 15
-"""Sentences of this many words or more hardly repeat by chance."""
+_LONG_REPEATED, _MIN_ALONE = 15, 10
+"""Sentences of this many words or more hardly repeat by chance; and hardly on purpose, each in a
+paragraph of its own."""
 
 Place = tuple[int, int]
 
@@ -673,7 +674,7 @@ def _slips(read: Reading) -> Iterator[LineNote]:
         if len(again) != 1 or overlaps(again[0], whole):
             continue
         is_short, apart = len(key) < _LONG_REPEATED, again[0][0] - before[1]
-        is_refrain = is_short and alone.issuperset([before, *again])
+        is_refrain = len(key) < _MIN_ALONE and alone.issuperset([before, *again])
         # In a book sentences come again by themselves, and at once for emphasis.
         is_far = apart > _NEARBY and len(key) < _MIN_FAR
         is_chance = is_book and (is_far or (apart <= 1 and is_short))

@@ -7,10 +7,11 @@ misspellings, names in lower case, questions and people spoken to without their 
 that run on. Margins were chosen on fiction with many errors; where fewer are found, a word must
 gain more, since it is more often meant. `bench/proofreading.py` measures both on other texts.
 
-A text is read in stretches of some paragraphs, each after the last words before it and without
-anything else, so that a changed paragraph leaves the others as they were. Where stretches end
-depends on the paragraphs themselves: after a change they soon end where they did before. Verse and
-headings are not read, nor are words in capitals and names; paragraphs in dialect are left alone.
+Of a long text only those words are read that suit their neighbours badly (`contexts`), which takes
+seconds. Others are read in stretches of some paragraphs, each after the last words before it and
+without anything else, so that a changed paragraph leaves the others as they were. Where stretches
+end depends on the paragraphs themselves: after a change they soon end where they did before. Verse
+and headings are not read, nor words in capitals and names; paragraphs in dialect are left alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -30,6 +31,7 @@ from fabula.core.cached_results import Kept
 from fabula.core.types import Document
 from fabula.linguistic.metrics import frequencies
 from fabula.models.surprisal import SurprisalModel, Swap
+from fabula.style.contexts import Suspect, suspects
 from fabula.style.lines import CONFUSED, LineNote, LineReview, note_of
 from fabula.style.slips import BROAD, is_broad
 from fabula.text import count_words
@@ -37,13 +39,15 @@ from fabula.text.chapters import without_headings
 from fabula.text.sentences import encodable, overlaps, paragraph_spans
 from fabula.text.words import word_set
 
-PROOF_RULES = "4"
+PROOF_RULES = "5"
 """Version: changes with any rule or constant below, and with the sets."""
 MARGINS = {
     "set": 4.0, "slip": 10.0, "form": 8.0, "verb": 4.0, "missing": 7.0, "possessive": 5.0,
-    "question": 3.0, "address": 1.0, "sentence": 5.0, "name": 8.0, "spelling": 10.0,
+    "question": 3.0, "address": 1.0, "sentence": 5.0, "name": 8.0, "spelling": 10.0, "context": 5.0,
 }  # fmt: skip
 """Nats that another word must gain, by kind: sections of the list, and what is not listed."""
+WHOLE_WORDS = 10_000
+"""The most words of a text that is read whole."""
 _USUAL, _PLAIN_GAIN = 6.0, 4.0
 """Errors in 1,000 words of a draft for which the margins hold; a word that gains so much more than
 its margin counts as one of them."""
@@ -60,6 +64,8 @@ _SMALL = word_set(
 )
 _CONTEXT_CHARS = 500
 """About 120 tokens, read before each stretch."""
+_AFTER_CHARS, _MAX_BEFORE = 120, 4
+"""Read after a word that is suspected, and the most paragraphs before its own."""
 _MIN_CHARS, _MAX_CHARS = 1_600, 4_000
 """A stretch ends with the first chosen paragraph from the one, and before it exceeds the other."""
 _ONE_IN = 3
@@ -173,7 +179,9 @@ def likely_wrong(found: Sequence[WrongWord], n_noted: int, n_words: int) -> list
     n_errors = n_noted + sum(one >= _PLAIN_GAIN for one in above)
     rate = 1_000 * (n_errors + 0.5) / max(n_words, 1)
     least = max(0.0, math.log(_USUAL / rate))
-    return [one for one, by in zip(found, above, strict=True) if by >= least]
+    # What is suspected is rare enough.
+    pairs = zip(found, above, strict=True)
+    return [one for one, by in pairs if one.kind == "context" or by >= least]
 
 
 def _decided(model: SurprisalModel) -> str:
@@ -209,7 +217,10 @@ def wrong_words(
     # A word that is also in lower case is not a name.
     small = Counter(_LOWER.findall(text))
     names = {word for word in _CAPITALISED.findall(text) if word.lower() not in small}
-    stretches = list(_stretches(text))
+    if count_words(document.text) > WHOLE_WORDS:
+        stretches = list(suspected(text, suspects(text)))
+    else:
+        stretches = list(_stretches(text))
     kept: Kept[list[WrongWord]] = Kept(
         _decided(model),
         lambda found: [list(astuple(one)) for one in found],
@@ -246,6 +257,8 @@ class _Stretch:
     context: str
     paragraphs: tuple[tuple[int, str], ...]
     """Where each begins in the text, and its characters, with single line breaks as spaces."""
+    word: WrongWord | None = None
+    """The only word that is suspected."""
 
     @property
     def text(self) -> str:
@@ -253,7 +266,7 @@ class _Stretch:
 
     @property
     def key(self) -> str:
-        return f"{self.context}\n\n{self.text}"
+        return f"{self.context}\n\n{self.text}" + (f"\n\n{self.word}" if self.word else "")
 
     @property
     def end(self) -> int:
@@ -283,6 +296,26 @@ def _stretches(text: str) -> Iterator[_Stretch]:
         yield _Stretch(context, tuple(row))
 
 
+def suspected(text: str, words: Iterable[Suspect]) -> Iterator[_Stretch]:
+    """What is read of each suspected word: the end of what is before it, and a few words after."""
+    paragraphs, k = list(_paragraphs(text)), -1
+    for start, end, other, _ in words:
+        while k + 1 < len(paragraphs) and paragraphs[k + 1][0] <= start:
+            k += 1
+        if k < 0 or end > paragraphs[k][0] + len(paragraphs[k][1]):
+            continue  # Verse.
+        begin, read = paragraphs[k]
+        context = _last_words("", paragraphs[max(0, k - _MAX_BEFORE) : k])
+        if start - begin > _CONTEXT_CHARS:
+            cut = read.find(" ", start - begin - _CONTEXT_CHARS) + 1
+            begin, read, context = begin + cut, read[cut:], ""
+        read = read[: end - begin + _AFTER_CHARS]
+        own = text[start:end]
+        other = other.capitalize() if own[0].isupper() else other
+        word = WrongWord(start - begin, end - begin, other, 0.0, "context")
+        yield _Stretch(context, ((begin, read),), word)
+
+
 def _last_words(context: str, row: Sequence[tuple[int, str]]) -> str:
     read = "\n".join([context, *(words for _, words in row)]).strip()
     return read if len(read) <= _CONTEXT_CHARS else read[-_CONTEXT_CHARS:].partition(" ")[2]
@@ -299,14 +332,15 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
             yield first + part.start(), encodable(_SPACE.sub(" ", part[0].rstrip()))
 
 
-def _swaps(text: str) -> Iterator[tuple[WrongWord, Swap]]:
+def _swaps(stretch: _Stretch) -> Iterator[tuple[WrongWord, Swap]]:
     """What may be wrong in a stretch, with what would be read for it."""
+    text = stretch.text
+    if stretch.word is not None:
+        yield stretch.word, _swap(text, stretch.word)
+        return
     for start, end, other, kind in _others(text):
-        # Tokens begin with the space before a word.
-        space = " " * text[:start].endswith(" ")
-        margin = MARGINS[kind]
-        swap = Swap(start - len(space), end, space + other, margin, margin - _LACKS)
-        yield WrongWord(start, end, other, 0.0, kind), swap
+        one = WrongWord(start, end, other, 0.0, kind)
+        yield one, _swap(text, one)
     for match in _QUESTION.finditer(text):
         mark = text[match.end()]
         swap = Swap(match.end(1), match.end() + 1, f"?{mark}", MARGINS["question"])
@@ -324,6 +358,13 @@ def _swaps(text: str) -> Iterator[tuple[WrongWord, Swap]]:
         for small in _SMALL if is_free else ():
             swap = Swap(start - 1, start - 1, f" {small}", MARGINS["missing"], _MISSING_GAINS)
             yield WrongWord(start, end, f"{small} {word}", 0.0, "missing"), swap
+
+
+def _swap(text: str, word: WrongWord) -> Swap:
+    # Tokens begin with the space before a word.
+    space, margin = " " * text[: word.start].endswith(" "), MARGINS[word.kind]
+    begin = word.start - len(space)
+    return Swap(begin, word.end, space + word.other, margin, margin - _LACKS)
 
 
 def _others(text: str) -> Iterator[tuple[int, int, str, str]]:
@@ -395,7 +436,7 @@ def _read(
     """The best other word of each place that gains enough: by how much more than it must, since a
     margin says how seldom a word is written for another."""
     before = f"{stretch.context}\n" if stretch.context else ""
-    pairs = list(_swaps(stretch.text))
+    pairs = list(_swaps(stretch))
     n = len(before)
     moved = [replace(swap, start=swap.start + n, end=swap.end + n) for _, swap in pairs]
     gains: list[Any] = model.gains(before + stretch.text, moved, check) if pairs else []

@@ -40,7 +40,7 @@ from fabula.show.page import TEMPLATES
 from fabula.show.parts import Finding, Review, TextReview, numbers_of_review, part_of_finding
 from fabula.style.dictionary import OwnWords, own_words, without_words
 from fabula.style.lines import CONFUSED, LINE_KINDS
-from fabula.text import count_words, files_named, read_documents
+from fabula.text import files_named, read_documents
 from fabula.text.chapters import line_of, without_headings
 from fabula.text.sentences import overlaps
 from fabula.web import page_environment
@@ -61,9 +61,6 @@ _QUICK = ("originality", "lines")
 _OFF = tuple(kind.id for kind in LINE_KINDS.values() if not kind.is_on)
 _WHOLE = ("name", "sentence", CONFUSED)
 """Notes that need the whole text, or the model: they stay as long as their words do."""
-_PROOFREAD_WORDS = 5_000
-"""A draft of so many words is proofread unless the writer hides these notes: in a minute, last of
-all."""
 _MAX_CHARS = 30_000
 _MAX_COMPARED = 1_000_000
 """Maximum number of paragraph pairs to compare; beyond it, everything between has changed."""
@@ -607,7 +604,8 @@ def measure(version: Version, n_jobs: int, watch: Watch) -> None:
     """In a process of the desk: measure a version, and keep its report as it grows."""
     asked = Asked.read(version.asked)
     off, _ = Choices(version.folder.parent).line_kinds()
-    if count_words(version.text) <= _PROOFREAD_WORDS and CONFUSED not in off:
+    # Last of all, unless the writer hides these notes.
+    if CONFUSED not in off:
         asked = replace(asked, proofreading=True)
     # Answers about one version are not paid for again in the next.
     plan = asked.settings(n_jobs, version.folder.parent / "answers")

@@ -12,6 +12,7 @@ from tests.conftest import if_installed
 from fabula.core.errors import ModelError
 from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel, Swap
+from fabula.style import proofreading
 from fabula.style.contexts import suspects
 from fabula.style.proofreading import (
     WHOLE_WORDS,
@@ -200,6 +201,34 @@ def test_of_a_long_text_only_suspects_are_read(
     assert n_read == 0
     verse = "The rain came threw the roof,\nThe wind came threw the door,\nAnd it was loud."
     assert noted(embedded, f"{plain}\n\n{verse}") == []
+
+
+@pytest.mark.parametrize("asked", [("--only", "lines"), ("--out", "page.html")])
+def test_a_long_draft_is_proofread_unasked_where_there_is_a_model(
+    asked: tuple[str, ...],
+    embedded: SurprisalModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    pytest.importorskip("spacy", reason="lines need what 'fabula[nlp]' installs")
+    monkeypatch.chdir(tmp_path)
+    draft = Path("draft.txt")
+    draft.write_text(f"{PLAIN} Her hands where shaking so hard.\n", encoding="utf-8")
+
+    def kinds(*more: str) -> list[str]:
+        read = json.loads(invoke("report", draft, *asked, "--json", *more).stdout)
+        row = read[0] if isinstance(read, list) else read
+        lines = row["texts"][0]["lines"] if "texts" in row else row
+        assert ("|proofreading:" in lines["signature"]) == bool(lines["notes"])
+        assert not any(one["part"] == "proofreading" for one in row.get("left_out", ()))
+        return [note["kind"] for note in lines["notes"]]
+
+    assert kinds() == []
+    monkeypatch.setattr(proofreading, "WHOLE_WORDS", 20)
+    assert kinds() == ["confused"]
+    assert kinds("--without", "confused") == []
+    monkeypatch.setenv("FABULA_LOCAL_MODEL", "none.gguf")
+    assert kinds() == []
 
 
 def test_where_errors_are_rare_a_word_must_gain_more():

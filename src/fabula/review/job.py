@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -106,9 +107,10 @@ class InstrumentSettings(Processes, Matching):
 
     with_: tuple[str, ...] = setting(
         (),
-        help="Add what is off by default: fluency; proofreading (words wrong in their "
-        "place, by the embedded model, in 8 to 14 s per 1,000 words); or echo (a kind of note on "
-        "lines that is wrong more often than right); repeat it for several.",
+        help="Add what is off by default: fluency; proofreading (words wrong in their place, by "
+        "the embedded model, in 8 to 14 s per 1,000 words; on by default for drafts of over "
+        "10,000, in seconds); or echo (a kind of note on lines that is wrong more often than "
+        "right); repeat it for several.",
         unit="NAME",
         option="with",
         check=_is_off,
@@ -536,10 +538,12 @@ def _alone(
         return advise(texts[0], settings, page, progress=progress, confirm=confirm)
     if settings.only not in ("lines", "book"):
         return None
+    from fabula.models.surprisal import SurprisalModel
     from fabula.style.book import BookInstrument, book_tables, measure_book
     from fabula.style.dictionary import read_dictionary, without_words
     from fabula.style.lines import read_drafts
     from fabula.style.part import line_tables
+    from fabula.style.proofreading import proofread_drafts
 
     documents = list(check_documents(texts))
     if settings.only == "lines":
@@ -552,14 +556,13 @@ def _alone(
             chosen = read.lines.without(settings.without, settings.with_)
             notes.append(without_words(chosen, document.text, words))
             progress.advance(1)
-        if settings.asks("proofreading"):
-            from fabula.models.surprisal import SurprisalModel
-            from fabula.style.proofreading import proofread
-
-            progress.begin("proofreading", sum(len(document.text) for document in documents))
-            pairs = zip(documents, notes, strict=True)
-            with SurprisalModel("local") as model:
-                notes = [proofread(model, *pair, advance=progress.advance) for pair in pairs]
+        is_asked = settings.asks("proofreading")
+        if is_asked or CONFUSED not in settings.without:
+            with ExitStack() as stack:
+                notes = proofread_drafts(
+                    lambda: stack.enter_context(SurprisalModel("local")),
+                    documents, notes, progress, is_asked=is_asked,
+                )  # fmt: skip
         rows = [noted.to_row(draft) for draft, noted in zip(documents, notes, strict=True)]
         return Alone(line_tables(documents, notes), rows, list(map(flat, rows)))
     progress.begin("measuring chapters", len(documents))

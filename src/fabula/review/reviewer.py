@@ -36,8 +36,8 @@ from fabula.show.parts import LeftOut, Review, TextReview
 from fabula.stats.norms import GroupBook
 from fabula.style.dictionary import read_dictionary, without_words
 from fabula.style.fluency import FluencyMeasure, read_tokens
-from fabula.style.lines import Wanted, read_drafts, read_pieces
-from fabula.style.proofreading import proofread
+from fabula.style.lines import CONFUSED, Wanted, read_drafts, read_pieces
+from fabula.style.proofreading import proofread_drafts
 from fabula.text import check_documents, count_words
 from fabula.text.pipeline import SENTENCES, load_pipeline
 from fabula.text.wording import MaskedTexts
@@ -373,22 +373,26 @@ class Reviewer:
         return self._opened_models[name]
 
     def _proofread(self, review: Review, progress: Progress) -> Review:
-        """More notes on lines, by the embedded model: the slowest of what needs no other."""
-        if not self.plan.asks("proofreading"):
+        """More notes on lines, by the embedded model: of long texts in seconds, unasked; of others
+        the slowest of what needs no other."""
+        is_asked = self.plan.asks("proofreading")
+        if CONFUSED in self.plan.without or (not is_asked and "lines" not in review.signatures):
             return review
         if "lines" not in review.signatures:
             reason = "its notes stand among the notes on lines, which are missing"
             return _left_out(review, "proofreading", reason, _NLP_EXTRA)
-        progress.begin("proofreading", sum(len(text.document.text) for text in review.texts))
+        drafts = [text.document for text in review.texts]
+        notes = [text.results["lines"] for text in review.texts]
         try:
-            model, texts = self._opened_model("local"), []
-            for text in review.texts:
-                lines = text.results["lines"]
-                lines = proofread(model, text.document, lines, advance=progress.advance)
-                texts.append(text.having("lines", lines))
+            notes = proofread_drafts(
+                lambda: self._opened_model("local"), drafts, notes, progress, is_asked=is_asked
+            )
         except ModelError as error:
             return _left_out(review, "proofreading", str(error), _LOCAL_EXTRA)
-        return _signed(replace(review, texts=tuple(texts)), "lines", lines.signature)
+        texts = [t.having("lines", own) for t, own in zip(review.texts, notes, strict=True)]
+        # Of drafts that are proofread it says more.
+        signature = max((own.signature for own in notes), key=len)
+        return _signed(replace(review, texts=tuple(texts)), "lines", signature)
 
     def _others(self, review: Review, progress: Progress) -> Review:
         """Results of registered instruments, phrase lists and word ratings."""

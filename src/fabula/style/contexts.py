@@ -95,7 +95,8 @@ def _models() -> dict[str, list[tuple[str, float, float, _Weights]]]:
     """For each word those that may be meant, with the sign of their odds, the least, weights."""
     with as_file(files("fabula.style").joinpath("contexts.npz")) as path, np.load(path) as made:
         pairs, least, ends = made["pairs"], made["least"], made["ends"]
-        keys, weights, constants = made["keys"], made["weights"], made["constants"]
+        keys, constants = made["keys"], made["constants"]
+        weights = made["weights"].astype(np.float32)
     models: dict[str, list[tuple[str, float, float, _Weights]]] = {}
     for k, (first, second) in enumerate(pairs.tolist()):
         begin, end = (ends[k - 1] if k else 0), ends[k]

@@ -206,13 +206,12 @@ class LinesPart(NumbersPart):
 
     def methods_of(self, review: Review) -> str:
         parts = self.decided(review)
-        model, margins = (
-            parts.get("model", "").partition("@")[0],
-            parts.get("margins", "").split("+"),
-        )
+        model = parts.get("model", "").partition("@")[0]
+        margins = [float(one) for one in parts.get("margins", "0").split("+")]
         proofread = (
-            f" Words of a confusion set are noted if {model} finds another word of the set "
-            f"likelier by so many nats: {', '.join(margins)} for sets, slips and doubled words."
+            f" Words that may be wrong are those in whose place {model} finds another word or "
+            f"mark likelier, by {min(margins):g} to {max(margins):g} nats, and by more in a text "
+            "with few errors."
         )
         return (
             "Notes on lines (repetitions, names in two spellings, errors, matters of style) "

@@ -28,7 +28,9 @@ from string import ascii_lowercase
 from typing import Any
 
 from fabula.core.cached_results import Kept
+from fabula.core.errors import ModelError
 from fabula.core.types import Document
+from fabula.jobs.job import Progress
 from fabula.linguistic.metrics import frequencies
 from fabula.models.surprisal import SurprisalModel, Swap
 from fabula.style.contexts import Suspect, suspects
@@ -144,6 +146,43 @@ def _pattern() -> re.Pattern[str]:
     )
 
 
+def proofread_drafts(
+    opened: Callable[[], SurprisalModel],
+    drafts: Sequence[Document],
+    reviews: Sequence[LineReview],
+    progress: Progress,
+    *,
+    is_asked: bool,
+) -> list[LineReview]:
+    """The notes on drafts and on their words that may be wrong; if that is not asked for, on words
+    of long drafts only, where there is a model.
+
+    Raises `ModelError` if it is asked for.
+    """
+    chosen = {one.id for one in drafts if is_asked or is_long(one)}
+    if not chosen:
+        return list(reviews)
+    progress.begin("proofreading", sum(len(one.text) for one in drafts if one.id in chosen))
+    pairs = list(zip(drafts, reviews, strict=True))
+    try:
+        model = opened()
+        return [
+            proofread(model, draft, lines, advance=progress.advance)
+            if draft.id in chosen
+            else lines
+            for draft, lines in pairs
+        ]
+    except ModelError:
+        if is_asked:
+            raise
+        return list(reviews)
+
+
+def is_long(document: Document) -> bool:
+    """Whether proofreading takes seconds: only words that are suspected are read."""
+    return count_words(document.text) > WHOLE_WORDS
+
+
 def proofread(
     model: SurprisalModel,
     document: Document,
@@ -217,7 +256,7 @@ def wrong_words(
     # A word that is also in lower case is not a name.
     small = Counter(_LOWER.findall(text))
     names = {word for word in _CAPITALISED.findall(text) if word.lower() not in small}
-    if count_words(document.text) > WHOLE_WORDS:
+    if is_long(document):
         stretches = list(suspected(text, suspects(text)))
     else:
         stretches = list(_stretches(text))

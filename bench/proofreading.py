@@ -29,6 +29,8 @@ from fabula.text import count_words, read_documents
 BOOKS = corpora.SHARED / "reference" / "gutenberg_novels.jsonl.gz", corpora.CHILDREN
 EVERY, PART_CHARS, SEED = 11, 6000, 1
 MIN_WORDS = 60
+KINDS = [kind for kind in MARGINS if kind != "context"]
+"""Of a text that is read whole; `contexts.py` measures the others."""
 
 
 def parts(skip: int) -> Iterator[Document]:
@@ -75,11 +77,11 @@ def errors(text: str, kind: str, rng: random.Random) -> Iterator[tuple[int, int,
                 yield *match.span(), wrong, match.start(), match[0]
     else:
         # A set as likely as another, however frequent its words are.
-        pairs = [one for one, _ in proofreading._swaps(text) if one.kind == kind]
-        drawn = rng.choice(sorted({text[p.start : p.end].lower() for p in pairs} or {""}))
-        for one in pairs:
-            if text[one.start : one.end].lower() == drawn:
-                yield one.start, one.end, one.other, one.start, text[one.start : one.end]
+        pairs = [one[:3] for one in proofreading._others(text) if one[3] == kind]
+        drawn = rng.choice(sorted({text[start:end].lower() for start, end, _ in pairs} or {""}))
+        for start, end, other in pairs:
+            if text[start:end].lower() == drawn:
+                yield start, end, other, start, text[start:end]
 
 
 def planted(text: str, kind: str, rng: random.Random) -> tuple[str, tuple[int, str]] | None:
@@ -120,7 +122,7 @@ def main() -> None:
         planted=(corpora.sized(150, 9), "errors of all kinds together"),
     )  # fmt: skip
     texts = parts(given.skip)
-    clean = dict.fromkeys(MARGINS, 0)
+    clean = dict.fromkeys(KINDS, 0)
     n_words, seconds = 0, 0.0
     with corpora.scratch() as folder, SurprisalModel("local") as model:
         # Nothing was read before.
@@ -141,9 +143,9 @@ def main() -> None:
             f"{n_words:,} words of edited books, {1000 * seconds / n_words:.1f} s per 1,000 words"
         )
         rng = random.Random(SEED)
-        right: dict[str, list[bool]] = {kind: [] for kind in MARGINS}
-        n_planted = dict.fromkeys(MARGINS, 0)
-        order = list(MARGINS)
+        right: dict[str, list[bool]] = {kind: [] for kind in KINDS}
+        n_planted = dict.fromkeys(KINDS, 0)
+        order = KINDS
         for document in texts:
             whole, wanted = "", {}
             for text in passages(document):
@@ -165,7 +167,7 @@ def main() -> None:
             if sum(n_planted.values()) >= given.planted:
                 break
     print("kind        false  in 10,000 words     planted  noted  right word")
-    for kind in MARGINS:
+    for kind in KINDS:
         n = clean[kind]
         low = chi2.ppf(0.025, 2 * n) / 2 if n else 0.0
         high = chi2.ppf(0.975, 2 * n + 2) / 2

@@ -188,16 +188,16 @@ def test_of_a_long_text_only_suspects_are_read(
     original = embedded.gains
     monkeypatch.setattr(embedded, "gains", gains)
     plain = "\n\n".join([PLAIN] * (WHOLE_WORDS // len(PLAIN.split()) + 1))
-    # “To cold” and the missing “to” are found in texts that are read whole.
+    # The missing “to” is found in texts that are read whole.
     wrong = f"# Through\n\n{WRONG} Then he wanted go home. The rain came threw the roof."
     text = f"{plain}\n\n{wrong}\n\n{plain}"
     assert noted(embedded, text) == [
-        ("passed", "past"), ("Whose", "Who's"), ("threw", "through"),
+        ("to", "too"), ("passed", "past"), ("Whose", "Who's"), ("threw", "through"),
     ]  # fmt: skip
     assert 0 < n_read < 5_000
     n_read = 0
     changed = text.replace("of the roof", "of his roof")
-    assert len(noted(embedded, changed)) == 3
+    assert len(noted(embedded, changed)) == 4
     assert n_read == 0
     verse = "The rain came threw the roof,\nThe wind came threw the door,\nAnd it was loud."
     assert noted(embedded, f"{plain}\n\n{verse}") == []

@@ -78,9 +78,10 @@ class LocalModel:
         self.context_tokens: int | None = None
         self._prefix: str | None = None
         self._server: Any = None
+        self._is_asked = False
 
     async def __aenter__(self) -> Self:
-        self._prefix = None
+        self._prefix, self._is_asked = None, False
         self._turn = asyncio.Semaphore(self.n_parallel)
         await asyncio.to_thread(self._start)
         return self
@@ -108,6 +109,11 @@ class LocalModel:
     async def __aexit__(self, *error: object) -> None:
         # Dropping the last reference stops its threads and frees its memory.
         server, self._server = self._server, None
+        if server is not None and not self._is_asked:
+            # Stopped before its loop has begun, llama.cpp would go on for ever: an answer shows
+            # that it has.
+            request = {"messages": [{"role": "user", "content": "."}], "max_tokens": 1}
+            await asyncio.to_thread(server.handle_chat_completions, request)
         await asyncio.to_thread(lambda: server)
 
     async def ask(self, prompt: Prompt, sampling: Sampling, form: Form | None = None) -> Answer:
@@ -127,6 +133,7 @@ class LocalModel:
         if isinstance(form, Choice):
             request |= {"logprobs": True, "top_logprobs": _N_PROBABILITIES}
         ask, prefix = self._server.handle_chat_completions, prompt.prefix
+        self._is_asked = True
         async with self._turn:
             is_new = self.n_parallel == 1 and prefix != self._prefix
             self._prefix = prefix if is_new else self._prefix

@@ -9,8 +9,8 @@ are higher than in all but two in a million words of the books, which are right 
 own errors; a wrong word is where a book writes the other one. Words of which fewer than three in
 ten are suspected have no weights. `--read` has the embedded model read so many of the right and
 the wrong ones that are suspected, for each word and other: noted is what gains the product's
-margin. `--write` makes `contexts.npz` anew; the present one also has 57 novels of Standard Ebooks,
-which are in the public domain.
+margin. `--write` replaces `contexts.npz`. The one in the package was also fitted to 57 novels of
+Standard Ebooks, which are in the public domain.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Fitted(NamedTuple):
 def main() -> None:
     given = corpora.options(
         __doc__, books=("", "a folder of more books"), read=(0, "places to read"),
-        write=(False, "make contexts.npz anew"),
+        write=(False, "replace contexts.npz"),
     )  # fmt: skip
     texts = [text.translate(proofreading._PLAIN) for text in books(given.books)]
     tokens = [contexts.TOKEN.findall(text) for text in texts]
@@ -207,7 +207,7 @@ def is_noted(model: SurprisalModel, text: str, token: int, word: str, other: str
     begin = max(0, text.rfind("\n\n", 0, max(0, start - 1_000)))
     around = text[begin:start] + word + text[end : end + 200]
     place = start - begin
-    suspect = contexts.Suspect(place, place + len(word), other, 0.0)
+    suspect = contexts.Suspect(place, place + len(word), other)
     read = proofreading.suspected(around, [suspect])
     return any(proofreading._read(model, stretch, None) for stretch in read)
 

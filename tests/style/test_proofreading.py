@@ -196,8 +196,7 @@ def test_of_a_long_text_only_suspects_are_read(
     ]  # fmt: skip
     assert 0 < n_read < 5_000
     n_read = 0
-    changed = text.replace("of the roof", "of his roof")
-    assert len(noted(embedded, changed)) == 4
+    assert len(noted(embedded, f"{PLAIN}\n\n{text}")) == 4
     assert n_read == 0
     verse = "The rain came threw the roof,\nThe wind came threw the door,\nAnd it was loud."
     assert noted(embedded, f"{plain}\n\n{verse}") == []

@@ -38,13 +38,11 @@ _FREQUENT = word_set(
 
 
 class Suspect(NamedTuple):
-    """A word of a text, half-open in characters, the word that suits its place better, and by how
-    much more than it must: the natural logarithm of the odds."""
+    """A word of a text, half-open in characters, and the word that suits its place better."""
 
     start: int
     end: int
     other: str
-    above: float
 
 
 def features(tokens: Sequence[str], k: int) -> list[int]:
@@ -123,4 +121,4 @@ def suspects(text: str) -> Iterator[Suspect]:
         ]
         above, other = max(others)
         if above > 0:
-            yield Suspect(*match.span(), other, above)
+            yield Suspect(*match.span(), other)

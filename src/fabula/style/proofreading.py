@@ -42,7 +42,7 @@ from fabula.text.sentences import encodable, overlaps, paragraph_spans
 from fabula.text.words import word_set
 
 PROOF_RULES = "5"
-"""Version: changes with any rule or constant below, and with the sets."""
+"""Version: changes with any rule or constant below, with the sets and with `contexts.npz`."""
 MARGINS = {
     "set": 4.0, "slip": 10.0, "form": 8.0, "verb": 4.0, "missing": 7.0, "possessive": 5.0,
     "question": 3.0, "address": 1.0, "sentence": 5.0, "name": 8.0, "spelling": 10.0, "context": 5.0,
@@ -338,7 +338,7 @@ def _stretches(text: str) -> Iterator[_Stretch]:
 def suspected(text: str, words: Iterable[Suspect]) -> Iterator[_Stretch]:
     """What is read of each suspected word: the end of what is before it, and a few words after."""
     paragraphs, k = list(_paragraphs(text)), -1
-    for start, end, other, _ in words:
+    for start, end, other in words:
         while k + 1 < len(paragraphs) and paragraphs[k + 1][0] <= start:
             k += 1
         if k < 0 or end > paragraphs[k][0] + len(paragraphs[k][1]):

@@ -160,7 +160,7 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("spelling", "penrith", "The way to Penrith is long, and Penrith is dull. He saw penrith."),
         ("name", "Cecilly", "Then Cecily came, and so did I. " * 20 + "Cecilly began to cry."),
         ("placeholder", "(CHECK)", "It was in the hall in Leeds (CHECK), eleven miles off."),
-        ("grammar", "tried to breath", "He tried to breath. It was dark."),
+        ("grammar", "to breath", "He tried to breath. It was dark."),
         ("grammar", 'there"', 'She sat up. "There is someone in there" she said.'),
         ("grammar", 'about."', '"Kids messing about." said Mr Pruitt, and went in.'),
         ("grammar", "He", 'It was late. "I know it well," He told the driver.'),
@@ -217,13 +217,26 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "The", "It was a good throw. The did it five more times before dark."),
         ("grammar", "would could", "No amount of scrubbing would could shift it."),
         ("grammar", "then", "They did what they needed to. then she reached over and took it."),
-        ("grammar", "rose got", "Without replying, he rose got to his feet and went."),
+        ("grammar", "he rose got", "Without replying, he rose got to his feet and went."),
         ("grammar", "sprang", "A cool breeze had sprang up, and the clouds went by."),
         ("placeholder", "[better word?]", "He gazed almost lovingly [better word?] at her."),
         ("grammar", "as pale than", "He was not as pale than she was."),
         ("grammar", "made there", "They made there way to a small clump of trees."),
         ("grammar", "who.", "It was hatred for the woman who. As she grew, so did it."),
         ("doubled", "in in", "She saw him a quarter of an hour later in in the card room."),
+        ("grammar", "did not talked", "He did not talked while he worked."),
+        ("grammar", "would had", "He would had have heard it too."),
+        ("grammar", "She had wipe", "She had wipe her face before she could answer."),
+        ("grammar", "might written", "She looked, as though the number might written there."),
+        ("grammar", "might having", "I think she might having a last look round."),
+        ("grammar", "she's not did", "She had my hand, which she's not did since then."),
+        ("grammar", "had being", "It looked like something that had being trimmed."),
+        ("grammar", "had stop taking", "Gwen found that she had stop taking bookings."),
+        ("grammar", "a my", "I put a my hand on her arm and we stopped."),
+        ("grammar", "the was", "I looked up, the was probably the last time."),
+        ("grammar", "They", "They filed until dark They slept in the hall."),
+        ("grammar", "been", "The boy was called Oru. He been sent to her in the spring."),
+        ("grammar", 'run."', '"Does it run." The man looked at him.'),
     ],
 )  # fmt: skip
 def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str):
@@ -233,6 +246,13 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
+        (
+            "grammar",
+            "Lady Dormer’s will divided this fortune. The old gate could bring them in. He wanted "
+            "to found a museum, and should anything befall him, he must needs sing. “My mind was "
+            "took up with it, like,” he said. “They ain’t went and would gone,” she said. By the "
+            "by, he liked the would-be poet. “Would you look at that.” Yes, my lady said My lord.",
+        ),
         ("echo", "They tore the contract limb by limb, shoulder to shoulder, without a word."),
         ("echo", "“A lantern!” he said. “Give me the lantern and go.”"),
         ("spelling", "Then the doxing began, and the prepper in his haute couture went home."),

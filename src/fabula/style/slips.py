@@ -16,6 +16,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import NamedTuple
 
+from fabula.style.beside import MISFIT
 from fabula.text.sentences import overlaps
 
 Place = tuple[int, int]
@@ -45,6 +46,8 @@ _VERB = re.compile(r"\s+(?:is|was|will|would|had|has|can|could|\w+s|\w+ed)\b")
 _MEANT_TWICE = re.compile(
     r"\b(?:what|where|who|that|which|how|all|only)\b.{,20} (is|was|are|were)\s+\1 \w$"
     r"|\b(?:go|went|carr)\w* on\s+on \w$"
+    r"|\b(?:be|been|was|were) in\s+in \w$"
+    r"|(?:\bdealt|\w(?:ed|ing|in['’]))\s+(in|on|for|with)\s+\2 \w$"
     r"|\b(?:go|went|c[ao]m|set|burst|br[eo]a?k|get|got|let|took|tak|br[io]|mov|step|walk|s[ea]|h[ie]|"
     r"them|it|me|us|you)\w* in\s+in \w$",
     re.I,
@@ -89,7 +92,7 @@ _MISPLACED = re.compile(
 )
 """Contractions whose apostrophe stands before the n."""
 _AN = re.compile(
-    r"(?<!\ban )(?<!\by )(?<![’'])\b(a)\s+(?=[aeio]\w|u(?!n[aio]|s[eau]|til|ku|ro|ran|bi|vu))"
+    r"(?<!\ban )(?<!\by )(?<![’'])\b(a)\s+(?=[aeio]\w|u(?!n[aio]|s[eau]|til|ku|ro|ran|bi|vu|pas))"
     r"(?!eu|ewe|one|once\b|oui|(?:in|on|at|of|and|is|as|or)\b)"
     r"|\b(a)\s+(?=(?:hour|honest|heir|honou?r)[a-z]*\b)|\b(an)\s+(?=[bcdfgjklmpqstvwxyz][a-z])"
 )
@@ -104,9 +107,11 @@ BROAD = re.compile(
 _MIN_BROAD, _BROAD_CHARS = 3, 1_800
 """Marks of a text in dialect, and the most characters for each."""
 _SENTENCE = re.compile(
-    r"(?<=[a-z]{2}\s)(?:He|She|They|We|It|His|Her|Their|Then|There|But|When)"
+    r"(?<=[a-z]{2}\s)(?:(?:They|She|We|Then|There|The|It|My(?! (?:lady|lord|dear))|Their)"
+    r"(?=\s[a-z])"
+    r"|(?:He|His|Her|When|But)"
     r"(?=\s(?:was|were|had|has|is|could|would|did|said|looked|went|took|turned|came|knew|felt|saw|"
-    r"will|can|never|just|he|she|they|it|I|the|a|his|her)\b)"
+    r"will|can|never|just|he|she|they|it|I|the|a|his|her)\b))"
 )
 """A capital in the middle of a sentence."""
 _TAGS = "said|asked|replied|whispered|shouted|cried|answered|muttered|murmured|says?|asks?"
@@ -128,7 +133,7 @@ _MARKS_AND_CAPITALS = {
     "A sentence begins in lower case.": re.compile(rf"\b(?:{_TAGS})\. [“\"]([a-z]+)"),
     "After the speech the sentence goes on in lower case.": re.compile(
         r"\w[,!?][”\"’] (Said|Asked|Replied|Whispered|Shouted|Cried|Answered|Muttered)"
-        r" (?:[A-Z]|he\b|she\b)"
+        r" (?:[A-Z]|he\b|she\b|the\b|an?\b|his\b|her\b|my\b)"
     ),
     "A question mark is probably missing at the end of this question.": re.compile(
         r"[“\"‘](?:And |But |So |Well, )?(?i:what|where|who|why|how|when)"
@@ -136,14 +141,25 @@ _MARKS_AND_CAPITALS = {
         r" (?:is|are|was|were|did|do|does|have|has|can|could|would|will|should)"
         r" (?!you (?:do|to)\b)(?:I|you|he|she|it|we|they|the|your|his|her|that|this)"
         r"| \w+ (?:did|do|does) (?:you|he|she|they|we|I)) [^.!?”\"\n]*?(\w+\.[”\"’])(?!\w)"
+        r"|[“\"‘](?:And |But |So |Well, )?How (?:much|many|long|far|old|often) (?:[a-z]+ )?"
+        r"(?:is|are|was|were|did|do|does|will|would|can|could|has|have) "
+        r"[^.!?”\"\n]*?(\w+\.[”\"’])(?!\w)"
         r"|[“\"](?:What|Where|Who|Why|How|When) (?:is|are|was|were|did|do|does|can|could|will) "
         r"(?:I|you|he|she|it|we|they) [^.!?”\"\n,]*?(\w+,[”\"])"
+        r"|[“\"‘](?:(?:And|But|So|Well),? )?(?:(?:Does|Did|Are|Is|Was|Were|Have|Has) "
+        r"(?:you|he|she|it|we|they|this|there)|Do (?:you|they|we)|"
+        r"(?:Can|Could|Will|Would) (?:I|he|she|it|we|they)) (?=[a-z])[^.!?,”\"’\n]*?"
+        r"(\w+\.[”\"’])(?!\w)"
         r"|[“\"‘](?:(?:May|Can|Could|Was|Were|Is|Are|Did|Does|Do|Has) (?:I|he|she|it|we|they|"
         r"you|that|this)|(?:What|Where|Who)['’]s(?! done)) (?:[^.!?,”\"’]+ )?(\w+,[”\"’]) "
         rf"(?:(?:{_TAGS}) (?:[A-Z](?!rs?\.|s\.)[\w ]+|he|she|they|the \w+)|"
         rf"(?:[A-Z]\w+|he|she|they|I) (?:{_TAGS}))\."
         r"|, (?:has|had|is|was|did|do|does|were|are|should|have)n['’]t "
         r"((?:he|she|it|we|they|you|I)\.)"
+    ),
+    "A comma is missing after the one who is spoken to.": re.compile(
+        r"[“\"‘](Mum|Mom|Mam|Dad|Mother|Father|Gran|Grandma|Grandpa|Sir|Doctor|Miss|Auntie|Uncle) "
+        r"(?:have|are|did|do|were|can|could|will|would) (?:you|I|we)\b"
     ),
     "One of these words is too many.": re.compile(
         r"\b((?:would|could|should) (?:would|could|should|will|can|must|may|might))\b"
@@ -166,7 +182,7 @@ _SAID = re.compile(
 """Speech that is closed but was not opened."""
 _PLURAL = re.compile(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|several|many|both|[Tt]here (?:were|are))\s+"
-    r"(?!wo?men|children|people|an?other)([a-z]{3,}['’]s)"
+    r"(?!(?:wo)?men|children|people|an?other)([a-z]{3,}['’]s)"
     r"(?=\s+(?:and|or|in|on|at|with|from|who|that|parked)\b|\s*[.,;!?])"
     r"|\b(?:the|these|those|some|all|his|her|my|our|their)\s+([a-z]{3,}['’]s)(?=\s+(?:were|are|have)\b)"
 )
@@ -251,6 +267,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             if len(set(words)) == len(words) and not is_meant:
                 yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         instead += _instead(text, start, end)
+        instead += _beside(text, start, end, speech)
         for match in _MISPLACED.finditer(text, start, end):
             meant = f"{match[1][:-3]}n{match[2]}t"
             yield Slip("grammar", match.span(), f"It is written “{meant}”.")
@@ -306,6 +323,16 @@ def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
             why = f"“{match[0]}” does not fit here; “{meant}” was probably meant."
             yield Slip("grammar", (begin, match.end()), why)
             break
+
+
+def _beside(text: str, start: int, end: int, speech: Sequence[Place]) -> Iterator[Slip]:
+    """Words that cannot stand beside each other, but for those in dialect."""
+    for match in MISFIT.finditer(text, start, end):
+        near = max(0, match.start() - 200), match.end() + 200
+        is_dialect = match["told"] or BROAD.search(text, *near)
+        if not (is_dialect and overlaps(match.span(), speech)):
+            why = f"“{match[0]}”: one of these words is wrong, or one is missing."
+            yield Slip("grammar", match.span(), why)
 
 
 @functools.cache

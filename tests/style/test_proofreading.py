@@ -12,7 +12,6 @@ from tests.conftest import if_installed
 from fabula.core.errors import ModelError
 from fabula.core.types import Document
 from fabula.models.surprisal import SurprisalModel, Swap
-from fabula.style import proofreading
 from fabula.style.contexts import suspects
 from fabula.style.proofreading import (
     WHOLE_WORDS,
@@ -203,7 +202,7 @@ def test_of_a_long_text_only_suspects_are_read(
 
 
 @pytest.mark.parametrize("asked", [("--only", "lines"), ("--out", "page.html")])
-def test_a_long_draft_is_proofread_unasked_where_there_is_a_model(
+def test_suspected_words_are_read_unasked_where_there_is_a_model(
     asked: tuple[str, ...],
     embedded: SurprisalModel,
     tmp_path: Path,
@@ -212,22 +211,22 @@ def test_a_long_draft_is_proofread_unasked_where_there_is_a_model(
     pytest.importorskip("spacy", reason="lines need what 'fabula[nlp]' installs")
     monkeypatch.chdir(tmp_path)
     draft = Path("draft.txt")
-    draft.write_text(f"{PLAIN} Her hands where shaking so hard.\n", encoding="utf-8")
+    # The missing “to” is found in texts that are read whole.
+    wrong = "Her hands where shaking so hard, and he wanted run home."
+    draft.write_text(f"{PLAIN} {wrong}\n", encoding="utf-8")
 
-    def kinds(*more: str) -> list[str]:
+    def texts(*more: str) -> list[str]:
         read = json.loads(invoke("report", draft, *asked, "--json", *more).stdout)
         row = read[0] if isinstance(read, list) else read
         lines = row["texts"][0]["lines"] if "texts" in row else row
-        assert ("|proofreading:" in lines["signature"]) == bool(lines["notes"])
+        assert ("|whole:0" in lines["signature"]) == bool(lines["notes"])
         assert not any(one["part"] == "proofreading" for one in row.get("left_out", ()))
-        return [note["kind"] for note in lines["notes"]]
+        return [note["text"] for note in lines["notes"]]
 
-    assert kinds() == []
-    monkeypatch.setattr(proofreading, "WHOLE_WORDS", 20)
-    assert kinds() == ["confused"]
-    assert kinds("--without", "confused") == []
+    assert texts() == ["where"]
+    assert texts("--without", "confused") == []
     monkeypatch.setenv("FABULA_LOCAL_MODEL", "none.gguf")
-    assert kinds() == []
+    assert texts() == []
 
 
 def test_where_errors_are_rare_a_word_must_gain_more():
@@ -271,8 +270,8 @@ def test_the_report_has_the_notes_where_they_are_asked_for(
     assert [one["text"] for one in notes] == ["quiet"]
     assert notes[0]["why"] == "“no hurry, quiet shallow, the”: is “quite” meant?"
     signature = text["lines"]["signature"]
-    assert f"|proofreading:5|model:{embedded.name}|" in signature
-    assert signature.endswith("|margins:4+10+8+4+7+5+3+1+5+8+10+5|usual:6")
+    assert f"|proofreading:6|model:{embedded.name}|" in signature
+    assert signature.endswith("|margins:4+10+8+4+7+5+3+1+5+8+10+5|usual:6|whole:10000")
     assert "Wrong word?" in page.read_text(encoding="utf-8")
     assert "smollm2" in " ".join(row["methods"])
     alone = invoke("report", "--only", "lines", draft, "--with", "proofreading").output

@@ -239,7 +239,7 @@ def test_a_short_draft_is_proofread_unless_its_notes_are_hidden(client: TestClie
     draft(client, desk, "/piece/0001/versions", text=f"{text} It rained.")
     when_over(client, "/piece/0001/2")
     read = [load(one) for one in desk.drafts.pieces()[0].versions]
-    assert ["proofreading" in one.review.signatures["lines"] for one in read if one] == [
+    assert ["|whole:10000" in one.review.signatures["lines"] for one in read if one] == [
         True,
         False,
     ]

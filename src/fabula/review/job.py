@@ -107,10 +107,9 @@ class InstrumentSettings(Processes, Matching):
 
     with_: tuple[str, ...] = setting(
         (),
-        help="Add what is off by default: fluency; proofreading (words wrong in their place, by "
-        "the embedded model, in 8 to 14 s per 1,000 words; on by default for drafts of over "
-        "10,000, in seconds); or echo (a kind of note on lines that is wrong more often than "
-        "right); repeat it for several.",
+        help="Add what is off by default: fluency; proofreading (the embedded model reads all "
+        "words of texts of at most 10,000, in 8 to 14 s per 1,000, not only suspected ones); or "
+        "echo (a kind of note on lines that is wrong more often than right); repeat for several.",
         unit="NAME",
         option="with",
         check=_is_off,

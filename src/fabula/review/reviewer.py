@@ -373,8 +373,8 @@ class Reviewer:
         return self._opened_models[name]
 
     def _proofread(self, review: Review, progress: Progress) -> Review:
-        """More notes on lines, by the embedded model: of long texts in seconds, unasked; of others
-        the slowest of what needs no other."""
+        """More notes on lines, by the embedded model: on suspected words unasked; on others the
+        slowest of what needs no other."""
         is_asked = self.plan.asks("proofreading")
         if CONFUSED in self.plan.without or (not is_asked and "lines" not in review.signatures):
             return review
@@ -390,9 +390,7 @@ class Reviewer:
         except ModelError as error:
             return _left_out(review, "proofreading", str(error), _LOCAL_EXTRA)
         texts = [t.having("lines", own) for t, own in zip(review.texts, notes, strict=True)]
-        # Of drafts that are proofread it says more.
-        signature = max((own.signature for own in notes), key=len)
-        return _signed(replace(review, texts=tuple(texts)), "lines", signature)
+        return _signed(replace(review, texts=tuple(texts)), "lines", notes[0].signature)
 
     def _others(self, review: Review, progress: Progress) -> Review:
         """Results of registered instruments, phrase lists and word ratings."""

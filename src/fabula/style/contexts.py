@@ -26,6 +26,8 @@ TOKEN = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)*|\d+|[.!?;:,\"—–()…-]|\n\n+")
 _BREAK, _ENDS = "\n", '.!?"\n'
 _WIDTH = 3
 """Tokens on each side."""
+SLACK = 1.0
+"""By how much less than a word's own threshold the odds of the other may be."""
 _FREQUENT = word_set(
     "the a an of to in and that was he it his her i with as had for at on you not be she him but "
     "said is by from they all were which my me there so one this if have or when no what been up "
@@ -38,11 +40,13 @@ _FREQUENT = word_set(
 
 
 class Suspect(NamedTuple):
-    """A word of a text, half-open in characters, and the word that suits its place better."""
+    """A word of a text, half-open in characters, and the word that suits its place better; and by
+    how many nats its odds are below the threshold."""
 
     start: int
     end: int
     other: str
+    below: float
 
 
 def features(tokens: Sequence[str], k: int) -> list[int]:
@@ -120,5 +124,5 @@ def suspects(text: str) -> Iterator[Suspect]:
             for other, sign, least, weights in models
         ]
         above, other = max(others)
-        if above > 0:
-            yield Suspect(*match.span(), other)
+        if above > -SLACK:
+            yield Suspect(*match.span(), other, max(0.0, -above))

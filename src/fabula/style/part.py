@@ -209,10 +209,15 @@ class LinesPart(NumbersPart):
         model = parts.get("model", "").partition("@")[0]
         margins = [float(one) for one in parts.get("margins", "0").split("+")]
         proofread = (
-            f" Words that may be wrong are those in whose place {model} finds another word or "
-            f"mark likelier, by {min(margins):g} to {max(margins):g} nats, and by more in a text "
-            "with few errors."
+            " Words that may be wrong are those that suit their neighbours badly, and in whose "
+            f"place {model} finds another one likelier, by {margins[-1]:g} nats."
         )
+        if parts.get("whole", "0") != "0":
+            proofread += (
+                f" It reads texts of at most {int(parts['whole']):,} words whole: there words and "
+                f"marks are noted that gain {min(margins):g} to {max(margins):g} nats, and more in "
+                "a text with few errors."
+            )
         return (
             "Notes on lines (repetitions, names in two spellings, errors, matters of style) "
             f"follow Fabula's rules, version {parts.get('rules', '')}; errors of grammar "

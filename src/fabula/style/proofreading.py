@@ -1,17 +1,19 @@
 """Wrong words that no dictionary finds, such as "there" for "their", by the embedded model.
 
-Each word of a confusion set is compared with the others of its set in its place: by how many nats
-of likelihood would the text gain, the word and the eight tokens after it? Noted is the best of
-those that gain a margin. So are other forms of a verb, a small word that is missing, possessives,
-misspellings, names in lower case, questions and people spoken to without their mark, and sentences
-that run on. Margins were chosen on fiction with many errors; where fewer are found, a word must
-gain more, since it is more often meant. `bench/proofreading.py` measures both on other texts.
+A word that suits its neighbours badly (`contexts`) is compared with the other one in its place: by
+how many nats of likelihood would the text gain, the word and the eight tokens after it? It is noted
+if they reach a margin, which is larger for what suits them less badly. A novel takes seconds.
 
-Of a long text only those words are read that suit their neighbours badly (`contexts`), which takes
-seconds. Others are read in stretches of some paragraphs, each after the last words before it and
-without anything else, so that a changed paragraph leaves the others as they were. Where stretches
-end depends on the paragraphs themselves: after a change they soon end where they did before. Verse
-and headings are not read, nor words in capitals and names; paragraphs in dialect are left alone.
+A text that is read whole is compared with more: each word of a confusion set with the others of its
+set, forms of a verb, a small word that is missing, possessives, misspellings, names in lower case,
+questions and people spoken to without their mark, and sentences that run on. Noted is the best that
+gains its margin. Margins were chosen on fiction with many errors; where fewer are found, a word
+must gain more, since it is more often meant. `bench/proofreading.py` measures both on other texts.
+
+It is read in stretches of some paragraphs, each after the last words before it and without anything
+else, so that a changed paragraph leaves the others as they were. Where stretches end depends on the
+paragraphs themselves: after a change they soon end where they did before. Verse and headings are
+not read, nor words in capitals and names; paragraphs in dialect are left alone.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from fabula.text.chapters import without_headings
 from fabula.text.sentences import encodable, overlaps, paragraph_spans
 from fabula.text.words import word_set
 
-PROOF_RULES = "5"
+PROOF_RULES = "6"
 """Version: changes with any rule or constant below, with the sets and with `contexts.npz`."""
 MARGINS = {
     "set": 4.0, "slip": 10.0, "form": 8.0, "verb": 4.0, "missing": 7.0, "possessive": 5.0,
@@ -49,7 +51,7 @@ MARGINS = {
 }  # fmt: skip
 """Nats that another word must gain, by kind: sections of the list, and what is not listed."""
 WHOLE_WORDS = 10_000
-"""The most words of a text that is read whole."""
+"""The most words of a text that is read whole where that is asked for."""
 _USUAL, _PLAIN_GAIN = 6.0, 4.0
 """Errors in 1,000 words of a draft for which the margins hold; a word that gains so much more than
 its margin counts as one of them."""
@@ -155,32 +157,22 @@ def proofread_drafts(
     is_asked: bool,
 ) -> list[LineReview]:
     """The notes on drafts and on their words that may be wrong; if that is not asked for, on words
-    of long drafts only, where there is a model.
+    that are suspected only, where there is a model.
 
     Raises `ModelError` if it is asked for.
     """
-    chosen = {one.id for one in drafts if is_asked or is_long(one)}
-    if not chosen:
-        return list(reviews)
-    progress.begin("proofreading", sum(len(one.text) for one in drafts if one.id in chosen))
-    pairs = list(zip(drafts, reviews, strict=True))
+    progress.begin("proofreading", sum(len(draft.text) for draft in drafts))
+    most = WHOLE_WORDS if is_asked else 0
     try:
         model = opened()
         return [
-            proofread(model, draft, lines, advance=progress.advance)
-            if draft.id in chosen
-            else lines
-            for draft, lines in pairs
+            proofread(model, draft, lines, advance=progress.advance, most=most)
+            for draft, lines in zip(drafts, reviews, strict=True)
         ]
     except ModelError:
         if is_asked:
             raise
         return list(reviews)
-
-
-def is_long(document: Document) -> bool:
-    """Whether proofreading takes seconds: only words that are suspected are read."""
-    return count_words(document.text) > WHOLE_WORDS
 
 
 def proofread(
@@ -189,18 +181,20 @@ def proofread(
     lines: LineReview,
     check: Callable[[], None] | None = None,
     advance: Callable[[int], object] = int,
+    most: int = WHOLE_WORDS,
 ) -> LineReview:
     """The notes on a document, and on its words that may be wrong; none if it was not read.
 
-    What a rule already notes is not noted again. `check` and `advance` as for `wrong_words`.
+    What a rule already notes is not noted again. The others as for `wrong_words`.
     """
-    lines = replace(lines, signature=f"{lines.signature}|{_decided(model)}|usual:{_USUAL:g}")
+    decided = f"{_decided(model)}|usual:{_USUAL:g}|whole:{most}"
+    lines = replace(lines, signature=f"{lines.signature}|{decided}")
     if lines.missing_reason is not None:
         return lines
     ruled = [(note.start, note.end) for note in lines.notes if note.kind in _RULED]
     found = [
         one
-        for one in wrong_words(model, document, check, advance)
+        for one in wrong_words(model, document, check, advance, most)
         if not overlaps((one.start, one.end), ruled)
     ]
     likely = likely_wrong(found, len(lines.notes), count_words(document.text))
@@ -246,20 +240,21 @@ def wrong_words(
     document: Document,
     check: Callable[[], None] | None = None,
     advance: Callable[[int], object] = int,
+    most: int = WHOLE_WORDS,
 ) -> list[WrongWord]:
     """Words that may be wrong, in text order; stretches that were read before are not read again.
 
-    `check` is called several times a second and may raise to stop: what was read is kept.
-    `advance` is called with the characters that are done. Raises `ModelError` from the model.
+    A text of at most so many words is read whole. `check` is called several times a second and may
+    raise to stop: what was read is kept. `advance` is called with the characters that are done.
+    Raises `ModelError` from the model.
     """
     text = without_headings(document).translate(_PLAIN)
     # A word that is also in lower case is not a name.
     small = Counter(_LOWER.findall(text))
     names = {word for word in _CAPITALISED.findall(text) if word.lower() not in small}
-    if is_long(document):
-        stretches = list(suspected(text, suspects(text)))
-    else:
-        stretches = list(_stretches(text))
+    stretches = list(suspected(text, suspects(text)))
+    if count_words(document.text) <= most:
+        stretches = sorted((*stretches, *_stretches(text)), key=lambda stretch: stretch.end)
     kept: Kept[list[WrongWord]] = Kept(
         _decided(model),
         lambda found: [list(astuple(one)) for one in found],
@@ -268,7 +263,7 @@ def wrong_words(
     known = kept.find([stretch.key for stretch in stretches])
     broad = [span for span in paragraph_spans(text) if BROAD.search(text, *span)]
     left_out = _STANDARD if is_broad(text) else ()
-    found = []
+    found: dict[int, WrongWord] = {}
     n_done = 0
     for stretch in stretches:
         results = known.get(stretch.key)
@@ -281,12 +276,13 @@ def wrong_words(
             word = text[placed.start : placed.end]
             is_name = word in names and one.kind != "possessive"
             is_meant = one.kind in left_out or (one.kind in _ONCE and small[word] > 1)
-            if not (is_name or is_meant or overlaps((placed.start, placed.end), broad)):
-                found.append(placed)
+            is_known = start in found and one.kind != "context"
+            if not (is_known or is_name or is_meant or overlaps((start, placed.end), broad)):
+                found[start] = placed
         advance(stretch.end - n_done)
         n_done = stretch.end
     advance(len(text) - n_done)
-    return found
+    return [found[start] for start in sorted(found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +294,8 @@ class _Stretch:
     """Where each begins in the text, and its characters, with single line breaks as spaces."""
     word: WrongWord | None = None
     """The only word that is suspected."""
+    margin: float = 0.0
+    """What the other one must gain."""
 
     @property
     def text(self) -> str:
@@ -305,7 +303,8 @@ class _Stretch:
 
     @property
     def key(self) -> str:
-        return f"{self.context}\n\n{self.text}" + (f"\n\n{self.word}" if self.word else "")
+        suspected = f"\n\n{self.word} {self.margin:.3f}" if self.word else ""
+        return f"{self.context}\n\n{self.text}{suspected}"
 
     @property
     def end(self) -> int:
@@ -338,7 +337,7 @@ def _stretches(text: str) -> Iterator[_Stretch]:
 def suspected(text: str, words: Iterable[Suspect]) -> Iterator[_Stretch]:
     """What is read of each suspected word: the end of what is before it, and a few words after."""
     paragraphs, k = list(_paragraphs(text)), -1
-    for start, end, other in words:
+    for start, end, other, below in words:
         while k + 1 < len(paragraphs) and paragraphs[k + 1][0] <= start:
             k += 1
         if k < 0 or end > paragraphs[k][0] + len(paragraphs[k][1]):
@@ -352,7 +351,7 @@ def suspected(text: str, words: Iterable[Suspect]) -> Iterator[_Stretch]:
         own = text[start:end]
         other = other.capitalize() if own[0].isupper() else other
         word = WrongWord(start - begin, end - begin, other, 0.0, "context")
-        yield _Stretch(context, ((begin, read),), word)
+        yield _Stretch(context, ((begin, read),), word, MARGINS["context"] + below)
 
 
 def _last_words(context: str, row: Sequence[tuple[int, str]]) -> str:
@@ -375,11 +374,11 @@ def _swaps(stretch: _Stretch) -> Iterator[tuple[WrongWord, Swap]]:
     """What may be wrong in a stretch, with what would be read for it."""
     text = stretch.text
     if stretch.word is not None:
-        yield stretch.word, _swap(text, stretch.word)
+        yield stretch.word, _swap(text, stretch.word, stretch.margin)
         return
     for start, end, other, kind in _others(text):
         one = WrongWord(start, end, other, 0.0, kind)
-        yield one, _swap(text, one)
+        yield one, _swap(text, one, MARGINS[kind])
     for match in _QUESTION.finditer(text):
         mark = text[match.end()]
         swap = Swap(match.end(1), match.end() + 1, f"?{mark}", MARGINS["question"])
@@ -399,9 +398,9 @@ def _swaps(stretch: _Stretch) -> Iterator[tuple[WrongWord, Swap]]:
             yield WrongWord(start, end, f"{small} {word}", 0.0, "missing"), swap
 
 
-def _swap(text: str, word: WrongWord) -> Swap:
+def _swap(text: str, word: WrongWord, margin: float) -> Swap:
     # Tokens begin with the space before a word.
-    space, margin = " " * text[: word.start].endswith(" "), MARGINS[word.kind]
+    space = " " * text[: word.start].endswith(" ")
     begin = word.start - len(space)
     return Swap(begin, word.end, space + word.other, margin, margin - _LACKS)
 

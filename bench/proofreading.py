@@ -30,7 +30,7 @@ BOOKS = corpora.SHARED / "reference" / "gutenberg_novels.jsonl.gz", corpora.CHIL
 EVERY, PART_CHARS, SEED = 11, 6000, 1
 MIN_WORDS = 60
 KINDS = [kind for kind in MARGINS if kind != "context"]
-"""Of a text that is read whole; `contexts.py` measures the others."""
+"""Kinds that are planted; `contexts.py` plants the others."""
 
 
 def parts(skip: int) -> Iterator[Document]:
@@ -122,7 +122,7 @@ def main() -> None:
         planted=(corpora.sized(150, 9), "errors of all kinds together"),
     )  # fmt: skip
     texts = parts(given.skip)
-    clean = dict.fromkeys(KINDS, 0)
+    clean = dict.fromkeys(MARGINS, 0)
     n_words, seconds = 0, 0.0
     with corpora.scratch() as folder, SurprisalModel("local") as model:
         # Nothing was read before.
@@ -143,8 +143,8 @@ def main() -> None:
             f"{n_words:,} words of edited books, {1000 * seconds / n_words:.1f} s per 1,000 words"
         )
         rng = random.Random(SEED)
-        right: dict[str, list[bool]] = {kind: [] for kind in KINDS}
-        n_planted = dict.fromkeys(KINDS, 0)
+        right: dict[str, list[bool]] = {kind: [] for kind in MARGINS}
+        n_planted = dict.fromkeys(MARGINS, 0)
         order = KINDS
         for document in texts:
             whole, wanted = "", {}
@@ -167,7 +167,7 @@ def main() -> None:
             if sum(n_planted.values()) >= given.planted:
                 break
     print("kind        false  in 10,000 words     planted  noted  right word")
-    for kind in KINDS:
+    for kind in MARGINS:
         n = clean[kind]
         low = chi2.ppf(0.025, 2 * n) / 2 if n else 0.0
         high = chi2.ppf(0.975, 2 * n + 2) / 2

@@ -210,7 +210,7 @@ class LinesPart(NumbersPart):
         margins = [float(one) for one in parts.get("margins", "0").split("+")]
         proofread = (
             " Words that may be wrong are those that suit their neighbours badly, and in whose "
-            f"place {model} finds another one likelier, by {margins[-1]:g} nats."
+            f"place {model} finds another one likelier, by at least {margins[-1]:g} nats."
         )
         if parts.get("whole", "0") != "0":
             proofread += (

@@ -163,9 +163,9 @@ def report(
         without: Leave an instrument out: originality, profile, lines, verdicts, feedback, book,
             diversity (of several texts), or one that another package adds; or a kind of note on
             lines, such as grammar; repeat it for several.
-        with_: Add what is off by default: fluency; proofreading (the embedded model reads all words
-            of texts of at most 10,000, in 8 to 14 s per 1,000, not only suspected ones); or echo (a
-            kind of note on lines that is wrong more often than right); repeat for several.
+        with_: Add what is off by default: fluency; proofreading (the embedded model reads all
+            words, not only suspected ones, of texts of up to 10,000 words: 8 to 14 s per 1,000); or
+            echo (a kind of note on lines that is wrong more often than right); repeat for several.
         only: Run one instrument alone, and print all that it has to say.
         people: book, alone: show the N people named most often (0: all).
         points: feedback: maximum number of points per reading.

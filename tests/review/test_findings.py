@@ -135,7 +135,7 @@ def test_a_kind_of_note_that_is_left_out_is_nowhere(draft: str):
 def test_each_kind_of_note_is_a_measurement_with_its_places(review: Review):
     text = review.texts[0]
     measured = {one.item: one for one in text.measurements() if one.rubric == "lines"}
-    # Where there is no model, wrong words were not looked for.
+    # Without the model, wrong words are not searched for.
     is_proofread = "|proofreading:" in review.signatures["lines"]
     assert list(measured) == [kind for kind in LINE_KINDS if kind != "confused" or is_proofread]
     one = measured["spelling"]

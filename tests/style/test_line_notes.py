@@ -237,6 +237,13 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "They", "They filed until dark They slept in the hall."),
         ("grammar", "been", "The boy was called Oru. He been sent to her in the spring."),
         ("grammar", 'run."', '"Does it run." The man looked at him.'),
+        ("grammar", 'suit."', '"How much is the whole suit." The man looked at him.'),
+        ("grammar", "Mum", '"Mum have you locked the door?" she said.'),
+        ("grammar", "Asked", "“Who sent you?” Asked the puzzled voice."),
+        ("grammar", "watched watching", "She stood there and watched watching her go."),
+        ("grammar", "thought about of", "She thought about of giving him the answer."),
+        ("grammar", "a hands", "There was a hands width between us."),
+        ("grammar", "sits", f"{'It was late. Ann rose. ' * 12}Ann sits down on the step."),
     ],
 )  # fmt: skip
 def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str):
@@ -250,8 +257,9 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
             "grammar",
             "Lady Dormer’s will divided this fortune. The old gate could bring them in. He wanted "
             "to found a museum, and should anything befall him, he must needs sing. “My mind was "
-            "took up with it, like,” he said. “They ain’t went and would gone,” she said. By the "
-            "by, he liked the would-be poet. “Would you look at that.” Yes, my lady said My lord.",
+            "took up with it, like,” he said. I sung it. I sung it again. “They ain’t went and "
+            "would gone,” she said. By the by, he liked the would-be poet. “Would you look at "
+            "that.” Yes, my lady said My lord.",
         ),
         ("echo", "They tore the contract limb by limb, shoulder to shoulder, without a word."),
         ("echo", "“A lantern!” he said. “Give me the lantern and go.”"),
@@ -393,6 +401,7 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
             "She came in in the evening. Let him in in the morning, and take it in in time.",
         ),
         ("doubled", "Those that were were not the type. I ran and I ran and ran, and fell down."),
+        ("doubled", "She had been looking for for years, and he pressed on on a broad front."),
         ("unclosed", "He read it aloud:\n\n“Dear Ann, they said.\n\nMother is ill.”\n\nIt rained."),
         ("unclosed", "It went:\n\n“Ah! if you knew\nwhat eyes can tell\n\nShe laughed at that."),
         ("unclosed", "It said:\n\n“Fly at once. All is known.\n\n“—A friend.”\n\nHe fled to sea."),

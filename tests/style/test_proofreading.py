@@ -11,13 +11,16 @@ from tests.conftest import if_installed
 
 from fabula.core.errors import ModelError
 from fabula.core.types import Document
+from fabula.jobs.job import SILENT
 from fabula.models.surprisal import SurprisalModel, Swap
 from fabula.style.contexts import suspects
+from fabula.style.lines import LineReview
 from fabula.style.proofreading import (
     WHOLE_WORDS,
     WrongWord,
     alternatives,
     likely_wrong,
+    proofread_drafts,
     wrong_words,
 )
 
@@ -227,6 +230,19 @@ def test_suspected_words_are_read_unasked_where_there_is_a_model(
     assert texts("--without", "confused") == []
     monkeypatch.setenv("FABULA_LOCAL_MODEL", "none.gguf")
     assert texts() == []
+
+
+def test_a_model_that_fails_is_not_taken_for_one_that_finds_nothing(
+    embedded: SurprisalModel, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object) -> None:
+        raise ModelError("the model failed")
+
+    monkeypatch.setattr(embedded, "gains", fail)
+    draft = Document("d", f"{PLAIN} My feet where cold.")
+    lines = LineReview(9, (), "lines|rules:1")
+    with pytest.raises(ModelError, match="the model failed"):
+        proofread_drafts(lambda: embedded, [draft], [lines], SILENT, is_asked=False)
 
 
 def test_where_errors_are_rare_a_word_must_gain_more():

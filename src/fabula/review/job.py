@@ -108,7 +108,7 @@ class InstrumentSettings(Processes, Matching):
     with_: tuple[str, ...] = setting(
         (),
         help="Add what is off by default: fluency; proofreading (the embedded model reads all "
-        "words of texts of at most 10,000, in 8 to 14 s per 1,000, not only suspected ones); or "
+        "words, not only suspected ones, of texts of up to 10,000 words: 8 to 14 s per 1,000); or "
         "echo (a kind of note on lines that is wrong more often than right); repeat for several.",
         unit="NAME",
         option="with",

@@ -373,8 +373,8 @@ class Reviewer:
         return self._opened_models[name]
 
     def _proofread(self, review: Review, progress: Progress) -> Review:
-        """More notes on lines, by the embedded model: on suspected words unasked; on others the
-        slowest of what needs no other."""
+        """More notes on lines, by the embedded model: on suspected words by default; on all words
+        if asked for, which is the slowest step that needs no other model."""
         is_asked = self.plan.asks("proofreading")
         if CONFUSED in self.plan.without or (not is_asked and "lines" not in review.signatures):
             return review

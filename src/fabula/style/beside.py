@@ -38,11 +38,11 @@ _BASE = (
     "send|shake|show|sing|sit|sleep|speak|spend|start|stop|swear|take|teach|tell|think|throw|touch|"
     "try|turn|understand|wait|walk|want|wash|watch|wear|win|wipe|wish|write"
 )
-_WHO = "(?i:I|you|he|she|it|we|they)"
+_PRONOUN = "(?i:I|you|he|she|it|we|they)"
 _MODAL = (
     r"(?<!\ba\s)(?<!\bthe\s)(?<!\bhis\s)(?<!\bher\s)(?<!\btheir\s)(?:would|could|should|might|must|"
     r"cannot|(?:would|could|should|might|must|ca|wo)n['’]t|"
-    rf"{_WHO} (?:can|will))"
+    rf"{_PRONOUN} (?:can|will))"
 )
 _ADVERB = "(?:(?:not|never|just|also|still|even|always|only|then|now|really) )?"
 _WITH_TO = (
@@ -50,7 +50,7 @@ _WITH_TO = (
     "trying"
 )
 _DETERMINER = "a|an|the|my|our|their|your"
-_TOGETHER = (
+_MISFITS = (
     rf"{_MODAL} {_ADVERB}(?:{_ING}|had|has|(?<!['’]t\s)(?:was|were|is|are|am))",
     rf"{_MODAL} (?:able|afraid|angry|ashamed|careful|glad|happy|impossible|possible|proud|ready|"
     "sorry|sure)",
@@ -59,12 +59,12 @@ _TOGETHER = (
     rf"(?:{_WITH_TO}) to (?:{_PAST}|felt|left|thought|understood|{_ED})",
     rf"(?<!\bought\s)to (?:{_PAST})",
     r"(?:(?<=[.!?,;]\s)|(?<=[.!?][”\"’]\s)|(?<=\band\s)|(?<=\bbut\s)|(?<=\bthen\s))"
-    rf"(?:(?:{_WHO} )?(?:[a-z]+ly )?{_ED}|{_WHO} (?!did)(?:{_ONLY_PAST}|rose|sat|stood)) "
+    rf"(?:(?:{_PRONOUN} )?(?:[a-z]+ly )?{_ED}|{_PRONOUN} (?!did)(?:{_ONLY_PAST}|rose|sat|stood)) "
     rf"(?:{_ONLY_PAST}|caught|got|kept|let|said|sat|stood|told)",
-    r"(?P<stem>(?!alway)[a-z]{3,})(?:ed|s|ing) (?P=stem)(?:ed|ing)",
+    r"(?P<stem>[a-z]{3,})(?:ed|s|ing) (?P=stem)(?:ed|ing)",
     "(?:asked|knew|know|talk|talked|talking|think|thinking|thought|told|worried) about of",
     "(?:had|has|have) being",
-    rf"(?:{_WHO}|who) (?:had|has|have) (?:{_BASE})"
+    rf"(?:{_PRONOUN}|who) (?:had|has|have) (?:{_BASE})"
     "(?= (?:the|a|an|his|her|him|it|them|me|my|us|our|their|your|you) )",
     "had (?:stop|start|begin|keep|finish) [a-z]+ing",
     rf"(?P<first>{_DETERMINER}) (?!(?P=first)\b)"
@@ -74,5 +74,5 @@ _TOGETHER = (
     rf"(?P<told>{_MODAL} {_ADVERB}(?:{_PAST}|{_DONE}|{_ED}|been)|"
     rf"(?:is|was|were|are|be|been|being) (?!did)(?:{_ONLY_PAST}))",
 )
-MISFIT = re.compile(rf"(?<![\w'’‑-])(?:{'|'.join(_TOGETHER)})(?![\w’'-])".replace(" ", r"\s+"))
+MISFIT = re.compile(rf"(?<![\w'’‑-])(?:{'|'.join(_MISFITS)})(?![\w’'-])".replace(" ", r"\s+"))
 """In speech, what is `told` may be dialect: "he was took aback", "it wouldn’t been any harm"."""

@@ -99,7 +99,7 @@ class LineKind:
 
 
 CONFUSED = "confused"
-"""Noted by `fabula.style.proofreading` only, where it is asked for."""
+"""Noted by `fabula.style.proofreading`, where its model is installed."""
 LINE_KINDS: dict[str, LineKind] = {
     kind.id: kind
     for kind in (
@@ -780,8 +780,7 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
         for token in sentence.tokens
         if token.text.istitle() and token.pos in ("PROPN", "NOUN")
     )
-    # A narrator who says it twice speaks so: "I sung it."
-    said = {one for one in _PARTICIPLES if len(re.findall(rf"\bI {one}\b", read.text)) > 1}
+    after_i = Counter(re.findall(r"\bI (\w+)", read.text))
     for sentence in read.parsed:
         tokens = sentence.tokens
         for k, token in enumerate(tokens):
@@ -801,7 +800,9 @@ def _forms(read: Reading, *, is_dialect: bool) -> Iterator[LineNote]:
             after = tokens[k + 1].lower if k + 1 < len(tokens) else ""
             # "Had he begun", "hadn't she seen".
             is_asked = any(one.lower in ("had", "has", "have") for one in tokens[max(0, k - 2) : k])
-            if is_bare and after in _PARTICIPLES and not (is_asked or is_meant or after in said):
+            # A narrator who says it twice speaks so: "I sung it."
+            is_meant_here = is_asked or is_meant or after_i[after] > 1
+            if is_bare and after in _PARTICIPLES and not is_meant_here:
                 why = f"“{after}” does not stand alone; “{_PARTICIPLES[after]}” was probably meant."
                 yield note_of("grammar", sentence.at(tokens[k + 1]), why)
             is_owner = token.lower in _OWNERS and k > 0 and tokens[k - 1].tag == "PRP$"
@@ -827,9 +828,11 @@ def _tenses(read: Reading) -> Iterator[LineNote]:
     ]
     n_pasts = [tags["VBD"] for tags in told]
     n_presents = [tags["VBZ"] + tags["VBP"] for tags in told]
-    if sum(n_presents) > _MAX_PRESENT * sum(n_pasts):
+    n_present, n_past = sum(n_presents), sum(n_pasts)
+    if n_present > _MAX_PRESENT * n_past:
         return
     named = Counter(t.text for s in read.parsed for t in s.tokens if t.pos == "PROPN")
+    first = named if n_present <= _FEW_PRESENT * n_past else {}
     for at, sentence in enumerate(read.parsed):
         beside = slice(max(0, at - _BESIDE), at + _BESIDE + 1)
         is_past = sum(n_pasts[beside]) >= _MIN_PAST
@@ -842,8 +845,7 @@ def _tenses(read: Reading) -> Iterator[LineNote]:
             is_present = token.tag == "VBZ" and token.lower.isalpha() and token.lower[-1] == "s"
             if not is_present or token.lower in _SINGULARS or sentence.is_spoken[k]:
                 continue
-            is_few = sum(n_presents) <= _FEW_PRESENT * sum(n_pasts)
-            if _is_of_person(tokens, k, named) or _is_begun(tokens[:k], named if is_few else {}):
+            if _is_of_person(tokens, k, named) or _is_person(tokens[:k], first):
                 why = f"“{token.text}” is in the present, what stands around it in the past."
                 yield note_of("grammar", sentence.at(token), why)
 
@@ -870,11 +872,12 @@ def _is_of_person(tokens: Sequence[Token], k: int, named: Mapping[str, int]) -> 
     )
 
 
-def _is_begun(before: Sequence[Token], named: Mapping[str, int]) -> bool:
-    """Whether a sentence begins with he, she or a known name: "Ann sits down"."""
-    is_name = all(one.tag == "NNP" for one in before) and len(before) < 3
-    is_known = is_name and bool(before) and named.get(before[-1].text, 0) >= _MIN_KNOWN
-    return is_known or [one.lower for one in before] in (["he"], ["she"])
+def _is_person(tokens: Sequence[Token], named: Mapping[str, int]) -> bool:
+    """Whether tokens are he, she or a known name of one or two words."""
+    if len(tokens) == 1 and tokens[0].lower in ("he", "she"):
+        return True
+    is_name = len(tokens) in (1, 2) and all(token.tag == "NNP" for token in tokens)
+    return is_name and named.get(tokens[-1].text, 0) >= _MIN_KNOWN
 
 
 def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:

@@ -214,9 +214,9 @@ class LinesPart(NumbersPart):
         )
         if parts.get("whole", "0") != "0":
             proofread += (
-                f" It reads texts of at most {int(parts['whole']):,} words whole: there words and "
-                f"marks are noted that gain {min(margins):g} to {max(margins):g} nats, and more in "
-                "a text with few errors."
+                f" It reads texts of up to {int(parts['whole']):,} words whole: there it notes all "
+                f"words and marks for which another gains {min(margins):g} to {max(margins):g} "
+                "nats, or more in a text with few errors."
             )
         return (
             "Notes on lines (repetitions, names in two spellings, errors, matters of style) "

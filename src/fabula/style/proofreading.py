@@ -156,45 +156,44 @@ def proofread_drafts(
     *,
     is_asked: bool,
 ) -> list[LineReview]:
-    """The notes on drafts and on their words that may be wrong; if that is not asked for, on words
-    that are suspected only, where there is a model.
+    """The notes on drafts, with those on words that may be wrong.
 
-    Raises `ModelError` if it is asked for.
+    Unless it is asked for, only suspected words are read, and none if the model cannot be opened.
+    Raises `ModelError`.
     """
-    progress.begin("proofreading", sum(len(draft.text) for draft in drafts))
-    most = WHOLE_WORDS if is_asked else 0
     try:
         model = opened()
-        return [
-            proofread(model, draft, lines, advance=progress.advance, most=most)
-            for draft, lines in zip(drafts, reviews, strict=True)
-        ]
     except ModelError:
         if is_asked:
             raise
         return list(reviews)
+    progress.begin("proofreading", sum(len(draft.text) for draft in drafts))
+    whole_words = WHOLE_WORDS if is_asked else 0
+    return [
+        proofread(model, draft, lines, progress.advance, whole_words)
+        for draft, lines in zip(drafts, reviews, strict=True)
+    ]
 
 
 def proofread(
     model: SurprisalModel,
     document: Document,
     lines: LineReview,
-    check: Callable[[], None] | None = None,
-    advance: Callable[[int], object] = int,
-    most: int = WHOLE_WORDS,
+    advance: Callable[[int], object],
+    whole_words: int,
 ) -> LineReview:
     """The notes on a document, and on its words that may be wrong; none if it was not read.
 
-    What a rule already notes is not noted again. The others as for `wrong_words`.
+    What a rule already notes is not noted again. `advance` and `whole_words` as for `wrong_words`.
     """
-    decided = f"{_decided(model)}|usual:{_USUAL:g}|whole:{most}"
+    decided = f"{_decided(model)}|usual:{_USUAL:g}|whole:{whole_words}"
     lines = replace(lines, signature=f"{lines.signature}|{decided}")
     if lines.missing_reason is not None:
         return lines
     ruled = [(note.start, note.end) for note in lines.notes if note.kind in _RULED]
     found = [
         one
-        for one in wrong_words(model, document, check, advance, most)
+        for one in wrong_words(model, document, None, advance, whole_words)
         if not overlaps((one.start, one.end), ruled)
     ]
     likely = likely_wrong(found, len(lines.notes), count_words(document.text))
@@ -240,12 +239,12 @@ def wrong_words(
     document: Document,
     check: Callable[[], None] | None = None,
     advance: Callable[[int], object] = int,
-    most: int = WHOLE_WORDS,
+    whole_words: int = WHOLE_WORDS,
 ) -> list[WrongWord]:
     """Words that may be wrong, in text order; stretches that were read before are not read again.
 
-    A text of at most so many words is read whole. `check` is called several times a second and may
-    raise to stop: what was read is kept. `advance` is called with the characters that are done.
+    A text of up to `whole_words` words is read whole. `check` is called several times a second and
+    may raise to stop: what was read is kept. `advance` is called with the characters that are done.
     Raises `ModelError` from the model.
     """
     text = without_headings(document).translate(_PLAIN)
@@ -253,7 +252,7 @@ def wrong_words(
     small = Counter(_LOWER.findall(text))
     names = {word for word in _CAPITALISED.findall(text) if word.lower() not in small}
     stretches = list(suspected(text, suspects(text)))
-    if count_words(document.text) <= most:
+    if count_words(document.text) <= whole_words:
         stretches = sorted((*stretches, *_stretches(text)), key=lambda stretch: stretch.end)
     kept: Kept[list[WrongWord]] = Kept(
         _decided(model),

@@ -239,6 +239,10 @@ def is_broad(text: str) -> bool:
     return n >= max(_MIN_BROAD, len(text) / _BROAD_CHARS)
 
 
+def _is_near_dialect(text: str, match: re.Match[str]) -> bool:
+    return BROAD.search(text, max(0, match.start() - 200), match.end() + 200) is not None
+
+
 def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> Iterator[Slip]:
     """All slips of a text; `paragraphs` and `speech` are places in it, in order."""
     spans = [(a, b) for a, b in paragraphs if not _is_verse(text, a, b)]
@@ -286,9 +290,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             yield slip
     # In speech it may be dialect.
     said = [match for match in articles if overlaps(match.span(), speech)]
-    is_dialect = len(said) > _MAX_MARKS or any(
-        BROAD.search(text, max(0, match.start() - 200), match.end() + 200) for match in said
-    )
+    is_dialect = len(said) > _MAX_MARKS or any(_is_near_dialect(text, match) for match in said)
     for match in articles:
         if not (is_dialect and match in said):
             word = match[match.lastindex or 0]
@@ -328,10 +330,9 @@ def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
 def _beside(text: str, start: int, end: int, speech: Sequence[Place]) -> Iterator[Slip]:
     """Words that cannot stand beside each other, but for those in dialect."""
     for match in MISFIT.finditer(text, start, end):
-        near = max(0, match.start() - 200), match.end() + 200
-        is_dialect = match["told"] or BROAD.search(text, *near)
+        is_dialect = match["told"] or _is_near_dialect(text, match)
         if not (is_dialect and overlaps(match.span(), speech)):
-            why = f"“{match[0]}”: one of these words is wrong, or one is missing."
+            why = f"“{match[0]}”: a word here is wrong, missing or extra."
             yield Slip("grammar", match.span(), why)
 
 

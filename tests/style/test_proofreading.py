@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -87,38 +87,43 @@ def test_a_model_that_keeps_nothing_of_what_it_read_is_refused(
         model.gains("the", [])
 
 
-def test_a_changed_paragraph_is_read_alone_and_a_stop_keeps_what_was_read(small: SurprisalModel):
+def test_a_changed_paragraph_is_read_alone_and_a_stop_keeps_what_was_read(
+    small: SurprisalModel, monkeypatch: pytest.MonkeyPatch
+):
     # With one word of a set each: a random model reads all that are likely to it.
     climbed = "Margaret climbed quickly under seventeen grey clouds. Nobody followed her. " * 3
     paragraphs = [f"Part {k}. {climbed}".rstrip() for k in range(40)]
     text = "\n\n".join(paragraphs)
-    checks = 0
+    n_read = 0
 
-    def check() -> None:
-        nonlocal checks
-        checks += 1
-        if checks == stop_at:
+    def gains(text: str, swaps: list[Swap]) -> list[float | None]:
+        nonlocal n_read
+        n_read += len(text)
+        return original(text, swaps)
+
+    def stop(_: int) -> None:
+        if n_read > len(text) / 2:
             raise KeyboardInterrupt
 
-    def read(text: str) -> list[WrongWord]:
-        nonlocal checks
-        checks = 0
-        return wrong_words(small, Document("d", text), check)
+    def read(text: str, advance: Callable[[int], object] = int) -> list[WrongWord]:
+        nonlocal n_read
+        n_read = 0
+        return wrong_words(small, Document("d", text), advance)
 
-    stop_at = 70
+    original = small.gains
+    monkeypatch.setattr(small, "gains", gains)
     with pytest.raises(KeyboardInterrupt):
-        read(text)
-    stop_at = 0
-    first, n_rest = read(text), checks
+        read(text, stop)
+    first, n_rest = read(text), n_read
     assert read(text) == first
-    assert checks == 0
+    assert n_read == 0
     paragraphs[20] = paragraphs[20].replace("grey", "darkening")
     read("\n\n".join(paragraphs))
-    n_changed = checks
+    n_changed = n_read
     # The same without what is kept.
     read("\n\n".join(paragraphs).replace("grey", "blue"))
-    assert 0 < n_changed < checks / 3
-    assert 0 < n_rest < checks - 25
+    assert 0 < n_changed < n_read / 3
+    assert 0 < n_rest < n_read * 2 / 3
 
 
 def test_sets_are_of_several_words_in_lower_case_and_symmetric_but_for_verbs():
@@ -182,10 +187,10 @@ def test_of_a_long_text_only_suspects_are_read(
 ):
     n_read = 0
 
-    def gains(text: str, swaps: list[Swap], check: object) -> list[float | None]:
+    def gains(text: str, swaps: list[Swap]) -> list[float | None]:
         nonlocal n_read
         n_read += len(text)
-        return original(text, swaps, check)  # type: ignore[arg-type]
+        return original(text, swaps)
 
     original = embedded.gains
     monkeypatch.setattr(embedded, "gains", gains)

@@ -416,17 +416,15 @@ class SurprisalModel:
             return Likelihood(0, missing_reason=why)
         return Likelihood.of(figures)
 
-    def gains(
-        self, text: str, swaps: Sequence[Swap], check: Callable[[], None] | None = None
-    ) -> list[float | None]:
+    def gains(self, text: str, swaps: Sequence[Swap]) -> list[float | None]:
         """By how many nats each swap makes the text likelier: itself, and the 8 tokens after it.
 
         None if that is less than its `least`, or if it does not begin and end with a token. The
         text is read once, and then only the swaps that may still gain as much, from where they
-        leave it. `check` as for `score`. Raises `ModelError` if the model is run by llama.cpp,
-        which does not keep what it has read.
+        leave it. Raises `ModelError` if the model is run by llama.cpp, which does not keep what it
+        has read.
         """
-        engine, check = self._opened, check or (lambda: None)
+        engine = self._opened
         if not isinstance(engine, Llama):
             raise ModelError(
                 f"{self.path}: cannot compare words with this model; unset FABULA_LOCAL_MODEL to "
@@ -435,11 +433,10 @@ class SurprisalModel:
         line_break, _ = engine.tokenise("\n")
         tokens, pieces = engine.tokenise(encodable(text))
         window = [*(engine.beginning or line_break), *tokens, *line_break]
-        states = engine.states(window, check)
+        states = engine.states(window, lambda: None)
         gained: list[float | None] = [None] * len(swaps)
         branches = self._branches(engine, window, states, self._placed(text, pieces, window), swaps)
         for k in range(0, len(branches), _SWAPS_READ):
-            check()
             some = branches[k : k + _SWAPS_READ]
             read = engine.endings([(one.n_before, one.own) for one in some])
             targets = [token for one in some for token in one.targets]

@@ -193,7 +193,7 @@ def proofread(
     ruled = [(note.start, note.end) for note in lines.notes if note.kind in _RULED]
     found = [
         one
-        for one in wrong_words(model, document, None, advance, whole_words)
+        for one in wrong_words(model, document, advance, whole_words)
         if not overlaps((one.start, one.end), ruled)
     ]
     likely = likely_wrong(found, len(lines.notes), count_words(document.text))
@@ -237,15 +237,13 @@ def _note(text: str, one: WrongWord) -> LineNote:
 def wrong_words(
     model: SurprisalModel,
     document: Document,
-    check: Callable[[], None] | None = None,
     advance: Callable[[int], object] = int,
     whole_words: int = WHOLE_WORDS,
 ) -> list[WrongWord]:
     """Words that may be wrong, in text order; stretches that were read before are not read again.
 
-    A text of up to `whole_words` words is read whole. `check` is called several times a second and
-    may raise to stop: what was read is kept. `advance` is called with the characters that are done.
-    Raises `ModelError` from the model.
+    A text of up to `whole_words` words is read whole. `advance` is called with the characters that
+    are done and may raise to stop: what was read is kept. Raises `ModelError` from the model.
     """
     text = without_headings(document).translate(_PLAIN)
     # A word that is also in lower case is not a name.
@@ -267,7 +265,7 @@ def wrong_words(
     for stretch in stretches:
         results = known.get(stretch.key)
         if results is None:
-            results = _read(model, stretch, check)
+            results = _read(model, stretch)
             kept.keep({stretch.key: results})
         for one in results:
             start = stretch.place(one.start)
@@ -467,16 +465,14 @@ def _near(word: str) -> Iterator[str]:
             yield before + letter + after[1:]
 
 
-def _read(
-    model: SurprisalModel, stretch: _Stretch, check: Callable[[], None] | None
-) -> list[WrongWord]:
+def _read(model: SurprisalModel, stretch: _Stretch) -> list[WrongWord]:
     """The best other word of each place that gains enough: by how much more than it must, since a
     margin says how seldom a word is written for another."""
     before = f"{stretch.context}\n" if stretch.context else ""
     pairs = list(_swaps(stretch))
     n = len(before)
     moved = [replace(swap, start=swap.start + n, end=swap.end + n) for _, swap in pairs]
-    gains: list[Any] = model.gains(before + stretch.text, moved, check) if pairs else []
+    gains: list[Any] = model.gains(before + stretch.text, moved) if pairs else []
     best: dict[int, tuple[float, WrongWord]] = {}
     for (one, swap), gain in zip(pairs, gains, strict=True):
         if gain is not None and gain - swap.least > best.get(one.start, (-1.0, one))[0]:

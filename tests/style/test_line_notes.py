@@ -234,6 +234,19 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "had stop taking", "Gwen found that she had stop taking bookings."),
         ("grammar", "a my", "I put a my hand on her arm and we stopped."),
         ("grammar", "the was", "I looked up, the was probably the last time."),
+        ("grammar", "the heel her hand", "She hit the tire with the heel her hand."),
+        ("grammar", "a number times", "He had asked her a number times."),
+        ("grammar", "a cup tea", "He was fond of a cup tea in the morning."),
+        ("grammar", "for long time", "They sat there for long time and spoke of other things."),
+        ("grammar", "for her speak", "He waited for her speak, fearful of what he might hear."),
+        ("grammar", "that they going", "He thought that they going back to the house."),
+        ("grammar", "raised it’s", "The horse raised it’s head to look at him."),
+        ("grammar", "to go the village", "They were afraid to go the village after dark."),
+        ("grammar", "Leora and him worked", "In the evening Leora and him worked in the garden."),
+        ("grammar", "when got", "It was nearly dark when got home."),
+        ("grammar", "had rose again", "The town had rose again on the hill."),
+        ("grammar", "been know", "She had never been know to use it."),
+        ("spelling", "akwardness", "She was aware of some akwardness in the room."),
         ("grammar", "They", "They filed until dark They slept in the hall."),
         ("grammar", "been", "The boy was called Oru. He been sent to her in the spring."),
         ("grammar", 'run."', '"Does it run." The man looked at him.'),
@@ -259,7 +272,9 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
             "to found a museum, and should anything befall him, he must needs sing. “My mind was "
             "took up with it, like,” he said. I sung it. I sung it again. “They ain’t went and "
             "would gone,” she said. By the by, he liked the would-be poet. “Would you look at "
-            "that.” Yes, my lady said My lord.",
+            "that.” Yes, my lady said My lord. “Where they going?” he said. “Listen me.” "
+            "(She sings, they say.) One of Ann Peters’ worst memories was of him. “I tell you "
+            "we’re lucky to see your fine house.” He kissed one by one the men in front of him.",
         ),
         ("echo", "They tore the contract limb by limb, shoulder to shoulder, without a word."),
         ("echo", "“A lantern!” he said. “Give me the lantern and go.”"),
@@ -395,11 +410,16 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ),
         ("spelling", "The valet de chambre had a slaty hue. He went to grub by san‑cta Mariia."),
         ("spelling", f"{'Victoria came. ' * 5} They drove home from the sea in a victoria."),
-        ("name", f"{'Marie came. ' * 9} “Maria!” he cried. “Mari!” Then Octavia came."),
+        ("name", f"{'Marie came. ' * 9} “Maria!” he cried. “Mariey!” Then Octavia came."),
         (
             "doubled",
             "She came in in the evening. Let him in in the morning, and take it in in time.",
         ),
+        (
+            "grammar",
+            "He going to town. They laughing at him. I know that she coming when we going.",
+        ),
+        ("doubled", "He strolled in in the morning after the morning after we had left."),
         ("doubled", "Those that were were not the type. I ran and I ran and ran, and fell down."),
         ("doubled", "She had been looking for for years, and he pressed on on a broad front."),
         ("unclosed", "He read it aloud:\n\n“Dear Ann, they said.\n\nMother is ill.”\n\nIt rained."),

@@ -50,7 +50,57 @@ _WITH_TO = (
     "trying"
 )
 _DETERMINER = "a|an|the|my|our|their|your"
+_POSSESSIVE = "his|her|my|their|our|your"
+_MISSING = (
+    # "The heel her hand", "instead his coat", "a number times", "a cup tea", "a favourite hers",
+    # "some them", "in middle of", "on bottom step", "such good man", "for long time", "had lot of".
+    r"(?<!\bin\s)(?<!\bat\s)(?<!\bby\s)(?<!\bfrom\s)the (?:arms?|back|beginning|bottom|centre|"
+    "center|colou?r|corners?|cost|cover|death|depth|door|edges?|end|floor|foot|front|handle|head|heel|idea|inside|leg|length|"
+    "light|memory|middle|mouth|name|noise|number|owner|pages?|palm|price|rest|roof|shape|sides?|"
+    "sight|size|smell|sole|sound|start|surface|taste|thought|tip|top|warmth|weight) "
+    rf"(?:{_POSSESSIVE}|the) [a-z]+(?=[.,;!?])",
+    r"(?:inches|feet|yards|miles|hours|minutes|instead|spite|afraid|proud|fond|ashamed|aware) "
+    rf"(?:{_POSSESSIVE}) [a-z]+(?=[.,;!?])",
+    "(?:a|the) (?:[a-z]+ )?(?:number|pair|lot|wealth|series|handful) (?:books|boots|days|friends|"
+    "glasses|gloves|hours|letters|men|minutes|months|people|questions|shoes|stories|things|times|"
+    "trousers|weeks|women|words|years)",
+    "a (?:bottle|cup|glass|mug|pot) (?:beer|coffee|gin|juice|milk|soup|tea|water|whisky|wine)",
+    "a (?:bag|bit|bunch|crowd|group|loaf|piece|pile|row|sheet|slice|stack) (?:books|boys|bread|"
+    "cake|children|flowers|girls|houses|keys|men|paper|people|toast|trees|women)",
+    "a (?:close |good |great |old |particular )?(?:colleague|cousin|favou?rite|friend|neighbou?r|"
+    "pupil) (?:his|hers|mine|ours|theirs|yours)",
+    "(?:both|many|most|none|one|some|two|three) (?:them|us)(?=[.,;!?])",
+    r"(?:at|in|into|from|on) (?:beginning|bottom|centre|center|middle|rest|(?:far|other) (?:end|"
+    "side)) of",
+    "on (?:bottom|far|other|same|top) (?:day|end|hand|shelf|side|stair|step)",
+    "such (?:bad|beautiful|good|lovely|nice|small|strange|terrible) (?:boy|day|girl|idea|man|place|"
+    "story|thing|way|woman)",
+    "(?:after|for|quite|such) (?:little|long|short|very long) (?:time|while|way)",
+    "(?:ate|drank|had|have|made|spent|take|took|was|with) (?:bit|couple|cup|glass|handful|lot|"
+    "number|piece) of",
+)
+_MISSING_IN_SPEECH = (
+    # "For her speak", "that they going", "when got home", "and it odd", "listen me", "one the men",
+    # "it was good idea".
+    "(?:allowed|asked|expected|for|forced|ordered|persuaded|told|wanted) (?:him|her|me|them|us) "
+    "(?:be|become|bring|buy|come|eat|find|get|give|go|know|say|see|sit|speak|stay|take|tell)"
+    "(?= (?:a|an|it|on|out|the|them|to|up|with)|[.,;!?])",
+    rf"(?P<bare>(?:after|because|before|how|if|since|that|until|when|while|why) {_PRONOUN} "
+    rf"(?!being){_ING}|(?<=[.!?]\s)(?:He|She|They|We|It|I) (?:not )?(?!being){_ING} "
+    "(?:a|at|down|for|her|his|in|on|out|the|to|up))",
+    r"and it (?:bad|clear|dark|good|hard|impossible|late|nice|odd|possible|raining|strange|true)",
+    "(?:as soon as|until|when) (?:arrived|got|heard|looked|reached|sat|saw|stood|went|woke)",
+    r"listen(?:ed|ing)? (?:her|him|me|them|us)",
+    "(?:to go|going|(?:came|come|go|gone|went) back|returned|hurried) (?:the|her|his|my|their) "
+    "(?:bedroom|church|garden|hospital|hotel|house|kitchen|library|market|office|party|school|shop|"
+    "station|table|village|window)",
+    rf"[A-Z][a-z]+ and (?:him|me|them) (?:{_ED}|{_ONLY_PAST}|sat|stood|were|had|are)",
+    r"(?<!\bby\s)(?<!\bto\s)one the [a-z]+s",
+    "(?:be|been|is|was) (?:beautiful|big|good|great|long|nice|old|short|small|strange|very good|"
+    "young) (?:boy|day|dog|girl|house|idea|man|place|story|thing|town|woman)(?! [A-Z])",
+)
 _MISFITS = (
+    *_MISSING,
     rf"{_MODAL} {_ADVERB}(?:{_ING}|had|has|(?<!['’]t\s)(?:was|were|is|are|am))",
     rf"{_MODAL} (?:able|afraid|angry|ashamed|careful|glad|happy|impossible|possible|proud|ready|"
     "sorry|sure)",
@@ -66,13 +116,19 @@ _MISFITS = (
     "(?:had|has|have) being",
     rf"(?:{_PRONOUN}|who) (?:had|has|have) (?:{_BASE})"
     "(?= (?:the|a|an|his|her|him|it|them|me|my|us|our|their|your|you) )",
+    rf"{_PRONOUN} (?:had|has|have) (?:be|do|find|give|go|keep|know|make|say|see|tell|think|write)"
+    "(?! (?:a|of|the))",
+    "(?:had|has|have) rose (?:again|and|at|from|in|out|to|up)",
+    "(?:been|being) (?:break|choose|do|eat|find|forget|give|go|hide|know|make|say|speak|steal|take|"
+    "tell|throw|wear|write)",
     "had (?:stop|start|begin|keep|finish) [a-z]+ing",
     rf"(?P<first>{_DETERMINER}) (?!(?P=first)\b)"
     "(?:an|the|my|our|their|your|his|its)(?= [a-z]{2})",
     rf"(?!a (?:and|to) )(?:{_DETERMINER}) (?:of|to|at|for|with|from|and|but|was|were|is|are|had|"
     "has|would|could)(?! (?:first|last|least|once))",
     rf"(?P<told>{_MODAL} {_ADVERB}(?:{_PAST}|{_DONE}|{_ED}|been)|"
-    rf"(?:is|was|were|are|be|been|being) (?!did)(?:{_ONLY_PAST}))",
+    rf"(?:is|was|were|are|be|been|being) (?!did)(?:{_ONLY_PAST})|{'|'.join(_MISSING_IN_SPEECH)})",
 )
 MISFIT = re.compile(rf"(?<![\w'’‑-])(?:{'|'.join(_MISFITS)})(?![\w’'-])".replace(" ", r"\s+"))
-"""In speech, what is `told` may be dialect: "he was took aback", "it wouldn’t been any harm"."""
+"""In speech, what is `told` may be dialect: "he was took aback". In a story too, what is `bare` may
+be: "they going home"."""

@@ -41,7 +41,7 @@ from fabula.text.reading import Reading, ReadSentence
 from fabula.text.sentences import not_english, overlaps, unread_spans
 from fabula.text.words import word_set
 
-LINE_RULES = "16"
+LINE_RULES = "17"
 """Version: changes with any rule or threshold below."""
 
 _ECHO_WORDS = 20
@@ -226,9 +226,11 @@ def _spelt_twice(
             is_same = _is_by_ear(name, other) and name[-1] == other[-1]
             if n_other > max(2, n_often // 20) or (is_known and not is_same):
                 continue
-            # Marie and Maria, Italian and Italiani, George and Georgie, hullo and hello.
+            # Joyce and Joycey, Marie and Maria, Italian and Italiani, George and Georgie, hullo and
+            # hello.
             stem = other[:-1] if other.endswith(("a", "e", "i", "o")) else None
-            if stem in (name, name[:-1], f"{name[:-1]}i") or {name, other} <= _GREETINGS:
+            is_short = other == f"{name}y" or stem in (name, name[:-1], f"{name[:-1]}i")
+            if is_short or {name, other} <= _GREETINGS:
                 continue
             # Derived from the name: America and Americans, Kjoge and a Kjoger; or the Americans and
             # the Americas.
@@ -839,7 +841,8 @@ def _tenses(read: Reading) -> Iterator[LineNote]:
         if not is_past or sum(n_presents[beside]) > n_presents[at] or not n_presents[at]:
             continue
         tokens = sentence.tokens
-        if not _HABITS.isdisjoint(token.lower for token in tokens):
+        # "(She does that very well.)" is said by whoever tells the story.
+        if tokens[0].text == "(" or not _HABITS.isdisjoint(token.lower for token in tokens):
             continue
         for k, token in enumerate(tokens):
             is_present = token.tag == "VBZ" and token.lower.isalpha() and token.lower[-1] == "s"
@@ -910,6 +913,7 @@ def _plurals_with_singular(sentence: ReadSentence) -> Iterator[LineNote]:
         is_of = before is not None and before.tag == "IN" and before.lower not in _CONJUNCTIONS
         is_of |= before is not None and before.pos == "VERB"
         is_part = is_joined or is_of or tokens[first].lower.endswith("ing")
+        is_part |= sentence.tokens[0].lower == "one"
         has_start = first < k or before is None or before.lower in _CONJUNCTIONS
         is_amount = tokens[first].tag == "CD" and "DT" in [t.tag for t in tokens[at + 1 : at + 2]]
         is_plural = token.text.islower() and token.text.endswith(_PLURALS)

@@ -48,7 +48,7 @@ _MEANT_TWICE = re.compile(
     r"|\b(?:go|went|carr)\w* on\s+on \w$"
     r"|\b(?:be|been|was|were) in\s+in \w$"
     r"|(?:\bdealt|\w(?:ed|ing|in['’]))\s+(in|on|for|with)\s+\2 \w$"
-    r"|\b(?:go|went|c[ao]m|set|burst|br[eo]a?k|get|got|let|took|tak|br[io]|mov|step|walk|s[ea]|h[ie]|"
+    r"|\b(?:go|went|c[ao]m|set|burst|br[eo]a?k|get|got|let|took|tak|br[io]|mov|step|walk|stroll|s[ea]|h[ie]|"
     r"them|it|me|us|you)\w* in\s+in \w$",
     re.I,
 )
@@ -98,7 +98,7 @@ _AN = re.compile(
 )
 BROAD = re.compile(
     r"\bain['’]t\b|in['’](?!\w)|(?<!\w)[’'](?:im|er|ave|ad|is|ere|ow|em)\b|\b(?:ye|yer|yeh|th|dat|dem|"
-    r"dis|wi|mebbe|nowt|owt|summat|nobbut|tha|thi|feller|ain|me (?:mam|mum|nan|dad|mate)|knowed|"
+    r"dis|wid?|mebbe|nowt|owt|summat|nobbut|tha|thi|feller|ain|me (?:mam|mum|nan|dad|mate)|knowed|"
     r"growed|throwed|heerd|hisn|yourn|oughter)\b|\b(?:warn|hain|wan)['’]t\b"
     r"|\b(?:we|they|you) was\b|(?<!\bif )(?<!\bas )(?<!though )(?<!wish )\b(?:it|I|he|she) were\b",
     re.I,
@@ -251,7 +251,7 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
     yield from _unclosed_single(text, spans)
     yield from _marks(text, spans)
     articles: list[re.Match[str]] = []
-    instead: list[Slip] = []
+    instead = list(_beside(text, spans, speech))
     for start, end in spans:
         for match in _DOUBLED.finditer(text, start, end):
             # "When you say it it sounds like her name", "what he is is a man", "what goes on on".
@@ -265,13 +265,13 @@ def slips(text: str, paragraphs: Sequence[Place], speech: Sequence[Place]) -> It
             goes_on = text[match.end() : end].lstrip().casefold().startswith(words[0])
             is_meant = (
                 goes_on
-                or "and" in (words[0], words[-1])
+                or words[0] == "and"
+                or words[-1] in ("and", "after", "before")
                 or _CLAUSE.search(text[start : match.start()])
             )
             if len(set(words)) == len(words) and not is_meant:
                 yield Slip("doubled", match.span(), f"“{match[1]}” is written twice.")
         instead += _instead(text, start, end)
-        instead += _beside(text, start, end, speech)
         for match in _MISPLACED.finditer(text, start, end):
             meant = f"{match[1][:-3]}n{match[2]}t"
             yield Slip("grammar", match.span(), f"It is written “{meant}”.")
@@ -327,11 +327,15 @@ def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
             break
 
 
-def _beside(text: str, start: int, end: int, speech: Sequence[Place]) -> Iterator[Slip]:
+def _beside(text: str, spans: Sequence[Place], speech: Sequence[Place]) -> Iterator[Slip]:
     """Words that cannot stand beside each other, but for those in dialect."""
-    for match in MISFIT.finditer(text, start, end):
+    matches = [match for span in spans for match in MISFIT.finditer(text, *span)]
+    # Who often leaves out "is" and "are" means to.
+    is_way = sum(match["bare"] is not None for match in matches) > _MAX_MARKS
+    for match in matches:
         is_dialect = match["told"] or _is_near_dialect(text, match)
-        if not (is_dialect and overlaps(match.span(), speech)):
+        is_meant = is_way and match["bare"]
+        if not is_meant and not (is_dialect and overlaps(match.span(), speech)):
             why = f"“{match[0]}”: a word here is wrong, missing or extra."
             yield Slip("grammar", match.span(), why)
 

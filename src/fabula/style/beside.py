@@ -73,6 +73,10 @@ _MISSING = (
     r"(?:at|in|into|from|on) (?:beginning|bottom|centre|center|middle|rest|(?:far|other) (?:end|"
     "side)) of",
     "on (?:bottom|far|other|same|top) (?:day|end|hand|shelf|side|stair|step)",
+    rf"members (?:the|{_POSSESSIVE})",
+    "(?:bag|basket|bowl|box|bucket|cup|drawer|glass|hand|head|jar|mouth|plate|pocket|room|sack|shelf|"
+    "street|tin) full (?!and|as|at|but|from|in|it|length|of|on|or|that|to|up|upon|was|with)[a-z]+ "
+    "[a-z]+",
     "such (?:bad|beautiful|good|lovely|nice|small|strange|terrible) (?:boy|day|girl|idea|man|place|"
     "story|thing|way|woman)",
     "(?:after|for|quite|such) (?:little|long|short|very long) (?:time|while|way)",
@@ -90,11 +94,12 @@ _MISSING_IN_SPEECH = (
     "(?:a|at|down|for|her|his|in|on|out|the|to|up))",
     r"and it (?:bad|clear|dark|good|hard|impossible|late|nice|odd|possible|raining|strange|true)",
     "(?:as soon as|until|when) (?:arrived|got|heard|looked|reached|sat|saw|stood|went|woke)",
+    "(?:because|if|that|when|whether) (?:he|she|they|we|you) (?:a|an)",
     r"listen(?:ed|ing)? (?:her|him|me|them|us)",
     "(?:to go|going|(?:came|come|go|gone|went) back|returned|hurried) (?:the|her|his|my|their) "
     "(?:bedroom|church|garden|hospital|hotel|house|kitchen|library|market|office|party|school|shop|"
     "station|table|village|window)",
-    rf"[A-Z][a-z]+ and (?:him|me|them) (?:{_ED}|{_ONLY_PAST}|sat|stood|were|had|are)",
+    rf"[A-Z][a-z]+ and (?:him|them) (?:{_ED}|{_ONLY_PAST}|sat|stood|were|had|are)",
     r"(?<!\bby\s)(?<!\bto\s)one the [a-z]+s",
     "(?:be|been|is|was) (?:beautiful|big|good|great|long|nice|old|short|small|strange|very good|"
     "young) (?:boy|day|dog|girl|house|idea|man|place|story|thing|town|woman)(?! [A-Z])",
@@ -107,7 +112,7 @@ _MISFITS = (
     rf"did(?: not|n['’]t) {_ADVERB}(?:{_PAST}|{_ED}|was|were|had)",
     rf"(?:had|has|have|\w+['’](?:s|d|ve)) (?:not|never) (?:{_ONLY_PAST})(?!\s?[.,;:!?])",
     rf"(?:{_WITH_TO}) to (?:{_PAST}|felt|left|thought|understood|{_ED})",
-    rf"(?<!\bought\s)to (?:{_PAST})",
+    rf"(?<!\bought\s)to (?:{_PAST}|(?:{_BASE}|help|play|stay|visit|work)ed)",
     r"(?:(?<=[.!?,;]\s)|(?<=[.!?][”\"’]\s)|(?<=\band\s)|(?<=\bbut\s)|(?<=\bthen\s))"
     rf"(?:(?:{_PRONOUN} )?(?:[a-z]+ly )?{_ED}|{_PRONOUN} (?!did)(?:{_ONLY_PAST}|rose|sat|stood)) "
     rf"(?:{_ONLY_PAST}|caught|got|kept|let|said|sat|stood|told)",

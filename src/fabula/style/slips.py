@@ -44,7 +44,8 @@ _DOUBLED = re.compile(
 """Words that are hardly ever doubled on purpose."""
 _VERB = re.compile(r"\s+(?:is|was|will|would|had|has|can|could|\w+s|\w+ed)\b")
 _MEANT_TWICE = re.compile(
-    r"\b(?:what|where|who|that|which|how|all|only)\b.{,20} (is|was|are|were)\s+\1 \w$"
+    r"\b(?:what|where|who|that(?! (?:it|he|she)\b)|which|how|all|only)\b.{,20} "
+    r"(is|was|are|were)\s+\1 \w$"
     r"|\b(?:go|went|carr)\w* on\s+on \w$"
     r"|\b(?:be|been|was|were) in\s+in \w$"
     r"|(?:\bdealt|\w(?:ed|ing|in['’]))\s+(in|on|for|with)\s+\2 \w$"
@@ -125,7 +126,7 @@ _MARKS_AND_CAPITALS = {
     ),
     "The sentence goes on after this speech, which ends with a comma then.": re.compile(
         rf"([a-z]+\.[”\"’]) (?:(?:{_TAGS}) (?:[A-Z]|he\b|she\b|they\b|the\b)|"
-        rf"(?:he|she|they|we) (?:{_TAGS}|tells?|adds?)\b|[A-Z]\w+ (?:{_TAGS})\.)"
+        rf"(?:he|she|they|we) (?:{_TAGS}|tells?|adds?)\b|[A-Z]\w* (?:{_TAGS})\.)"
     ),
     "The sentence goes on in lower case.": re.compile(
         rf",[”\"] (He|She|They|We|It|His|Her|The|My) [a-z]|[!?][”\"] (He|She|They) (?:{_TAGS})\."
@@ -162,7 +163,7 @@ _MARKS_AND_CAPITALS = {
         r"(?:have|are|did|do|were|can|could|will|would) (?:you|I|we)\b"
     ),
     "One of these words is too many.": re.compile(
-        r"\b((?:would|could|should) (?:would|could|should|will|can|must|may|might))\b"
+        r"\b((?:would|could|should|ought to) (?:would|could|should|will|can|must|may|might))\b"
     ),
     "Something is missing at the end of this sentence.": re.compile(
         r"[a-z]{2} ((?:the|a|an|my|our|your|their|every|and|or|because|although|than)\.)(?=[ ”\"])"

@@ -243,7 +243,7 @@ def test_what_is_right_in_novels_is_not_noted(text: str):
         ("grammar", "raised it’s", "The horse raised it’s head to look at him."),
         ("grammar", "to go the village", "They were afraid to go the village after dark."),
         ("grammar", "Leora and him worked", "In the evening Leora and him worked in the garden."),
-        ("grammar", "members the", "The pool let in members the public at noon."),
+        ("grammar", "members the public", "The pool let in members the public at noon."),
         ("grammar", "drawer full odd laces", "There was a drawer full odd laces in the hall."),
         ("grammar", "to stayed", "I had to work to stayed level with her."),
         ("grammar", "if you a", "She asked if you a man of your word."),
@@ -284,7 +284,11 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
             "would gone,” she said. By the by, he liked the would-be poet. “Would you look at "
             "that.” Yes, my lady said My lord. “Where they going?” he said. “Listen me.” "
             "(She sings, they say.) One of Ann Peters’ worst memories was of him. “I tell you "
-            "we’re lucky to see your fine house.” He kissed one by one the men in front of him.",
+            "we’re lucky to see your fine house.” He kissed one by one the men in front of him. "
+            "Some of the members the committee named were absent. On the floor the glass. We have "
+            "such little time. It was for her stay on the island. The talk between Ann and him had "
+            "lasted. He drank from a glass milk bottle, when looked at closely. Behind closed "
+            "doors he came to opened windows.",
         ),
         ("echo", "They tore the contract limb by limb, shoulder to shoulder, without a word."),
         ("echo", "“A lantern!” he said. “Give me the lantern and go.”"),

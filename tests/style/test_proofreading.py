@@ -82,9 +82,11 @@ def test_a_model_that_keeps_nothing_of_what_it_read_is_refused(
     small_model: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("fabula.models.surprisal.llama_layout", lambda path: None)
-    refused = pytest.raises(ModelError, match="cannot compare words with this model")
-    with SurprisalModel(small_model) as model, refused:
-        model.gains("the", [])
+    drafts, lines = [Document("d", WRONG)], [LineReview(9, (), "lines|rules:1")]
+    with SurprisalModel(small_model) as model:
+        with pytest.raises(ModelError, match="cannot compare words with this model"):
+            proofread_drafts(lambda: model, drafts, lines, SILENT, is_asked=True)
+        assert proofread_drafts(lambda: model, drafts, lines, SILENT, is_asked=False) == lines
 
 
 def test_a_changed_paragraph_is_read_alone_and_a_stop_keeps_what_was_read(

@@ -416,6 +416,11 @@ class SurprisalModel:
             return Likelihood(0, missing_reason=why)
         return Likelihood.of(figures)
 
+    @property
+    def compares_words(self) -> bool:
+        """Whether `gains` can be asked of this model."""
+        return isinstance(self._opened, Llama)
+
     def gains(self, text: str, swaps: Sequence[Swap]) -> list[float | None]:
         """By how many nats each swap makes the text likelier: itself, and the 8 tokens after it.
 

@@ -158,14 +158,16 @@ def proofread_drafts(
 ) -> list[LineReview]:
     """The notes on drafts, with those on words that may be wrong.
 
-    Unless it is asked for, only suspected words are read, and none if the model cannot be opened.
-    Raises `ModelError`.
+    Unless it is asked for, only suspected words are read, and none if there is no model that can
+    compare them. Raises `ModelError`.
     """
     try:
         model = opened()
     except ModelError:
         if is_asked:
             raise
+        return list(reviews)
+    if not (is_asked or model.compares_words):
         return list(reviews)
     progress.begin("proofreading", sum(len(draft.text) for draft in drafts))
     whole_words = WHOLE_WORDS if is_asked else 0

@@ -49,8 +49,8 @@ _MEANT_TWICE = re.compile(
     r"|\b(?:go|went|carr)\w* on\s+on \w$"
     r"|\b(?:be|been|was|were) in\s+in \w$"
     r"|(?:\bdealt|\w(?:ed|ing|in['’]))\s+(in|on|for|with)\s+\2 \w$"
-    r"|\b(?:go|went|c[ao]m|set|burst|br[eo]a?k|get|got|let|took|tak|br[io]|mov|step|walk|stroll|s[ea]|h[ie]|"
-    r"them|it|me|us|you)\w* in\s+in \w$",
+    r"|\b(?:go|went|c[ao]m|set|burst|br[eo]a?k|get|got|let|took|tak|br[io]|mov|step|walk|stroll|"
+    r"s[ea]|h[ie]|them|it|me|us|you)\w* in\s+in \w$",
     re.I,
 )
 _CLAUSE = re.compile(r"\b(?:once|if|when|what|whatever|where|as|that)\s+\Z", re.I)
@@ -331,7 +331,7 @@ def _instead(text: str, start: int, end: int) -> Iterator[Slip]:
 def _beside(text: str, spans: Sequence[Place], speech: Sequence[Place]) -> Iterator[Slip]:
     """Words that cannot stand beside each other, but for those in dialect."""
     matches = [match for span in spans for match in MISFIT.finditer(text, *span)]
-    # Who often leaves out "is" and "are" means to.
+    # A narrator who often leaves out "is" and "are" does so on purpose.
     is_way = sum(match["bare"] is not None for match in matches) > _MAX_MARKS
     for match in matches:
         is_dialect = match["told"] or _is_near_dialect(text, match)
